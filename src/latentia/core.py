@@ -1,0 +1,240 @@
+"""Family, objective and source, and the one sweep in which they meet.
+
+Let ``s_nc = log p(x_n, c)``. An objective ``J = sum_n phi(s_n, y_n)`` has the gradient ``sum_nc w_nc grad s_nc`` with ``w_nc = dphi/ds_nc``, and
+Fisher's identity turns ``grad s_nc`` into the expected gradient of the complete-data log likelihood. So a weight matrix times expected sufficient
+statistics is all that any training needs: an M-step when ``phi`` is convex and non-decreasing in the scores (likelihood of labelled
+and unlabelled rows), a gradient for every ``phi``. Variational Bayes is the same loop: the parameters are the posterior's hyper-parameters and
+``log_prior`` is minus the Kullback-Leibler divergence from the prior.
+
+Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K components, D features, N rows. Scores have their rows last,
+``log_joint`` is ``(..., C, N)``: the leading axes really lead, sums over classes and components run along whole vectors, and a product of parameters
+``(..., C, K, D)`` with the rows ``(N, D)`` is one matrix product.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from sklearn import get_config
+
+from latentia._arrays import Array, namespace
+from latentia.tree import Tree, join_classes, select_class, tree_add
+
+Params = Any
+Stats = Any
+
+
+class Cells(NamedTuple):
+    """The cells of some rows: what every family computes with."""
+
+    values: Array  # (N, D), zero where a cell is missing
+    observed: Array | None  # (N, D) of zeros and ones, or None when no cell is missing
+
+
+class Block(NamedTuple):
+    """Some rows, prepared for a family."""
+
+    cells: Cells
+    y: Array  # (N,) class codes, -1 where unlabelled; (N, L) or floats for families that condition on y
+    weight: Array | None  # (N,) sample weights, None for ones
+    label: int | None  # the code that all rows share, if the source grouped them
+
+
+class Posterior(Protocol):
+    """What a family infers of rows: at least the scores."""
+
+    @property
+    def log_joint(self) -> Array: ...  # (..., C, N)
+
+
+class Family(ABC):
+    """What p(x, c) looks like. Parameters and statistics are named tuples of arrays."""
+
+    #: Whether scores are conditional on y: one score a row, ``log p(y | x)`` or a bound of it.
+    conditional: ClassVar[bool] = False
+    n_classes: int
+    #: Axis of each parameter / statistic that runs over the classes (see `tree`).
+    params_class_axes: Tree
+    stats_class_axes: Tree
+
+    @abstractmethod
+    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Params:
+        """Rough parameters, one set per start along the first axis."""
+
+    @abstractmethod
+    def infer(self, params: Params, cells: Cells, y: Array | None = None) -> Any:
+        """Log joint score of each class in `params`, and what is known of the latents."""
+
+    @abstractmethod
+    def statistics(self, params: Params, cells: Cells, posterior: Any, weight: Array) -> Stats:
+        """Weighted expected statistics: additive in rows, linear in `weight` (..., C, N)."""
+
+    @abstractmethod
+    def update(self, params: Params, stats: Stats) -> Params:
+        """Parameters that do not lower the bound these statistics define."""
+
+    def log_prior(self, params: Params) -> Array | float:
+        """Log prior (...,), or minus KL when the parameters describe a posterior."""
+        return 0.0
+
+    @abstractmethod
+    def row_size(self, params: Params) -> int:
+        """Numbers of working memory that one row takes in `infer` and `statistics`."""
+
+    def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
+        """A cheaper problem with the same sweep, if this family knows one for such rows."""
+        return None
+
+
+class SmoothFamily(Family):
+    """A family that gradient solvers accept: it has unconstrained coordinates."""
+
+    @abstractmethod
+    def to_free(self, params: Params) -> Tree:
+        """The unconstrained coordinates of the parameters."""
+
+    @abstractmethod
+    def from_free(self, free: Tree, params: Params) -> Params:
+        """The parameters at unconstrained coordinates; what is not free is taken from `params`."""
+
+    @abstractmethod
+    def gradient(self, params: Params, stats: Stats) -> Tree:
+        """Slope, in free coordinates, of the objective whose weights made these statistics, log prior included."""
+
+
+class Objective(ABC):
+    """What is maximised: a value for each row and its derivative in each class score."""
+
+    #: Convex and non-decreasing in the scores, so that EM cannot lower it.
+    rises_under_em: ClassVar[bool] = False
+    #: Labelled rows need the score of their own class alone.
+    own_class_only: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
+        """Values (..., N) and weights (..., C, N) of scores (..., C, N) under codes (N,)."""
+
+
+Totals = dict[Any, Tree]
+
+
+class Source(ABC):
+    """Where rows come from."""
+
+    n_rows: int
+    n_features: int
+
+    @abstractmethod
+    def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
+        """Add up `fn` over blocks of at most `rows` rows (of one label each if asked), key by key."""
+
+    @abstractmethod
+    def head(self, n_rows: int, rng: np.random.Generator) -> Block:
+        """At most `n_rows` random rows in memory, for initialisation."""
+
+    @property
+    @abstractmethod
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+
+
+class Sweep(NamedTuple):
+    """What one pass over the rows yields."""
+
+    value: Array  # (...,) the objective, log prior included
+    stats: Stats
+
+
+class AnyProblem(Protocol):
+    """All that a solver may touch."""
+
+    @property
+    def family(self) -> Family: ...
+    @property
+    def total_weight(self) -> float: ...
+    def sweep(self, params: Params) -> Sweep: ...
+
+
+class Problem:
+    """Family, objective and source; `sweep` is the only place where they meet."""
+
+    def __init__(
+        self, family: Family, objective: Objective, source: Source, chunk_rows: int | None = None
+    ):
+        self.family = family
+        self.objective = objective
+        self.source = source
+        self.chunk_rows = chunk_rows
+
+    @property
+    def total_weight(self) -> float:
+        return self.source.total_weight
+
+    def sweep(self, params: Params) -> Sweep:
+        """Value and weighted expected statistics in one pass."""
+        family = self.family
+        own_class = self.objective.own_class_only and not family.conditional
+
+        def visit(block: Block) -> Totals:
+            one_class = own_class and block.label is not None and block.label >= 0
+            mine = (
+                select_class(params, family.params_class_axes, block.label) if one_class else params
+            )
+            posterior = family.infer(mine, block.cells, block.y)
+            xp = namespace(posterior.log_joint)
+            if one_class:
+                value, weight = posterior.log_joint[..., 0, :], xp.ones_like(posterior.log_joint)
+            else:
+                value, weight = self.objective(posterior.log_joint, block.y)
+            if block.weight is not None:
+                value, weight = value * block.weight, weight * block.weight
+            stats = family.statistics(mine, block.cells, posterior, weight)
+            key = block.label if one_class else "all"
+            return {key: stats, "value": xp.sum(value, axis=-1)}
+
+        totals = self.source.reduce(visit, self.rows_per_chunk(params), by_label=own_class)
+        value = totals.pop("value") + family.log_prior(params)
+        every = totals.pop("all", None)
+        if not totals:
+            return Sweep(value, every)
+        stats = join_classes(totals, family.stats_class_axes, family.n_classes)
+        return Sweep(value, stats if every is None else tree_add(stats, every))
+
+    def rows_per_chunk(self, params: Params) -> int:
+        """Rows whose working memory fits the budget."""
+        if self.chunk_rows is not None:
+            return self.chunk_rows
+        return chunk_rows(self.family.row_size(params))
+
+
+#: Working memory of one chunk, in MiB: a few times the second-level cache is where sweeps run fastest.
+CHUNK_MIB = 8
+
+
+def chunk_rows(numbers_per_row: int) -> int:
+    """Rows whose working memory fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less."""
+    budget = min(CHUNK_MIB, get_config()["working_memory"]) * 2**20
+    return max(1, int(budget // (8 * max(1, numbers_per_row))))
+
+
+def check_compatible(
+    family: Family, objective: Objective, needs_em: bool, needs_gradient: bool
+) -> None:
+    """Refuse the combinations of parts that cannot work, each with its reason."""
+    name = type(objective).__name__
+    if needs_em and not objective.rises_under_em:
+        raise ValueError(
+            f"objective={name} can fall under EM, which takes only objectives that are convex and non-decreasing in the class scores "
+            "(likelihood of labelled and unlabelled rows). Use the L-BFGS solver instead."
+        )
+    if needs_gradient and not isinstance(family, SmoothFamily):
+        raise ValueError(
+            f"family={type(family).__name__} has no unconstrained coordinates, so L-BFGS cannot train it. Use EM with objective='likelihood'."
+        )
+    if family.conditional and not (objective.rises_under_em and objective.own_class_only):
+        raise ValueError(
+            f"objective={name} compares class scores, but family={type(family).__name__} scores only the given labels: it takes objective=Likelihood alone."
+        )

@@ -1,0 +1,1 @@
+"""Families: what the joint distribution of rows and classes looks like."""

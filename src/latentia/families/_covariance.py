@@ -1,0 +1,188 @@
+"""Shapes of a Gaussian component's covariance, as objects: the contract, diagonal and spherical shapes.
+
+A Gaussian is an exponential family, so all that is heavy is two matrix products with the rows' *features* ``F = [x_i x_j, x_i, observed_i]``: log densities
+are ``natural parameters @ F.T`` and moments are ``weights @ F``. Diagonal shapes need ``x_i^2`` only, and a missing cell drops out of the products.
+
+Variances never fall below the floor ``zeta``: they are raised to it, which is the exact constrained M-step. The free coordinates are
+``sigma^2 = zeta + exp(z)`` (eq. 3.23).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from latentia._arrays import LOG_2PI, Array, eye_like, namespace, product_over_rows, product_with_rows
+from latentia.core import Cells
+
+#: Components with less weight than this keep their parameters.
+TINY = 1e-10
+#: Where EM rests on the floor, free coordinates start this share of the floor above it.
+ABOVE_FLOOR = 1e-2
+
+
+class Moments(NamedTuple):
+    """Expected moments of the rows of each component, about the origin."""
+
+    count: Array  # (..., C, K)
+    mass: Array  # (..., C, K, D) count of the known cells; full shapes fill the unknown ones
+    first: Array  # (..., C, K, D)
+    second: Array  # (..., C, K, D) or (..., C, K, D, D), summed over C and K if tied
+
+
+class Covariance(ABC):
+    """One shape. `spread` is its parameter: variances or covariance matrices."""
+
+    spread_class_axis: int | None
+    second_class_axis: int | None
+
+    def __init__(self, floor: float):
+        self.floor = floor
+
+    @abstractmethod
+    def initial(self, variances: Array) -> Array:
+        """The spread that has these variances (..., C, K, D) on its diagonal."""
+
+    @abstractmethod
+    def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
+        """log N(x) of known cells (..., C, K, N), and what `moments` can reuse."""
+
+    @abstractmethod
+    def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
+        """Weighted expected moments, weights (..., C, K, N)."""
+
+    @abstractmethod
+    def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
+        """Expected cells (C, N, D) under component k of each class, for parameters without leading axes."""
+
+    @abstractmethod
+    def update(self, spread: Array, moments: Moments, means: Array) -> Array:
+        """The M-step of the spread under new means."""
+
+    @abstractmethod
+    def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
+        """Gradient in the means and in the free spread."""
+
+    @abstractmethod
+    def to_free(self, spread: Array) -> Array:
+        """Unconstrained coordinates."""
+
+    @abstractmethod
+    def from_free(self, free: Array) -> Array:
+        """The spread at unconstrained coordinates."""
+
+    @abstractmethod
+    def matrices(self, spread: Array, n_features: int) -> Array:
+        """Covariance matrices, broadcastable to (..., C, K, D, D)."""
+
+    @abstractmethod
+    def n_free(self, n_features: int, n_gaussians: int) -> int:
+        """Number of free parameters."""
+
+    @abstractmethod
+    def row_size(self, n_features: int) -> int:
+        """Numbers of features a row expands to."""
+
+
+class Diagonal(Covariance):
+    """A variance per feature and component, (..., C, K, D)."""
+
+    spread_class_axis: int | None = -3
+    second_class_axis: int | None = -3
+
+    def variances(self, spread: Array) -> Array:
+        return spread
+
+    def pool(self, a: Array) -> Array:
+        """Sum over what shares a variance."""
+        return a
+
+    def initial(self, variances: Array) -> Array:
+        return variances
+
+    def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
+        xp = namespace(means)
+        variance = self.variances(spread)
+        precision = 1.0 / variance
+        pull = precision * means
+        constant = -0.5 * (LOG_2PI + xp.log(variance) + pull * means)
+        features = [cells.values * cells.values, cells.values]
+        natural = [-0.5 * precision, xp.broadcast_to(pull, means.shape)]
+        if cells.observed is not None:
+            features.append(cells.observed)
+            natural.append(constant)
+        F = xp.concat(features, axis=1)
+        density = product_with_rows(xp.concat([xp.broadcast_to(a, means.shape) for a in natural], axis=-1), F)
+        if cells.observed is None:
+            density += xp.sum(constant, axis=-1)[..., None]
+        return density, F
+
+    def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
+        xp = namespace(means)
+        D = means.shape[-1]
+        sums = product_over_rows(weight, cache)
+        count = xp.sum(weight, axis=-1)
+        second, first = sums[..., :D], sums[..., D : 2 * D]
+        mass = xp.broadcast_to(count[..., None], first.shape) if cells.observed is None else sums[..., 2 * D :]
+        return Moments(count, mass, first, second)
+
+    def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
+        return namespace(means).where(cells.observed > 0, cells.values, means[:, k, None, :])
+
+    def update(self, spread: Array, moments: Moments, means: Array) -> Array:
+        xp = namespace(means)
+        mass = self.pool(moments.mass)
+        alive = mass > TINY
+        scatter = self.pool(_centred_squares(moments, means))
+        variance = scatter / xp.where(alive, mass, xp.ones_like(mass))
+        return xp.where(alive, xp.clip(variance, min=self.floor), spread)
+
+    def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
+        precision = 1.0 / self.variances(spread)
+        mean_slope = precision * (moments.first - moments.mass * means)
+        slope = 0.5 * precision * (_centred_squares(moments, means) * precision - moments.mass)
+        return mean_slope, self.pool(slope) * (spread - self.floor)
+
+    def to_free(self, spread: Array) -> Array:
+        xp = namespace(spread)
+        return xp.log(xp.clip(spread - self.floor, min=ABOVE_FLOOR * self.floor))
+
+    def from_free(self, free: Array) -> Array:
+        return self.floor + namespace(free).exp(free)
+
+    def matrices(self, spread: Array, n_features: int) -> Array:
+        xp = namespace(spread)
+        return self.variances(spread)[..., None] * eye_like(n_features, spread)
+
+    def n_free(self, n_features: int, n_gaussians: int) -> int:
+        return n_features * n_gaussians
+
+    def row_size(self, n_features: int) -> int:
+        return 3 * n_features
+
+
+class Spherical(Diagonal):
+    """One variance per component, (..., C, K)."""
+
+    spread_class_axis = -2
+
+    def variances(self, spread: Array) -> Array:
+        return spread[..., None]
+
+    def pool(self, a: Array) -> Array:
+        return namespace(a).sum(a, axis=-1)
+
+    def initial(self, variances: Array) -> Array:
+        return namespace(variances).mean(variances, axis=-1)
+
+    def matrices(self, spread: Array, n_features: int) -> Array:
+        xp = namespace(spread)
+        return spread[..., None, None] * eye_like(n_features, spread)
+
+    def n_free(self, n_features: int, n_gaussians: int) -> int:
+        return n_gaussians
+
+
+def _centred_squares(moments: Moments, means: Array) -> Array:
+    """Second moments about the means, axis by axis."""
+    return moments.second - 2 * means * moments.first + moments.mass * means * means

@@ -1,0 +1,282 @@
+"""Rows in memory or in a memory-mapped file, visited in blocks on all cores.
+
+Small tables are prepared once and kept in the order of their labels, so that a block of one label is a contiguous view. Larger ones, and memory maps,
+are read and prepared block by block in every pass, and the rows of a block are grouped by label inside it. Block results are added in the order of the blocks, so
+sums do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import device, is_numpy_array
+from threadpoolctl import ThreadpoolController
+
+from latentia._arrays import Array, like, namespace, to_numpy
+from latentia.core import Block, Cells, Source, Totals
+from latentia.tree import tree_add
+
+#: Prepared tables up to this size are kept in memory, in MiB.
+KEEP_MIB = 64
+
+
+class Standardise(NamedTuple):
+    """Prepares raw rows: moves and scales each column, and notes which cells are missing."""
+
+    shift: Array  # (D,)
+    scale: Array  # (D,)
+    ignored: Array | None  # (D,) True for columns without any value; None if there is none
+
+    def __call__(self, X: Array) -> Cells:
+        xp = namespace(self.shift)
+        # `like` also brings rows of another namespace, dtype or a memory map beside the parameters.
+        values = (like(X, self.shift) - self.shift) / self.scale
+        if self.ignored is None and not _has_nan(values):
+            return Cells(values, None)
+        missing = xp.isnan(values)
+        if self.ignored is not None:
+            missing = missing | self.ignored
+        return Cells(
+            xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype)
+        )
+
+
+def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Array, Array, Array]:
+    """Weight, mean and variance of the known cells of each column, in one pass."""
+    xp = namespace(X)
+    raw = ArrayRows(X, np.full(X.shape[0], -1), weight, _as_cells(dtype))
+    # Sums about a value inside the column's range do not cancel, wherever the column lies.
+    first = raw.prepare(X[: min(1000, X.shape[0]), ...])
+    seen = xp.ones_like(first.values) if first.observed is None else first.observed
+    centre = xp.sum(first.values, axis=0) / xp.clip(xp.sum(seen, axis=0), min=1.0)
+
+    def visit(block: Block) -> Totals:
+        values, observed = block.cells
+        known = xp.ones_like(values) if observed is None else observed
+        if block.weight is not None:
+            known = known * block.weight[:, None]
+        distance = values - centre
+        sums = (
+            xp.sum(known, axis=0),
+            xp.sum(known * distance, axis=0),
+            xp.sum(known * distance * distance, axis=0),
+        )
+        return {"sums": sums}
+
+    mass, first_moment, second = raw.reduce(
+        visit, rows=max(1, 2**20 // (8 * max(1, X.shape[1])) * 4)
+    )["sums"]
+    safe = xp.where(mass > 0, mass, xp.ones_like(mass))
+    offset = first_moment / safe
+    variance = xp.clip(second / safe - offset * offset, min=0.0)
+    return mass, centre + offset, variance
+
+
+class ArrayRows(Source):
+    """Rows of an array or of a memory map."""
+
+    def __init__(
+        self,
+        X: Array,
+        y: np.ndarray,
+        weight: np.ndarray | None = None,
+        prepare: Callable[[Array], Cells] | None = None,
+    ):
+        self.X = X
+        self.y = np.asarray(y)
+        self.weight = None if weight is None else np.asarray(weight)
+        self.prepare = prepare or _as_cells(None)
+        self.n_rows, self.n_features = X.shape
+        self._sorted: _Sorted | None = None
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.n_rows if self.weight is None else self.weight.sum())
+
+    def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
+        tasks = list(self._tasks(rows, by_label))
+
+        def run(task: Callable[[], Iterable[Block]]) -> Totals:
+            return _add_up(fn(block) for block in task())
+
+        return _add_up(_parallel(run, tasks, is_numpy_array(self.X)))
+
+    def head(self, n_rows: int, rng: np.random.Generator) -> Block:
+        """At most `n_rows` random rows of each label, drawn by weight."""
+        labels = self.y if self.y.ndim == 1 and self.y.dtype.kind in "iu" else np.zeros(self.n_rows)
+        chosen = []
+        for label in np.unique(labels):
+            rows = np.flatnonzero(labels == label)
+            if self.weight is not None:
+                rows = rows[self.weight[rows] > 0]
+            if rows.size > n_rows:
+                share = (
+                    None
+                    if self.weight is None
+                    else self.weight[rows] / self.weight[rows].sum()
+                )
+                rows = rng.choice(rows, n_rows, replace=False, p=share)
+            chosen.append(np.sort(rows))
+        return self._block(np.concatenate(chosen), None)
+
+    def _tasks(self, rows: int, by_label: bool) -> Iterator[Callable[[], Iterable[Block]]]:
+        if self._keep() is not None:
+            group: list[tuple[int, int, int | None]] = []
+            for piece in self._keep().pieces(rows, by_label):
+                group.append(piece)
+                if sum(stop - start for start, stop, _ in group) >= rows:
+                    yield _later(self._kept_blocks, group)
+                    group = []
+            if group:
+                yield _later(self._kept_blocks, group)
+            return
+        for start, stop in _even_pieces(0, self.n_rows, rows):
+            yield _later(self._read_blocks, start, stop, by_label)
+
+    def _keep(self) -> _Sorted | None:
+        small = self.n_rows * self.n_features * 8 <= KEEP_MIB * 2**20
+        if self._sorted is None and small and not isinstance(self.X, np.memmap):
+            self._sorted = _Sorted.of(self)
+        return self._sorted
+
+    def _kept_blocks(self, pieces: list[tuple[int, int, int | None]]) -> Iterator[Block]:
+        kept = self._keep()
+        for start, stop, label in pieces:
+            part = slice(start, stop)
+            observed = (
+                None
+                if kept.block.cells.observed is None
+                else kept.block.cells.observed[part, ...]
+            )
+            weight = None if kept.block.weight is None else kept.block.weight[part]
+            yield Block(
+                Cells(kept.block.cells.values[part, ...], observed),
+                kept.block.y[part, ...],
+                weight,
+                label,
+            )
+
+    def _read_blocks(self, start: int, stop: int, by_label: bool) -> Iterator[Block]:
+        if not by_label:
+            yield self._block(slice(start, stop), None)
+            return
+        y = self.y[start:stop]
+        for label in np.unique(y):
+            yield self._block(start + np.flatnonzero(y == label), int(label))
+
+    def _block(self, index: Any, label: int | None) -> Block:
+        if isinstance(index, slice) or is_numpy_array(self.X):
+            X = self.X[index, ...] if isinstance(index, slice) else self.X[index]
+        elif hasattr(self.X, "tocsr"):
+            X = self.X[index]
+        else:
+            xp = namespace(self.X)
+            X = xp.take(self.X, like(index, self.X, dtype=xp.int64), axis=0)
+        cells = self.prepare(X)
+        beside = cells.values if not hasattr(cells.values, "tocsr") else cells.values.data
+        xp = namespace(beside)
+        kind = xp.int64 if self.y.dtype.kind in "iu" else beside.dtype
+        weight = None if self.weight is None else like(self.weight[index], beside)
+        return Block(cells, like(self.y[index], beside, dtype=kind), weight, label)
+
+
+class _Sorted(NamedTuple):
+    """A prepared copy of a small table, its rows in the order of their labels."""
+
+    block: Block
+    labels: list[tuple[int, int, int]]  # label, first row, row after the last
+
+    @classmethod
+    def of(cls, rows: ArrayRows) -> _Sorted:
+        if rows.y.ndim > 1 or rows.y.dtype.kind not in "iu":
+            return cls(rows._block(slice(0, rows.n_rows), None), [(-1, 0, rows.n_rows)])
+        order = np.argsort(rows.y, kind="stable")
+        codes, starts = np.unique(rows.y[order], return_index=True)
+        stops = [*starts[1:], rows.n_rows]
+        labels = [
+            (int(c), int(a), int(b)) for c, a, b in zip(codes, starts, stops, strict=True)
+        ]
+        return cls(rows._block(order, None), labels)
+
+    def pieces(self, rows: int, by_label: bool) -> Iterator[tuple[int, int, int | None]]:
+        if not by_label:
+            n_rows = self.labels[-1][2]
+            for start, stop in _even_pieces(0, n_rows, rows):
+                yield start, stop, None
+            return
+        for label, first, last in self.labels:
+            for start, stop in _even_pieces(first, last, rows):
+                yield start, stop, label
+
+
+def _as_cells(dtype: Any) -> Callable[[Array], Cells]:
+    def prepare(X: Array) -> Cells:
+        if hasattr(X, "tocsr"):
+            return Cells(X, None)
+        xp = namespace(X)
+        values = xp.asarray(X, dtype=dtype, device=device(X)) if dtype is not None else xp.asarray(X)
+        if not xp.isdtype(values.dtype, "real floating"):
+            values = xp.astype(values, xp.float64)
+        if not _has_nan(values):
+            return Cells(values, None)
+        missing = xp.isnan(values)
+        return Cells(
+            xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype)
+        )
+
+    return prepare
+
+
+def _has_nan(values: Array) -> bool:
+    xp = namespace(values)
+    return bool(xp.any(xp.isnan(values)))
+
+
+def _later(fn: Callable[..., Iterable[Block]], *args: Any) -> Callable[[], Iterable[Block]]:
+    return lambda: fn(*args)
+
+
+def _even_pieces(first: int, last: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Cut first..last into pieces of nearly equal length, at most `rows` each."""
+    n_pieces = max(1, math.ceil((last - first) / rows))
+    edges = np.linspace(first, last, n_pieces + 1).round().astype(int)
+    yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+
+
+def _add_up(parts: Iterable[Totals]) -> Totals:
+    totals: Totals = {}
+    for part in parts:
+        for key, value in part.items():
+            totals[key] = tree_add(totals[key], value) if key in totals else value
+    return totals
+
+
+def n_threads() -> int:
+    """Cores this process may use; joblib's workers are told fewer through the environment."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(allowed or 1, int(told) if told.isdigit() else allowed or 1))
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _parallel(fn: Callable[[Any], Totals], tasks: list[Any], threaded: bool) -> Iterable[Totals]:
+    """Results of the tasks in order, on a thread pool with single-threaded BLAS if that pays."""
+    workers = min(n_threads(), len(tasks))
+    if not threaded or workers < 2:
+        yield from map(fn, tasks)
+        return
+    with (
+        _controller().limit(limits=1, user_api="blas"),
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        yield from pool.map(fn, tasks)
