@@ -1,0 +1,158 @@
+"""How a comparison is shown: plain text, rich tables, data frames."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Levels at which an estimator counts as significantly poorer than the best, with the marks of the tables.
+LEVELS = ((0.01, "*"), (0.10, "-"))
+
+
+class SummaryRow(NamedTuple):
+    """One estimator over all data sets."""
+
+    estimator: str
+    mean_accuracy: float
+    mean_log_loss: float
+    winner: int  # data sets on which no other estimator is more accurate
+    top_3: int
+    poorer_10: int  # data sets on which it is poorer than the best, p < 10 %
+    poorer_1: int  # p < 1 %
+
+
+class Report:
+    """The views of a comparison; `compare.Comparison` holds the figures."""
+
+    datasets: tuple[str, ...]
+    estimators: tuple[str, ...]
+    accuracy: np.ndarray
+    accuracy_se: np.ndarray
+    log_loss: np.ndarray
+    log_loss_se: np.ndarray
+    p_value: np.ndarray
+    best: np.ndarray
+    rank: np.ndarray
+    fit_seconds: np.ndarray
+    labelled_only: frozenset[str]
+
+    def summary(self) -> list[SummaryRow]:
+        """Means, wins, places and defeats of each estimator over the data sets."""
+        return [
+            SummaryRow(
+                name,
+                float(self.accuracy[:, e].mean()),
+                float(self.log_loss[:, e].mean()),
+                int(np.sum(self.rank[:, e] == 1)),
+                int(np.sum(self.rank[:, e] <= 3)),
+                int(np.sum(self.p_value[:, e] < 0.10)),
+                int(np.sum(self.p_value[:, e] < 0.01)),
+            )
+            for e, name in enumerate(self.estimators)
+        ]
+
+    def to_frame(self) -> Any:
+        """One row per data set and estimator, as a pandas data frame."""
+        pandas = _pandas()
+        n_datasets, n_estimators = self.accuracy.shape
+        fields = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value", "rank", "fit_seconds")
+        return pandas.DataFrame(
+            {
+                "dataset": np.repeat(np.array(self.datasets, dtype=object), n_estimators),
+                "estimator": np.tile(np.array(self.estimators, dtype=object), n_datasets),
+                **{field: getattr(self, field).ravel() for field in fields},
+                "best": (np.arange(n_estimators)[None, :] == self.best[:, None]).ravel(),
+            }
+        )
+
+    def summary_frame(self) -> Any:
+        """`summary` as a pandas data frame, one row per estimator."""
+        return _pandas().DataFrame(self.summary()).set_index("estimator")
+
+    def mark(self, dataset: int, estimator: int) -> str:
+        """'+' for the best, '-' and '*' for significantly poorer at 10 % and 1 %, else a blank."""
+        if self.best[dataset] == estimator:
+            return "+"
+        return next((mark for level, mark in LEVELS if self.p_value[dataset, estimator] < level), " ")
+
+    def __str__(self) -> str:
+        tables = [_align(header, rows) for header, rows in self._tables()]
+        return "\n\n".join([*tables, self._legend()])
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+
+        tables = []
+        for header, rows in self._tables():
+            table = Table()
+            for i, title in enumerate(header):
+                table.add_column(title, justify="left" if i == 0 else "right")
+            for row in rows:
+                table.add_row(*(f"[bold]{cell}[/bold]" if cell.startswith("+") else cell for cell in row))
+            tables.append(table)
+        return Group(*tables, self._legend())
+
+    def _legend(self) -> str:
+        legend = "+ best; significantly poorer than the best: - at 10 %, * at 1 % (corrected resampled t-test)"
+        if self.labelled_only:
+            legend += f"\ntrained on labelled rows alone: {', '.join(sorted(self.labelled_only))}"
+        return legend
+
+    def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        """Headers and cells: one data set in full, several as a grid with a summary."""
+        if len(self.datasets) == 1:
+            return [self._one_dataset()]
+        grid = [
+            [name] + [f"{self.mark(d, e)}{self._percent(d, e)}" for e in range(len(self.estimators))]
+            for d, name in enumerate(self.datasets)
+        ]
+        summary = [
+            [s.estimator, f"{100 * s.mean_accuracy:.1f}", _number(s.mean_log_loss), *map(str, s[3:])]
+            for s in self.summary()
+        ]
+        titles = ["estimator", "mean accuracy", "mean log loss", "winner", "top 3", "poorer p<10%", "poorer p<1%"]
+        return [(["accuracy, %", *self.estimators], grid), (titles, summary)]
+
+    def _one_dataset(self) -> tuple[list[str], list[list[str]]]:
+        rows = [
+            [
+                name,
+                self.mark(0, e) + self._percent(0, e),
+                _number(self.log_loss[0, e], self.log_loss_se[0, e]),
+                f"{self.p_value[0, e]:.3f}",
+                f"{self.fit_seconds[0, e]:.3g} s",
+            ]
+            for e, name in enumerate(self.estimators)
+        ]
+        return [self.datasets[0], "accuracy, %", "log loss", "p against best", "one fit"], rows
+
+    def _percent(self, d: int, e: int) -> str:
+        return f"{100 * self.accuracy[d, e]:.1f} ± {100 * self.accuracy_se[d, e]:.1f}"
+
+
+def _align(header: list[str], rows: list[list[str]]) -> str:
+    """A plain-text table: first column to the left, the others to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [header, *rows]
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("data frames need pandas: pip install pandas") from error
+    return pandas
+
+
+def _number(value: float, error: float | None = None) -> str:
+    if np.isnan(value):
+        return "none"
+    return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"

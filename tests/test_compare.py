@@ -1,0 +1,327 @@
+"""Laws of the comparison protocol."""
+
+from __future__ import annotations
+
+import builtins
+import io
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import LinearSVC
+
+from latentia.compare import compare, corrected_t_test
+
+TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Predicts the first class; remembers the rows it saw (the first column holds row numbers)."""
+
+    seen: list = []
+
+    def __init__(self, tag="a"):
+        self.tag = tag
+
+    def fit(self, X, y, sample_weight=None):
+        present = np.array([v is not None and v != -1 and v == v for v in y])
+        self.classes_ = np.unique(np.asarray(y)[present])
+        self.trained_ = X[:, 0].astype(int)
+        self.weight_ = sample_weight
+        return self
+
+    def predict(self, X):
+        Recorder.seen.append((self.tag, self.trained_, X[:, 0].astype(int), self.weight_))
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.fixture
+def recorder():
+    Recorder.seen.clear()
+    return Recorder.seen
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, y = make_blobs(120, 3, centers=3, cluster_std=4.0, random_state=3)
+    return X, y
+
+
+def test_scores_are_those_of_a_plain_loop(blobs):
+    X, y = blobs
+    result = compare(TWO, X, y, 4, random_state=7)
+    predicted, probability = np.empty_like(y), np.empty((len(y), 3))
+    folds = list(StratifiedKFold(4, shuffle=True, random_state=7).split(X, y))
+    for e, model in enumerate(TWO.values()):
+        for j, (train, test) in enumerate(folds):
+            model.fit(X[train], y[train])
+            predicted[test], probability[test] = model.predict(X[test]), model.predict_proba(X[test])
+            assert result.fold_accuracy[0][e, j] == pytest.approx(np.mean(predicted[test] == y[test]))
+        accuracy = np.mean(predicted == y)
+        assert result.accuracy[0, e] == pytest.approx(accuracy)
+        assert result.accuracy_se[0, e] == pytest.approx(np.sqrt(accuracy * (1 - accuracy) / len(y)))
+        assert result.log_loss[0, e] == pytest.approx(log_loss(y, probability))
+        own = -np.log(probability[np.arange(len(y)), y])
+        assert result.log_loss_se[0, e] == pytest.approx(own.std() / np.sqrt(len(y)))
+
+
+def test_all_estimators_get_the_same_folds_even_from_an_unseeded_splitter(recorder, blobs):
+    X = np.column_stack([np.arange(120), blobs[0]])
+    compare({"a": Recorder("a"), "b": Recorder("b")}, X, blobs[1], StratifiedKFold(3, shuffle=True))
+    a = [(train.tolist(), test.tolist()) for tag, train, test, _ in recorder if tag == "a"]
+    b = [(train.tolist(), test.tolist()) for tag, train, test, _ in recorder if tag == "b"]
+    assert a == b and len(a) == 3
+    assert sorted(row for _, test in a for row in test) == list(range(120))
+
+
+def test_corrected_t_test_has_the_published_form_and_more_doubt_than_the_plain_one():
+    d = np.array([0.03, 0.01, 0.05, -0.01, 0.02])
+    t, p = corrected_t_test(d, 0.25)
+    plain = stats.ttest_1samp(d, 0.0)
+    assert t == pytest.approx(plain.statistic * np.sqrt((1 / 5) / (1 / 5 + 0.25)))
+    assert p == pytest.approx(2 * stats.t.sf(abs(t), 4)) and p > plain.pvalue
+    assert corrected_t_test(-d, 0.25) == pytest.approx((-t, p))
+    assert corrected_t_test(np.zeros(5), 0.25) == (0.0, 1.0)
+    assert corrected_t_test(np.full(5, 0.1), 0.25) == (np.inf, 0.0)
+
+
+def test_corrected_t_test_keeps_its_level_where_the_plain_one_does_not():
+    """Two equally good rules, the same rows scored again and again: the plain test rejects far too often."""
+    rng = np.random.default_rng(0)
+    splits = RepeatedStratifiedKFold(n_splits=4, n_repeats=8, random_state=0)
+    tests = [test for _, test in splits.split(np.zeros(60), np.arange(60) % 2)]
+    d = [[row[test].mean() for test in tests] for row in rng.standard_normal((400, 60))]
+    corrected = np.mean([corrected_t_test(differences, 1 / 3)[1] < 0.1 for differences in d])
+    plain = np.mean([stats.ttest_1samp(differences, 0.0).pvalue < 0.1 for differences in d])
+    assert corrected < 0.16 < 0.4 < plain
+
+
+def test_p_values_compare_with_the_best_by_fold_accuracy(blobs):
+    X, y = blobs
+    result = compare({**TWO, "dummy": DummyClassifier()}, X, y)
+    best = result.best[0]
+    assert result.rank[0, best] == 1 and result.p_value[0, best] == 1.0
+    difference = result.fold_accuracy[0][best] - result.fold_accuracy[0][2]
+    assert result.p_value[0, 2] == pytest.approx(corrected_t_test(difference, 24 / 96)[1])
+    assert result.mark(0, 2) == "*" and result.mark(0, best) == "+"
+
+
+def test_ties_share_a_win_and_the_smaller_log_loss_is_called_best(blobs):
+    X, y = blobs
+    sure, unsure = DummyClassifier(strategy="most_frequent"), DummyClassifier(strategy="prior")
+    result = compare({"sure": sure, "unsure": unsure}, X, y)
+    assert result.accuracy[0, 0] == result.accuracy[0, 1]
+    assert result.rank.tolist() == [[1, 1]] and result.estimators[result.best[0]] == "unsure"
+    assert [row.winner for row in result.summary()] == [1, 1]
+
+
+def test_summary_over_data_sets_counts_what_the_table_shows(blobs):
+    X, y = blobs
+    models = {**TWO, "dummy": DummyClassifier(), "dummy 2": DummyClassifier(strategy="uniform", random_state=0)}
+    data = {
+        "blobs": (X, y),
+        "iris": load_iris(return_X_y=True),
+        "noise": (np.random.default_rng(0).standard_normal((120, 2)), y),
+    }
+    result = compare(models, data, cv=3)
+    assert result.datasets == tuple(data) and result.accuracy.shape == (3, 4)
+    for e, row in enumerate(result.summary()):
+        assert row.mean_accuracy == pytest.approx(result.accuracy[:, e].mean())
+        assert row.winner == sum(result.accuracy[d, e] == result.accuracy[d].max() for d in range(3))
+        assert row.poorer_1 <= row.poorer_10 == sum(result.mark(d, e) in "-*" for d in range(3))
+        assert row.top_3 == sum(np.sum(result.accuracy[d] > result.accuracy[d, e]) < 3 for d in range(3))
+    single = compare(models, *data["iris"], cv=3)
+    np.testing.assert_array_equal(single.accuracy[0], result.accuracy[1])
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        lambda y: np.where(np.arange(len(y)) % 3 == 0, -1, y),
+        lambda y: np.where(np.arange(len(y)) % 3 == 0, np.nan, y.astype(float)),
+        lambda y: np.where(np.arange(len(y)) % 3 == 0, None, np.array(["x", "y", "z"])[y]),
+        lambda y: [None if i % 3 == 0 else f"class {v}" for i, v in enumerate(y)],
+        lambda y: np.where(np.arange(len(y)) % 3 == 0, None, y),
+    ],
+)
+def test_unlabelled_rows_are_in_every_training_part_and_never_scored(recorder, blobs, marked):
+    X = np.column_stack([np.arange(120), blobs[0]])
+    unlabelled = set(range(0, 120, 3))
+    for cv in (4, [(np.arange(60, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))]):
+        recorder.clear()
+        compare({"a": Recorder()}, X, marked(blobs[1]), cv)
+        for _, train, test, _ in recorder:
+            assert unlabelled <= set(train.tolist()) and not unlabelled & set(test.tolist())
+            assert len(set(train.tolist())) == len(train) and not set(train.tolist()) & set(test.tolist())
+
+
+def test_estimators_that_cannot_use_unlabelled_rows_are_trained_without_them(blobs):
+    X, y = blobs
+    marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
+    result = compare(
+        {"NB": GaussianNB(), "spread": LabelSpreading(kernel="knn", n_neighbors=9)}, X, marked, 3, random_state=1
+    )
+    assert result.labelled_only == {"NB"} and "labelled rows alone: NB" in str(result)
+    rows = marked >= 0
+    alone = compare({"NB": GaussianNB()}, X[rows], y[rows], 3, random_state=1)
+    assert alone.accuracy[0, 0] == result.accuracy[0, 0] and alone.log_loss[0, 0] == pytest.approx(
+        result.log_loss[0, 0]
+    )
+    floats = compare({"NB": GaussianNB()}, X, np.where(rows, y, np.nan), 3, random_state=1)
+    assert floats.labelled_only == {"NB"} and floats.accuracy[0, 0] == result.accuracy[0, 0]
+
+
+def test_weights_reach_fit_and_score(recorder, blobs):
+    X = np.column_stack([np.arange(120), blobs[0]])
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 120)
+    result = compare({"a": Recorder()}, X, blobs[1], 3, sample_weight=w)
+    for _, train, _, weight in recorder:
+        np.testing.assert_array_equal(weight, w[train])
+    assert result.accuracy[0, 0] == pytest.approx(w[blobs[1] == 0].sum() / w.sum())
+    zero = np.where(np.arange(120) < 20, 0.0, 1.0)
+    recorder.clear()
+    compare({"a": Recorder()}, X, blobs[1], 3, sample_weight=zero)
+    assert min(test.min() for _, _, test, _ in recorder) == 20
+    scaled = compare(TWO["NB"], *blobs, sample_weight=np.full(120, 7.0))
+    plain = compare(TWO["NB"], *blobs)
+    np.testing.assert_allclose(
+        [scaled.accuracy, scaled.accuracy_se, scaled.log_loss, scaled.log_loss_se],
+        [plain.accuracy, plain.accuracy_se, plain.log_loss, plain.log_loss_se],
+    )
+
+
+def test_weights_pass_through_a_pipeline_and_are_refused_where_fit_takes_none(blobs):
+    X, y = blobs
+    w = np.where(y == 0, 5.0, 1.0)
+    piped = compare(make_pipeline(StandardScaler(), GaussianNB()), X, y, sample_weight=w)
+    bare = compare(GaussianNB(), X, y, sample_weight=w)
+    np.testing.assert_allclose(piped.log_loss, bare.log_loss, rtol=1e-6)
+    with pytest.raises(ValueError, match="'k-NN'.*takes none"):
+        compare({"k-NN": KNeighborsClassifier()}, X, y, sample_weight=w)
+
+
+def test_a_class_that_the_training_part_lacks_costs_loss_not_an_error(blobs):
+    X, y = blobs
+    folds = [(np.flatnonzero(y < 2), np.flatnonzero(y == 2)), (np.flatnonzero(y > 0), np.flatnonzero(y == 0))]
+    result = compare(GaussianNB(), X, y, folds)
+    assert result.accuracy[0, 0] == 0.0
+    assert result.log_loss[0, 0] == pytest.approx(-np.log(np.finfo(float).eps))
+
+
+def test_no_probabilities_no_log_loss(blobs):
+    result = compare({"svc": LinearSVC(), "NB": GaussianNB()}, *blobs)
+    assert np.isnan(result.log_loss[0, 0]) and np.isfinite(result.log_loss[0, 1])
+    assert "none" in str(result)
+
+
+def test_repeated_folds_count_a_row_once_in_the_standard_error(blobs):
+    result = compare(GaussianNB(), *blobs, RepeatedStratifiedKFold(n_splits=4, n_repeats=5, random_state=0))
+    a = result.accuracy[0, 0]
+    assert result.fold_accuracy[0].shape == (1, 20)
+    assert a == pytest.approx(result.fold_accuracy[0].mean())
+    assert result.accuracy_se[0, 0] == pytest.approx(np.sqrt(a * (1 - a) / 120))
+
+
+def test_groups_stay_together(recorder, blobs):
+    X = np.column_stack([np.arange(120), blobs[0]])
+    groups = np.arange(120) // 5
+    compare(Recorder(), X, blobs[1], StratifiedGroupKFold(3), groups=groups)
+    for _, train, test, _ in recorder:
+        assert not set(groups[train]) & set(groups[test])
+
+
+def test_parallel_jobs_and_containers_change_nothing(blobs):
+    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    X, y = blobs
+    one = compare(TWO, X, y)
+    frame = compare(TWO, pandas.DataFrame(X, columns=["a", "b", "c"]), pandas.Series(y, index=np.arange(120)[::-1]))
+    jobs, lists = compare(TWO, X, y, n_jobs=2), compare(list(TWO.items()), X.tolist(), y.tolist())
+    tensors = compare(TWO, torch.asarray(X), torch.asarray(y))
+    for other in (frame, jobs, lists, tensors):
+        np.testing.assert_array_equal(one.fold_accuracy[0], other.fold_accuracy[0])
+        np.testing.assert_allclose(one.log_loss, other.log_loss)
+
+
+def test_frames_hold_the_figures(blobs):
+    pytest.importorskip("pandas")
+    result = compare(TWO, {"a": blobs, "b": load_iris(return_X_y=True)})
+    frame = result.to_frame().set_index(["dataset", "estimator"])
+    assert frame.loc[("b", "LDA"), "accuracy"] == result.accuracy[1, 1]
+    assert frame.groupby(level="dataset")["best"].sum().tolist() == [1, 1]
+    assert result.summary_frame().loc["NB", "winner"] == result.summary()[0].winner
+
+
+def test_frames_without_pandas_say_what_is_missing(blobs, monkeypatch):
+    real = builtins.__import__
+
+    def without_pandas(name, *args, **kwargs):
+        if name == "pandas":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    result = compare(GaussianNB(), *blobs)
+    monkeypatch.setattr(builtins, "__import__", without_pandas)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        result.to_frame()
+
+
+def test_printed_table_aligns_and_names_everything(blobs):
+    result = compare(TWO, {"first": blobs, "second set": load_iris(return_X_y=True)})
+    grid = str(result).split("\n\n")[0].splitlines()
+    assert len({len(line) for line in grid}) == 1
+    assert "second set" in grid[3] and f"{100 * result.accuracy[1, 1]:.1f}" in grid[3]
+    assert all(name in grid[0] for name in TWO)
+
+
+def test_rich_renders_the_same_cells(blobs):
+    console = pytest.importorskip("rich.console")
+    result = compare(TWO, *blobs)
+    screen = io.StringIO()
+    console.Console(width=120, file=screen).print(result)
+    assert f"{100 * result.accuracy[0, 0]:.1f}" in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda X, y: ({}, X, y), "at least one"),
+        (lambda X, y: ([GaussianNB(), GaussianNB()], X, y), "one name each"),
+        (lambda X, y: ({"scale": StandardScaler()}, X, y), r"estimators\['scale'\] must be a classifier"),
+        (lambda X, y: (TWO, X), "y must be given"),
+        (lambda X, y: (TWO, {"a": (X, y)}, y), "must be None"),
+        (lambda X, y: (TWO, {"a": X}), r"\(X, y\)"),
+        (lambda X, y: (TWO, X, y[:-1]), "vector of 120 labels, got shape \\(119,\\)"),
+        (lambda X, y: (TWO, X, np.full(120, -1)), "no label"),
+        (lambda X, y: (TWO, X, np.where(y > 0, 1, -1)), "at least 2 classes, got {1}"),
+        (lambda X, y: (TWO, X, y, 1), "at least 2 folds, got 1"),
+        (lambda X, y: (TWO, X, y, "five"), "got 'five'"),
+        (lambda X, y: (TWO, X, y, [(np.arange(60), np.arange(60, 120))]), "at least 2 folds"),
+    ],
+)
+def test_bad_input_is_named(blobs, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare(*arguments(*blobs))
+
+
+@pytest.mark.parametrize("weight", [np.ones(3), np.full(120, -1.0), np.full(120, np.inf)])
+def test_bad_weights_are_refused(blobs, weight):
+    with pytest.raises(ValueError, match="sample_weight of data set 'data' must be 120 finite values"):
+        compare(TWO, *blobs, sample_weight=weight)
+
+
+def test_a_failing_estimator_is_named(blobs):
+    X, y = blobs
+    with pytest.raises(ValueError) as caught:
+        compare({"broken": KNeighborsClassifier(n_neighbors=10_000)}, X, y)
+    assert any("'broken' on data set 'data'" in note for note in caught.value.__notes__)
