@@ -1,0 +1,7 @@
+"""Latent-variable probabilistic classifiers in scikit-learn's conventions."""
+
+from latentia.gaussian_mixture import GaussianMixtureClassifier
+
+__version__ = "0.1.0"
+
+__all__ = ["GaussianMixtureClassifier"]

@@ -112,6 +112,8 @@ class Objective(ABC):
     rises_under_em: ClassVar[bool] = False
     #: Labelled rows need the score of their own class alone.
     own_class_only: ClassVar[bool] = False
+    #: Whether the value is a log density of x, which changes with the units of the columns.
+    is_density: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ With scores ``s_c = log p(x, c)``, label y, competitors ``c != y``:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,6 +29,7 @@ class Likelihood(Objective):
 
     rises_under_em: ClassVar[bool] = True
     own_class_only: ClassVar[bool] = True
+    is_density: ClassVar[bool] = True
 
     def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
@@ -87,6 +89,7 @@ class Margin(Objective):
 class Hybrid(Objective):
     """Likelihood plus `trade_off` times the margin; unlabelled rows count in the likelihood."""
 
+    is_density: ClassVar[bool] = True
     trade_off: float = 1.0
     margin: float = 1.0
     ramp: float | None = None
@@ -112,3 +115,12 @@ def _labels(log_joint: Array, y: Array) -> tuple[Array, Array]:
 def _own_score(log_joint: Array, own: Array) -> Array:
     xp = namespace(log_joint)
     return xp.sum(xp.where(own > 0, log_joint, xp.zeros_like(log_joint)), axis=-2)
+
+
+#: Objectives by the names users give; each takes what it needs of the trade-off, the margin and the ramp.
+OBJECTIVES: dict[str, Callable[[float, float, float | None], Objective]] = {
+    "likelihood": lambda trade_off, margin, ramp: Likelihood(),
+    "conditional": lambda trade_off, margin, ramp: Conditional(),
+    "margin": lambda trade_off, margin, ramp: Margin(margin, ramp),
+    "hybrid": Hybrid,
+}

@@ -33,6 +33,32 @@ class Standardise(NamedTuple):
     scale: Array  # (D,)
     ignored: Array | None  # (D,) True for columns without any value; None if there is none
 
+    @classmethod
+    def of(cls, mass: Array, mean: Array, variance: Array, common_scale: bool = False) -> Standardise:
+        """From the moments of the columns; with a common scale, axes keep their proportions."""
+        xp = namespace(mean)
+        known = mass > 0
+        if common_scale:
+            n_known = xp.clip(xp.sum(xp.astype(known, mean.dtype)), min=1.0)
+            variance = xp.broadcast_to(xp.sum(variance) / n_known, variance.shape)
+        # A constant column has nothing to scale; what is left of its variance is rounding.
+        rounding = 10 * xp.finfo(mean.dtype).eps
+        varies = variance > (rounding * mean) ** 2
+        scale = xp.where(varies & known, xp.sqrt(variance), xp.ones_like(variance))
+        return cls(mean, scale, None if bool(xp.all(known)) else ~known)
+
+    def log_scale(self, cells: Cells) -> Array:
+        """Log of the change of units of each row's known cells, (N,)."""
+        xp = namespace(self.shift)
+        log_scale = xp.log(self.scale)
+        if cells.observed is None:
+            return xp.broadcast_to(xp.sum(log_scale), (cells.values.shape[0],))
+        return xp.matmul(cells.observed, log_scale)
+
+    def restore(self, values: Array) -> Array:
+        """Prepared values in the units of the raw rows."""
+        return values * self.scale + self.shift
+
     def __call__(self, X: Array) -> Cells:
         xp = namespace(self.shift)
         # `like` also brings rows of another namespace, dtype or a memory map beside the parameters.
@@ -87,23 +113,32 @@ class ArrayRows(Source):
         y: np.ndarray,
         weight: np.ndarray | None = None,
         prepare: Callable[[Array], Cells] | None = None,
+        skip_unlabelled: bool = False,
     ):
         self.X = X
         self.y = np.asarray(y)
         self.weight = None if weight is None else np.asarray(weight)
         self.prepare = prepare or _as_cells(None)
         self.n_rows, self.n_features = X.shape
+        self.skip_unlabelled = skip_unlabelled
         self._sorted: _Sorted | None = None
 
     @property
     def total_weight(self) -> float:
-        return float(self.n_rows if self.weight is None else self.weight.sum())
+        counted = self.y >= 0 if self.skip_unlabelled else slice(None)
+        return float(self.y[counted].shape[0] if self.weight is None else self.weight[counted].sum())
+
+    def labelled(self) -> ArrayRows:
+        """The same rows without the unlabelled ones, for passes by label."""
+        rows = ArrayRows(self.X, self.y, self.weight, self.prepare, skip_unlabelled=True)
+        rows._sorted = self._sorted
+        return rows
 
     def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
         tasks = list(self._tasks(rows, by_label))
 
         def run(task: Callable[[], Iterable[Block]]) -> Totals:
-            return _add_up(fn(block) for block in task())
+            return _add_up(fn(block) for block in task() if not (self.skip_unlabelled and block.label == -1))
 
         return _add_up(_parallel(run, tasks, is_numpy_array(self.X)))
 
@@ -112,6 +147,8 @@ class ArrayRows(Source):
         labels = self.y if self.y.ndim == 1 and self.y.dtype.kind in "iu" else np.zeros(self.n_rows)
         chosen = []
         for label in np.unique(labels):
+            if self.skip_unlabelled and label < 0:
+                continue
             rows = np.flatnonzero(labels == label)
             if self.weight is not None:
                 rows = rows[self.weight[rows] > 0]
@@ -141,7 +178,7 @@ class ArrayRows(Source):
 
     def _keep(self) -> _Sorted | None:
         small = self.n_rows * self.n_features * 8 <= KEEP_MIB * 2**20
-        if self._sorted is None and small and not isinstance(self.X, np.memmap):
+        if self._sorted is None and small:
             self._sorted = _Sorted.of(self)
         return self._sorted
 
@@ -184,6 +221,12 @@ class ArrayRows(Source):
         kind = xp.int64 if self.y.dtype.kind in "iu" else beside.dtype
         weight = None if self.weight is None else like(self.weight[index], beside)
         return Block(cells, like(self.y[index], beside, dtype=kind), weight, label)
+
+
+def map_rows(X: Array, prepare: Callable[[Array], Cells], fn: Callable[[Cells], Array], rows: int) -> list[Array]:
+    """`fn` of blocks of at most `rows` rows, in the order of the rows."""
+    pieces = list(_even_pieces(0, X.shape[0], rows))
+    return list(_parallel(lambda piece: fn(prepare(X[piece[0] : piece[1], ...])), pieces, is_numpy_array(X)))
 
 
 class _Sorted(NamedTuple):
@@ -269,7 +312,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _parallel(fn: Callable[[Any], Totals], tasks: list[Any], threaded: bool) -> Iterable[Totals]:
+def _parallel(fn: Callable[[Any], Any], tasks: list[Any], threaded: bool) -> Iterator[Any]:
     """Results of the tasks in order, on a thread pool with single-threaded BLAS if that pays."""
     workers = min(n_threads(), len(tasks))
     if not threaded or workers < 2:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from latentia._arrays import to_numpy
 from latentia.core import AnyProblem, Params
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import one_start, stack_starts, take_starts
+from latentia.tree import leaves, one_start, stack_starts, take_starts
 
 #: A fall larger than this share of the value is no rounding error.
 FALL = 1e-6
@@ -56,8 +57,11 @@ class EM:
             if done.any():
                 running = running[keep]
                 params, stats = take_starts(params, keep.tolist()), take_starts(stats, keep.tolist())
+            best, here = int(np.argmax(values[keep])), params
+            stopped = on_step(
+                Step("EM", iteration + 1, float(values[keep].max()), running.size, partial(one_start, here, best))
+            )
             params = problem.family.update(params, stats)
-            stopped = on_step(Step("EM", iteration + 1, float(values.max()), running.size))
         return Solution(
             params=stack_starts(finished),
             value=np.array([curve[-1] for curve in curves]),
@@ -69,8 +73,6 @@ class EM:
 
 
 def _n_starts(params: Params) -> int:
-    from latentia.tree import leaves
-
     return int(next(leaves(params)).shape[0])
 
 

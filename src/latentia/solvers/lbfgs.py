@@ -55,10 +55,12 @@ class LBFGS:
 
         def step(intermediate_result: OptimizeResult) -> None:
             curve.append(float(-intermediate_result.fun / per_row))
-            stop = held_out.should_stop(
-                lambda: family.from_free(unflatten(intermediate_result.x, free), params)
-            )
-            if on_step(Step("L-BFGS", len(curve), curve[-1], 1)) or stop:
+
+            def here() -> Params:
+                return family.from_free(unflatten(intermediate_result.x, free), params)
+
+            stop = held_out.should_stop(here)
+            if on_step(Step("L-BFGS", len(curve) - 1, curve[-1], 1, here)) or stop:
                 raise StopIteration
 
         start = flatten(free)

@@ -17,6 +17,7 @@ class Step(NamedTuple):
     iteration: int
     value: float  # best value among the starts still running
     n_running: int  # starts that have not converged
+    params: Callable[[], Params]  # of the best start still running, made when asked for
 
 
 #: Called after each step; a true answer stops the solver.

@@ -1,0 +1,222 @@
+"""The way from a user's table to fitted parameters, shared by all generative classifiers.
+
+rows -> checked -> standardised source -> EM from several starts -> the best start -> L-BFGS if the objective is discriminative.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from latentia._arrays import Array, logsumexp, namespace, to_numpy
+from latentia.core import Cells, Objective, Params, Problem, SmoothFamily, check_compatible, chunk_rows
+from latentia.objectives import OBJECTIVES, Likelihood
+from latentia.predictions import GenerativePredictions
+from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
+from latentia.solvers import EM, LBFGS, Solution
+from latentia.solvers.record import OnStep
+from latentia.sources import ArrayRows, Standardise, column_moments, map_rows
+from latentia.tree import one_start, take_starts
+from latentia.validation import Labels, check_choice, check_loss_matrix, check_number, check_priors, check_weight, encode_labels
+
+
+class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
+    """Fits a family's parameters. Subclasses say which family, how rows become numbers, and what is learned."""
+
+    def _check_options(self) -> None:
+        """Refuse bad constructor arguments."""
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_number("trade_off", self.trade_off, least=0)
+        check_number("margin", self.margin, above=0)
+        if self.ramp is not None:
+            check_number("ramp", self.ramp, above=0)
+        check_number("var_floor", self.var_floor, above=0)
+        check_number("n_init", self.n_init, least=1, integer=True)
+        check_number("max_iter", self.max_iter, least=1, integer=True)
+        check_number("tol", self.tol, least=0)
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        check_number("n_iter_no_change", self.n_iter_no_change, least=1, integer=True)
+
+    def _make_family(self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator) -> SmoothFamily:
+        """The family to be fitted."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _publish(self) -> None:
+        """Set the learned attributes from `params_`."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _choose_start(self, solution: Solution, problem: Problem) -> int:
+        """Which start wins."""
+        return int(np.argmax(solution.value))
+
+    def _check_rows(self, X: Any, reset: bool) -> Array:
+        """Rows as a numeric array, NaN where a cell is missing."""
+        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+
+    def _fit_preparation(self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array) -> Standardise:
+        """How rows are standardised."""
+        return Standardise.of(mass, mean, variance)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from rows and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
+        y : array-like of shape (n_samples,)
+            Classes; -1 (integers), None or NaN (others) mark unlabelled rows. Integer labels that are all -1 or 1 are two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight 2 counts as that row twice.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_options()
+        X = self._check_rows(X, reset=True)
+        labels = encode_labels(y, X.shape[0])
+        weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
+        log_prior = check_priors(self.priors, labels.classes)
+        check_loss_matrix(self.loss_matrix, len(labels.classes))
+        moments = column_moments(X, weight, _working_dtype(X))
+        self.classes_ = labels.classes
+        self.preparation_ = self._fit_preparation(X, weight, *moments)
+        if self.preparation_.ignored is not None:
+            empty = np.flatnonzero(to_numpy(self.preparation_.ignored)).tolist()
+            warnings.warn(f"X has no value in the columns {empty}: they are ignored.", UserWarning, stacklevel=2)
+        units = float(to_numpy(namespace(moments[0]).sum(moments[0] * namespace(moments[0]).log(self.preparation_.scale))))
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        with reporting(self, X, y, self._attributes_at) as on_step:
+            self._train(X, labels, weight, log_prior, units, rng, on_step)
+        return self
+
+    def _train(
+        self,
+        X: Array,
+        labels: Labels,
+        weight: np.ndarray | None,
+        log_prior: np.ndarray | None,
+        units: float,
+        rng: np.random.Generator,
+        on_step: OnStep,
+    ) -> None:
+        objective = OBJECTIVES[self.objective](self.trade_off, self.margin, self.ramp)
+        source = ArrayRows(X, labels.codes, weight, self.preparation_)
+        starts = source if objective.rises_under_em else source.labelled()  # as the thesis does (3.3.2)
+        self.family_ = self._make_family(starts, log_prior, on_step, rng)
+        check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
+        solution = self._ascend_by_em(starts, rng, on_step)
+        if not objective.rises_under_em:
+            check_compatible(self.family_, objective, needs_em=False, needs_gradient=True)
+            solution = self._ascend_by_gradient(objective, source, solution.params, rng, on_step)
+        self.params_ = one_start(solution.params, 0)
+        self.objective_curve_ = solution.curves[0] - (units if objective.is_density else 0.0)
+        self.n_iter_ = int(solution.n_iter[0])
+        self.converged_ = bool(solution.converged[0])
+        self.stopping_reason_ = solution.reason[0]
+        if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
+            warnings.warn(
+                f"{type(self).__name__} stopped before it converged ({self.stopping_reason_}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self._publish()
+
+    def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
+        """EM from `n_init` starts in one batch; the winner alone is returned."""
+        family = self.family_
+        n_starts = self.n_init if self._has_random_starts() else 1
+        params = family.init(source.labelled(), rng, n_starts)
+        problem = family.shortcut(Likelihood(), source) or Problem(family, Likelihood(), source)
+        solution = EM(self.max_iter, self.tol).solve(problem, params, on_step)
+        winner = self._choose_start(solution, problem)
+        return Solution(
+            take_starts(solution.params, [winner]),
+            solution.value[winner : winner + 1],
+            [solution.curves[winner]],
+            solution.n_iter[winner : winner + 1],
+            solution.converged[winner : winner + 1],
+            [solution.reason[winner]],
+        )
+
+    def _ascend_by_gradient(
+        self, objective: Objective, source: ArrayRows, params: Params, rng: np.random.Generator, on_step: OnStep
+    ) -> Solution:
+        validate = None
+        if self.early_stopping:
+            source, held_out = _hold_out(source, self.validation_fraction, rng)
+            validate = _error_on(self.family_, held_out)
+        solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
+        return solver.solve(Problem(self.family_, objective, source), params, on_step)
+
+    def _has_random_starts(self) -> bool:
+        """Whether starts differ at all."""
+        return True
+
+    def _attributes_at(self, params: Params) -> dict[str, Any]:
+        """Attributes of an estimator that stopped at `params`."""
+        before = dict(self.__dict__)
+        self.params_ = params
+        self._publish()
+        state = {k: v for k, v in self.__dict__.items() if k.endswith("_") and not k.startswith("__")}
+        self.__dict__.clear()
+        self.__dict__.update(before)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.array_api_support = True
+        return tags
+
+
+def _working_dtype(X: Array) -> Any:
+    """float32 for single and half precision, float64 for all else."""
+    xp = namespace(X)
+    small = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
+    return xp.float32 if small else xp.float64
+
+
+def _hold_out(source: ArrayRows, fraction: float, rng: np.random.Generator) -> tuple[ArrayRows, ArrayRows]:
+    """Part of the labelled rows apart, by class where every class has two rows."""
+    labelled = np.flatnonzero(source.y >= 0)
+    counts = np.bincount(source.y[labelled])
+    n_held_out = max(1, int(round(fraction * labelled.size)))
+    by_class = source.y[labelled] if counts.min() >= 2 and n_held_out >= counts.size else None
+    _, held_out = train_test_split(labelled, test_size=n_held_out, stratify=by_class, random_state=int(rng.integers(2**31)))
+    mask = np.ones(source.n_rows, bool)
+    mask[held_out] = False
+    return _subset(source, np.flatnonzero(mask)), _subset(source, np.sort(held_out))
+
+
+def _subset(source: ArrayRows, rows: np.ndarray) -> ArrayRows:
+    weight = None if source.weight is None else source.weight[rows]
+    xp = namespace(source.X)
+    X = source.X[rows] if isinstance(source.X, np.ndarray) else xp.take(source.X, xp.asarray(rows), axis=0)
+    return ArrayRows(X, source.y[rows], weight, source.prepare)
+
+
+def _error_on(family: SmoothFamily, rows: ArrayRows) -> Any:
+    """The weighted share of rows that parameters classify wrongly; log loss breaks ties."""
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+
+    def validate(params: Params) -> float:
+        def scores(cells: Cells) -> Array:
+            log_joint = family.infer(params, cells).log_joint
+            return log_joint - logsumexp(log_joint, axis=-2)[None, :]
+
+        parts = map_rows(rows.X, rows.prepare, scores, chunk_rows(family.row_size(params)))
+        log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
+        wrong = np.argmax(log_proba, axis=0) != rows.y
+        log_loss = -np.maximum(log_proba[rows.y, np.arange(rows.n_rows)], -50.0)
+        return float((weight * (wrong + 1e-3 * log_loss / 50.0)).sum() / weight.sum())
+
+    return validate

@@ -1,0 +1,213 @@
+"""What every generative classifier can be asked once its parameters are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from array_api_compat import device
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, transpose
+from latentia.core import Cells, chunk_rows
+from latentia.sources import map_rows
+from latentia.validation import codes_of
+
+
+class GenerativePredictions(ClassifierMixin, BaseEstimator):
+    """Class probabilities, densities, imputation and sampling from `params_`, `family_` and `preparation_`."""
+
+    def _check_rows(self, X: Any, reset: bool) -> Array:
+        raise NotImplementedError  # pragma: no cover
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
+
+        Returns
+        -------
+        log_joint : array of shape (n_samples, n_classes)
+        """
+        prepare = self._fitted().preparation_
+        family, params = self.family_, self.params_
+
+        def joint(cells: Cells) -> Array:
+            return transpose(family.infer(params, cells).log_joint - prepare.log_scale(cells))
+
+        return self._by_rows(X, joint)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Log p(c | x), in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell. A row without any known cell gets the class priors.
+
+        Returns
+        -------
+        log_proba : array of shape (n_samples, n_classes)
+        """
+        joint = self.predict_joint_log_proba(X)
+        return joint - logsumexp(joint, axis=-1)[:, None]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities p(c | x), in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell. A row without any known cell gets the class priors.
+
+        Returns
+        -------
+        proba : array of shape (n_samples, n_classes)
+        """
+        log_proba = self.predict_log_proba(X)
+        return namespace(log_proba).exp(log_proba)
+
+    def predict(self, X: Any) -> Array:
+        """The class with the least expected loss: the most probable one unless `loss_matrix` says otherwise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
+        proba = self.predict_proba(X)
+        xp = namespace(proba)
+        if self.loss_matrix is not None:
+            proba = -xp.matmul(proba, like(np.asarray(self.loss_matrix, dtype=float), proba))
+        codes = xp.argmax(proba, axis=1)
+        if self.classes_.dtype.kind in "iuf":
+            return xp.take(xp.asarray(self.classes_, device=device(codes)), codes)
+        return self.classes_[to_numpy(codes)]
+
+    def score_samples(self, X: Any) -> Array:
+        """Log p(x), the density of the known cells of each row: low for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+        """
+        return logsumexp(self.predict_joint_log_proba(X), axis=-1)
+
+    def impute(self, X: Any) -> Array:
+        """Rows with each missing cell replaced by its expectation given the known cells of its row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
+
+        Returns
+        -------
+        X_complete : array of shape (n_samples, n_features)
+            Known cells are unchanged.
+        """
+        prepare = self._fitted().preparation_
+        family, params = self.family_, self.params_
+        X = self._check_rows(X, reset=False)
+        xp = namespace(prepare.shift)
+
+        def fill(cells: Cells) -> Array:
+            log_joint = family.infer(params, cells).log_joint
+            share = xp.exp(log_joint - logsumexp(log_joint, axis=-2)[None, :])
+            expected = family.expected_cells(params, cells)
+            return prepare.restore(xp.sum(share[..., None] * expected, axis=0))
+
+        filled = self._by_rows(X, fill, checked=True)
+        raw = like(X, filled)
+        return xp.where(xp.isnan(raw), filled, raw)
+
+    def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Array, np.ndarray]:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        y : class or array-like of shape (n_samples,), default=None
+            The class of all rows, or of each; drawn from the class priors by default.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+        """
+        prepare = self._fitted().preparation_
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        if y is None:
+            prior = np.exp(to_numpy(self.params_.log_prior).astype(float))
+            codes = rng.choice(len(prior), n_samples, p=prior / prior.sum())
+        else:
+            each = np.full(n_samples, y, dtype=self.classes_.dtype) if np.ndim(y) == 0 else np.asarray(y)
+            codes = codes_of(each, self.classes_, n_samples)
+            if (codes < 0).any():
+                raise ValueError(f"y={y!r} asks for unlabelled rows; allowed are the classes {self.classes_.tolist()}.")
+        values = like(self.family_.sample(self.params_, codes, rng), prepare.shift)
+        return prepare.restore(values), self.classes_[codes]
+
+    def bic(self, X: Any, y: Any) -> float:
+        """Bayesian information criterion on labelled (and, by their density, unlabelled) rows; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        bic : float
+        """
+        log_likelihood, n_rows = self._log_likelihood(X, y)
+        return -2 * log_likelihood + self._fitted().family_.n_free(self.n_features_in_) * float(np.log(n_rows))
+
+    def aic(self, X: Any, y: Any) -> float:
+        """Akaike information criterion on labelled (and, by their density, unlabelled) rows; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        aic : float
+        """
+        log_likelihood, _ = self._log_likelihood(X, y)
+        return -2 * log_likelihood + 2 * self._fitted().family_.n_free(self.n_features_in_)
+
+    def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
+        joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
+        codes = codes_of(y, self.classes_, joint.shape[0])
+        own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+        return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "params_")
+        return self
+
+    def _by_rows(self, X: Any, fn: Callable[[Cells], Array], checked: bool = False) -> Array:
+        """`fn` of the prepared rows in blocks, its results one after the other."""
+        prepare = self._fitted().preparation_
+        X = X if checked else self._check_rows(X, reset=False)
+        rows = chunk_rows(self.family_.row_size(self.params_))
+        parts = map_rows(X, prepare, fn, rows)
+        return namespace(parts[0]).concat(parts, axis=0)

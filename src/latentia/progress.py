@@ -1,0 +1,90 @@
+"""Who hears of a fit's steps: the user's callable, scikit-learn's callbacks, and a progress bar when verbose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from latentia.solvers.record import OnStep, Step
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # pragma: no cover - depends on the installed version
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks yet."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Stands in where scikit-learn has no callbacks yet."""
+        return method
+
+
+@contextmanager
+def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> Iterator[OnStep]:
+    """A function that tells everybody of a step, and whether one of them wants to stop.
+
+    `fitted` gives, for parameters, the attributes of an estimator that would stop there.
+    """
+    listeners: list[OnStep] = []
+    if estimator.callback is not None:
+        listeners.append(lambda step: bool(estimator.callback(step)))
+    context = None
+    if hasattr(estimator, "_init_callback_context"):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+        if getattr(estimator, "_skl_callbacks", None):
+            listeners.append(_sklearn_listener(estimator, context, X, y, fitted))
+    with _bar(estimator.verbose) as show:
+        if show is not None:
+            listeners.append(show)
+        # Every listener hears of the step, also after one wanted to stop.
+        yield lambda step: any([listener(step) for listener in listeners])
+    if context is not None:
+        context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
+
+
+def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> OnStep:
+    def tell(step: Step) -> bool:
+        sub = context.subcontext(task_name=f"{step.solver} step")
+        sub.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+        stop = sub.call_on_fit_task_end(
+            estimator=estimator, X=X, y=y, reconstruction_attributes=lambda: fitted(step.params())
+        )
+        return bool(stop)
+
+    return tell
+
+
+@contextmanager
+def _bar(verbose: int) -> Iterator[OnStep | None]:
+    """A live line on the terminal with rich; a line every tenth step without it."""
+    if not verbose:
+        yield None
+        return
+    try:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ImportError:
+
+        def show_plain(step: Step) -> bool:
+            if step.iteration % 10 == 1 or verbose > 1:
+                print(_text(step), file=sys.stderr)
+            return False
+
+        yield show_plain
+        return
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as progress:
+        tasks: dict[str, Any] = {}
+
+        def show(step: Step) -> bool:
+            if step.solver not in tasks:
+                tasks[step.solver] = progress.add_task("", total=None)
+            progress.update(tasks[step.solver], description=_text(step))
+            return False
+
+        yield show
+
+
+def _text(step: Step) -> str:
+    return f"{step.solver} step {step.iteration}: objective {step.value:.4f}, {step.n_running} running"

@@ -1,0 +1,157 @@
+"""What users hand in, checked once at the door: labels, weights, class priors, losses, options.
+
+Every error names the argument, the value received and the values allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from latentia._arrays import to_numpy
+
+
+class Labels(NamedTuple):
+    """Classes in sorted order, and the code of each row's class, -1 where unlabelled."""
+
+    classes: np.ndarray
+    codes: np.ndarray
+
+
+def encode_labels(y: Any, n_rows: int) -> Labels:
+    """Classes and codes of labels; -1 (integers), None or NaN (others) mark unlabelled rows.
+
+    Integer labels that are all -1 or 1 are the two classes of the -1/+1 convention: with a single
+    other label there would be nothing to classify.
+    """
+    if y is None:
+        raise ValueError("y=None, but a classifier needs labels: pass a class for each row, -1 or None for unlabelled rows.")
+    y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+    y = column_or_1d(y, warn=True)
+    if y.shape[0] != n_rows:
+        raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
+    unknown = _unlabelled(y)
+    if unknown.all():
+        raise ValueError("y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled.")
+    known = y[~unknown]
+    if known.dtype == object:
+        kinds = {type(v) for v in known.tolist()}
+        if kinds <= {str}:
+            known = known.astype(str)
+        elif kinds <= {int, bool, np.int64}:
+            known = known.astype(np.int64)
+    check_classification_targets(known)
+    classes, codes_known = np.unique(known, return_inverse=True)
+    codes = np.full(n_rows, -1, dtype=np.int64)
+    codes[~unknown] = codes_known
+    return Labels(classes, codes)
+
+
+def _unlabelled(y: np.ndarray) -> np.ndarray:
+    if y.dtype.kind == "i":
+        return np.zeros(y.shape, bool) if set(np.unique(y).tolist()) == {-1, 1} else y == -1
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype.kind == "O":
+        gap = np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in y.tolist()], dtype=bool)
+        integers = [v for v, missing in zip(y.tolist(), gap, strict=True) if not missing]
+        if integers and all(isinstance(v, Integral) and not isinstance(v, bool) for v in integers):
+            if set(integers) != {-1, 1}:
+                gap |= np.array([v == -1 if not m else False for v, m in zip(y.tolist(), gap, strict=True)])
+        return gap
+    return np.zeros(y.shape, bool)
+
+
+def codes_of(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
+    """Codes of labels among known classes; -1 for unlabelled rows."""
+    labels = encode_labels(y, n_rows)
+    strange = np.setdiff1d(labels.classes, classes)
+    if strange.size:
+        raise ValueError(f"y holds the class {strange[0]!r}, which was not seen in fit. The classes are {classes.tolist()}.")
+    to_code = np.searchsorted(classes, labels.classes)
+    return np.where(labels.codes < 0, -1, to_code[labels.codes])
+
+
+def check_weight(sample_weight: Any, n_rows: int, codes: np.ndarray | None = None, classes: Any = None) -> np.ndarray | None:
+    """Weights as float64, None where all are one."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n_rows} rows: one weight per row is expected.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise ValueError(f"sample_weight holds {bad}; weights must be finite and not negative.")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
+    if codes is not None:
+        in_class = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes))
+        if (in_class <= 0).any():
+            empty = classes[int(np.argmin(in_class))]
+            raise ValueError(f"sample_weight is zero for every row of class {empty!r}; drop the class from y or give a row a positive weight.")
+    return weight
+
+
+def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
+    """Log class priors; None when they are to be counted."""
+    n_classes = len(classes)
+    allowed = "'empirical', 'uniform', one positive number per class in the order of classes_, or a dict from class to number"
+    if isinstance(priors, str):
+        if priors == "empirical":
+            return None
+        if priors == "uniform":
+            return np.full(n_classes, -math.log(n_classes))
+        raise ValueError(f"priors={priors!r}; allowed are {allowed}.")
+    if isinstance(priors, Mapping):
+        strange = [c for c in priors if c not in classes.tolist()]
+        if strange:
+            raise ValueError(f"priors names the class {strange[0]!r}, which has no row in y. The classes are {classes.tolist()}.")
+        absent = [c for c in classes.tolist() if c not in priors]
+        if absent:
+            raise ValueError(f"priors has no entry for class {absent[0]!r}; allowed are {allowed}.")
+        priors = [priors[c] for c in classes.tolist()]
+    values = np.asarray(priors, dtype=float)
+    if values.shape != (n_classes,):
+        raise ValueError(f"priors has shape {values.shape}, but y has {n_classes} classes; allowed are {allowed}.")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError(f"priors={values.tolist()}; allowed are {allowed}.")
+    return np.log(values / values.sum())
+
+
+def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
+    """Losses (true class, predicted class); None for zero-one loss."""
+    if loss_matrix is None:
+        return None
+    loss = np.asarray(loss_matrix, dtype=float)
+    if loss.shape != (n_classes, n_classes) or not np.isfinite(loss).all():
+        raise ValueError(
+            f"loss_matrix has shape {loss.shape}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, column = predicted class."
+        )
+    return loss
+
+
+def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
+    """One of some strings."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}.")
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, below: float | None = None, integer: bool = False
+) -> None:
+    """A finite number within bounds."""
+    kind = Integral if integer else Real
+    bounds = [f"> {above}" if above is not None else "", f">= {least}" if least is not None else "", f"< {below}" if below is not None else ""]
+    fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    fits = fits and (above is None or value > above) and (least is None or value >= least) and (below is None or value < below)
+    if not fits:
+        noun = "an integer" if integer else "a finite number"
+        raise ValueError(f"{name}={value!r}; allowed is {noun} {' and '.join(b for b in bounds if b)}.".replace(" .", "."))
