@@ -1,0 +1,209 @@
+"""Speed and memory of Gaussian-mixture classifiers beside scikit-learn's `GaussianMixture`, in one run.
+
+python benchmarks/gaussian_mixture_speed.py [em] [restarts] [hybrid] [memory]
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from latentia import GaussianMixtureClassifier
+from latentia.core import Problem
+from latentia.families.gaussian import GaussianMixtures, GaussianParams
+from latentia.families.shapes import SHAPES
+from latentia.objectives import Hybrid, Likelihood
+from latentia.solvers import EM
+from latentia.sources import ArrayRows, Standardise, column_moments
+from latentia.tree import one_start
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+def blobs(
+    n_rows: int, n_features: int, n_classes: int, rng: np.random.Generator, n_clusters: int = 5
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Classes of some overlapping clusters each: rows, classes, and the clusters' centres."""
+    y = rng.integers(n_classes, size=n_rows)
+    centres = rng.normal(scale=0.7, size=(n_classes, n_clusters, n_features))
+    return centres[y, rng.integers(n_clusters, size=n_rows)] + rng.normal(size=(n_rows, n_features)), y, centres
+
+
+def em() -> None:
+    """20 iterations from the same start: ten scikit-learn fits, one of ours."""
+    rng = np.random.default_rng(0)
+    C, K = 10, 16
+    X, y, centres = blobs(50_000, 50, C, rng, K)
+    # Starts near the centres: no component closes in on a single row, where the two floors of variance differ.
+    means = centres + rng.normal(scale=0.7, size=centres.shape)
+    floor = 1e-6
+    prepare = Standardise(np.zeros(50), np.ones(50), None)
+    family = GaussianMixtures(np.full(C, K), SHAPES["diag"](floor))
+    params = GaussianParams(
+        np.full((1, C), -np.log(C)), np.full((1, C, K), -np.log(K)), means[None], np.ones((1, C, K, 50))
+    )
+
+    def ours() -> float:
+        problem = Problem(family, Likelihood(), ArrayRows(X, y, None, prepare))
+        return float(EM(max_iter=20, tol=-np.inf).solve(problem, params).value[0])
+
+    def theirs() -> float:
+        total = 0.0
+        for c in range(C):
+            mine = X[y == c]
+            model = GaussianMixture(
+                K,
+                covariance_type="diag",
+                max_iter=20,
+                tol=0.0,
+                reg_covar=0.0,
+                weights_init=np.full(K, 1 / K),
+                means_init=means[c],
+                precisions_init=np.ones((K, 50)),
+                init_params="random_from_data",
+            ).fit(mine)
+            total += model.score_samples(mine).sum() + len(mine) * np.log(len(mine) / len(X))
+        return total
+
+    ratios = []
+    for _ in range(3):
+        start = time.perf_counter()
+        a = ours()
+        middle = time.perf_counter()
+        b = theirs()
+        end = time.perf_counter()
+        ratios.append((end - middle) / (middle - start))
+        print(
+            f"em 50000 x 50, 10 x 16, 20 iterations: ours {middle - start:.2f} s, scikit-learn {end - middle:.2f} s, "
+            f"ratio {ratios[-1]:.1f}; log likelihood {a:.3f} v. {b:.3f}, relative difference {abs(a - b) / abs(b):.1e}"
+        )
+    print(f"em: median ratio {np.median(ratios):.1f} (must reach 3)")
+
+
+def restarts() -> None:
+    """50 starts of 100 iterations on a small table."""
+    rng = np.random.default_rng(0)
+    X, y, _ = blobs(300, 10, 3, rng)
+    ratios = []
+    for _ in range(3):
+        start = time.perf_counter()
+        GaussianMixtureClassifier(3, n_init=50, max_iter=100, random_state=0).fit(X, y)
+        middle = time.perf_counter()
+        for c in range(3):
+            GaussianMixture(3, covariance_type="diag", n_init=50, max_iter=100, random_state=0).fit(X[y == c])
+        end = time.perf_counter()
+        ratios.append((end - middle) / (middle - start))
+        print(
+            f"restarts 300 x 10, 3 x 3, n_init=50: ours {middle - start:.3f} s, scikit-learn {end - middle:.2f} s, ratio {ratios[-1]:.1f}"
+        )
+    print(f"restarts: median ratio {np.median(ratios):.1f} (must reach 10)")
+
+
+def hybrid() -> None:
+    """One value and gradient of the hybrid objective beside one likelihood over all classes."""
+    rng = np.random.default_rng(0)
+    X, y, _ = blobs(50_000, 50, 10, rng)
+    family = GaussianMixtures(np.full(10, 16), SHAPES["diag"](1e-3))
+    source = ArrayRows(X, y, None, Standardise.of(*column_moments(X, None, np.float64)))
+    params = one_start(family.init(source, rng, 1), 0)
+    rows = Problem(family, Likelihood(), source).rows_per_chunk(params)
+    problem = Problem(family, Hybrid(2.0), source)
+
+    def likelihood() -> None:
+        source.reduce(lambda block: {"value": family.infer(params, block.cells).log_joint.sum()}, rows)
+
+    def gradient() -> None:
+        family.gradient(params, problem.sweep(params).stats)
+
+    ratios = []
+    for _ in range(7):
+        start = time.perf_counter()
+        likelihood()
+        middle = time.perf_counter()
+        gradient()
+        end = time.perf_counter()
+        ratios.append((end - middle) / (middle - start))
+    print(
+        f"hybrid: likelihood over all classes {middle - start:.3f} s, objective and gradient {end - middle:.3f} s, "
+        f"median ratio {np.median(ratios):.2f} (at most 2.5)"
+    )
+
+
+def memory() -> None:
+    """A million rows from an array and from a read-only memory map."""
+    rng = np.random.default_rng(0)
+    n_rows, n_features = 1_000_000, 50
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npy"
+        rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(n_rows, n_features))
+        y = np.empty(n_rows, dtype=np.int64)
+        for start in range(0, n_rows, 100_000):
+            rows[start : start + 100_000], y[start : start + 100_000] = blobs(
+                100_000, n_features, 10, np.random.default_rng(1)
+            )
+        rows.flush()
+        del rows
+        X = np.load(path, mmap_mode="r")
+        before = _anonymous_peak()
+        start = time.perf_counter()
+        GaussianMixtureClassifier(16, n_init=1, max_iter=3, tol=0, random_state=0).fit(X, y)
+        print(
+            f"memory map 1000000 x 50, 10 x 16: {time.perf_counter() - start:.1f} s for 3 iterations, "
+            f"peak extra memory {_anonymous_peak() - before:.0f} MB besides the mapped file (at most 300)"
+        )
+        X = np.array(X)
+        before = _anonymous_peak()
+        GaussianMixtureClassifier(16, n_init=1, max_iter=3, tol=0, random_state=0).fit(X, y)
+        print(f"array 1000000 x 50, 10 x 16: peak extra memory {_anonymous_peak() - before:.0f} MB (at most 300)")
+        print(
+            f"(peak resident memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB)"
+        )
+
+
+def _anonymous_peak() -> float:
+    """Peak of the memory that is not backed by a file, sampled by a thread since the last call, in MB."""
+    global _sampler
+    peak = _sampler.stop() if _sampler else _anonymous()
+    _sampler = _Sampler()
+    return peak
+
+
+def _anonymous() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+    raise OSError("no RssAnon in /proc/self/status")
+
+
+class _Sampler:
+    def __init__(self) -> None:
+        import threading
+
+        self.peak, self.done = _anonymous(), False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self.done:
+            self.peak = max(self.peak, _anonymous())
+            time.sleep(0.002)
+
+    def stop(self) -> float:
+        self.done = True
+        self.thread.join()
+        return self.peak
+
+
+_sampler: _Sampler | None = None
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ["em", "restarts", "hybrid", "memory"]:
+        {"em": em, "restarts": restarts, "hybrid": hybrid, "memory": memory}[name]()
