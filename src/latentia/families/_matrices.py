@@ -1,0 +1,183 @@
+"""Inverses of many symmetric matrices, products that fold leading axes, and the products of rows that are dense or sparse."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import array_api_compat
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
+from threadpoolctl import ThreadpoolController
+
+from latentia._arrays import Array, namespace, transpose
+
+#: Matrices of this size and above are inverted by LAPACK, one by one.
+LARGE = 32
+#: And of this size, one to a core.
+THREADED = 128
+#: Products of entries in one column that a sparse table may keep.
+MOST_PAIRS = 3 * 10**7
+#: Entries of a dense block of columns.
+BLOCK = 2**22
+
+
+def fold(a: Array, b: Array) -> Array:
+    """The product of (..., n, k) with (k, m) as one matrix product."""
+    xp = namespace(a, b)
+    return xp.reshape(xp.matmul(xp.reshape(a, (-1, a.shape[-1])), b), (*a.shape[:-1], b.shape[-1]))
+
+
+def spd_inverse(matrix: Array) -> tuple[Array, Array]:
+    """Inverses and log determinants of symmetric positive definite matrices (..., P, P); may overwrite them."""
+    if array_api_compat.is_numpy_array(matrix) and matrix.shape[-1] >= LARGE:
+        return _lapack_inverses(matrix)
+    xp = namespace(matrix)
+    factor = xp.linalg.cholesky(matrix)
+    log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+    if array_api_compat.is_torch_array(matrix):
+        return xp.cholesky_inverse(factor), log_det
+    eye = xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=array_api_compat.device(matrix))
+    half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye)
+    return xp.matmul(transpose(half), half), log_det
+
+
+def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    flat = np.ascontiguousarray(matrix).reshape(-1, *matrix.shape[-2:])
+    log_det = np.empty(flat.shape[0], dtype=flat.dtype)
+
+    def invert(k: int) -> None:
+        log_det[k] = _invert_in_place(flat[k])
+
+    many = flat.shape[0] > 1 and flat.shape[-1] >= THREADED
+    with one_blas_thread(flat.shape[0] > 1 or flat.shape[-1] < 1000):
+        list((_pool().map if many else map)(invert, range(flat.shape[0])))
+    return flat.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
+
+
+def _invert_in_place(matrix: np.ndarray) -> float:
+    """Replace a matrix by its inverse, and return its log determinant."""
+    potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (matrix,))
+    # a C-ordered symmetric matrix is its own transpose in Fortran's order: no copies are made
+    factor, failed = potrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError(
+            "the precision matrix of the projection is not positive definite: standardise the columns or use float64"
+        )
+    log_det = 2 * float(np.log(np.diagonal(factor)).sum())
+    inverse, _ = potri(factor, lower=0, overwrite_c=1)
+    lower = np.tril(inverse.T)
+    np.add(lower, np.tril(lower, -1).T, out=matrix)
+    return log_det
+
+
+def one_blas_thread(wanted: bool = True) -> AbstractContextManager[Any]:
+    """Products of small matrices lose more to waiting for each other than a second thread gains."""
+    return _controller().limit(limits=1 if wanted else None, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count())
+
+
+class Products(Protocol):
+    """Products of N rows of D features."""
+
+    def kernel(self, scale: Array) -> Array:
+        """X diag(scale) X', (N, N)."""
+        ...
+
+    def diagonal(self, inner: Array) -> Array:
+        """The diagonal of X' inner X, (D,)."""
+        ...
+
+
+def products(rows: Any) -> Products:
+    """The cheapest way to multiply such rows."""
+    if not sparse.issparse(rows):
+        return DenseProducts(rows)
+    counts = np.diff(sparse.csc_array(rows).indptr).astype(np.int64)
+    few = int((counts * (counts + 1) // 2).sum()) <= MOST_PAIRS
+    return PairProducts.of(rows) if few else BlockProducts(sparse.csc_array(rows))
+
+
+@dataclass(frozen=True)
+class DenseProducts:
+    """Rows in an array."""
+
+    rows: Array
+
+    def kernel(self, scale: Array) -> Array:
+        return (self.rows * scale) @ self.rows.T
+
+    def diagonal(self, inner: Array) -> Array:
+        return namespace(inner).sum(self.rows * (inner @ self.rows), axis=0)
+
+
+@dataclass(frozen=True)
+class PairProducts:
+    """Sparse rows, by the products x_if x_jf, i <= j, of the entries that share a column f."""
+
+    table: sparse.csr_array  # (D, N * N): row f holds its products at the place of (i, j)
+    n_rows: int
+
+    @classmethod
+    def of(cls, rows: Any) -> PairProducts:
+        by_column = sparse.csc_array(rows)
+        by_column.sort_indices()
+        n_rows, n_features = by_column.shape
+        counts = np.diff(by_column.indptr).astype(np.int64)
+        ends = np.repeat(by_column.indptr[1:].astype(np.int64), counts)
+        partners = ends - np.arange(ends.size)  # an entry's partners are itself and those after it
+        first = np.repeat(np.arange(ends.size), partners)
+        second = first + np.arange(first.size) - np.repeat(np.cumsum(partners) - partners, partners)
+        place = by_column.indices.astype(np.int64)
+        where = place[first] * n_rows + place[second]
+        indptr = np.concatenate([[0], np.cumsum(counts * (counts + 1) // 2)])
+        if n_rows * n_rows < 2**31:
+            where, indptr = where.astype(np.int32), indptr.astype(np.int32)
+        values = by_column.data[first] * by_column.data[second]
+        return cls(sparse.csr_array((values, where, indptr), shape=(n_features, n_rows * n_rows)), n_rows)
+
+    def kernel(self, scale: np.ndarray) -> np.ndarray:
+        upper = np.reshape(self.table.T @ scale, (self.n_rows, self.n_rows))
+        return upper + upper.T - np.diag(np.diagonal(upper))
+
+    def diagonal(self, inner: np.ndarray) -> np.ndarray:
+        doubled = 2 * inner
+        np.fill_diagonal(doubled, np.diagonal(inner))
+        return self.table @ np.ravel(doubled)
+
+
+@dataclass(frozen=True)
+class BlockProducts:
+    """Sparse rows with well-filled columns, a dense block of columns at a time."""
+
+    columns: sparse.csc_array
+
+    def kernel(self, scale: np.ndarray) -> np.ndarray:
+        total = np.zeros((self.columns.shape[0],) * 2, dtype=scale.dtype)
+        for part, block in self._blocks():
+            total += (block * scale[part]) @ block.T
+        return total
+
+    def diagonal(self, inner: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.sum(block * (inner @ block), axis=0) for _, block in self._blocks()])
+
+    def _blocks(self) -> Any:
+        n_rows, n_features = self.columns.shape
+        width = max(1, BLOCK // n_rows)
+        for start in range(0, n_features, width):
+            part = slice(start, min(start + width, n_features))
+            yield part, self.columns[:, part].toarray()

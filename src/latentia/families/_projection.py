@@ -1,0 +1,210 @@
+r"""The posterior of the projection's columns, :math:`\Sigma_s = (\mathrm{diag}\,\phi_s + X^T X / \sigma^2)^{-1}`, in the cheapest form.
+
+The data enter through a constant, so each form is built once for a set of rows, which are weighted by :math:`\sqrt{w_n}`:
+
+- `Gram`, from :math:`G = X^T X`: a D x D inverse for each set of precisions. Isotropic precisions share one eigendecomposition.
+- `Wide`, for D > N, with :math:`K_s = \sigma^2 I + X \Phi_s^{-1} X^T` of size N x N:
+  :math:`\Sigma_s = \Phi_s^{-1} - \Phi_s^{-1} X^T K_s^{-1} X \Phi_s^{-1}`, so :math:`\mathrm{tr}(\Sigma_s G) = \sigma^2 (N - \sigma^2\,\mathrm{tr}\,K_s^{-1})`.
+- `Spectral`, for isotropic precisions, with :math:`G = U \Lambda U^T` of rank K <= min(N, D), found once for all columns and
+  iterations: :math:`\Sigma_s = U \mathrm{diag}(1 / (\phi_s + \Lambda / \sigma^2)) U^T + (I - U U^T) / \phi_s`.
+
+Precisions are (..., S, D) or (..., S, 1), where S is the number of different covariances: R, or 1 if the columns share theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from array_api_compat import device
+
+from latentia._arrays import Array, namespace, symmetric, to_numpy, transpose
+from latentia.families._matrices import fold, one_blas_thread, products, spd_inverse
+
+
+class Normals(NamedTuple):
+    """Normal posteriors of the R columns of the projection."""
+
+    mean: Array  # (..., R, D)
+    covariance: Array  # (..., S, P, P) or (..., S, K), in the form of its design
+    variance: Array  # (..., S, D) or (..., S, 1): its diagonal, or the average of that
+    log_det: Array  # (..., S)
+
+
+class Design(Protocol):
+    """What the rows say about a projection, and the posterior that follows."""
+
+    def posterior(self, precision: Array, cross: Array) -> Normals:
+        """Posterior for expected precisions and cross = E[Z^T] X of the rows, (..., R, D)."""
+        ...
+
+    def row_spread(self, covariance: Array, precision: Array, values: Array) -> Array:
+        """x' Sigma x (..., S, N) of any rows."""
+        ...
+
+    def total_spread(self, covariance: Array) -> Array:
+        """The weighted sum of `row_spread` over the rows of the design, (..., S)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gram:
+    """The D x D form."""
+
+    gram: Array  # (D, D), or (..., D, D) with equal entries along the leading axes
+    noise: float  # sigma^2
+
+    def posterior(self, precision: Array, cross: Array) -> Normals:
+        xp = namespace(cross)
+        gram = self.gram[..., None, :, :]
+        if precision.shape[-1] == 1:
+            while gram.ndim > 3:  # all starts see the same rows
+                gram = gram[0, ...]
+            eigenvalues, basis = xp.linalg.eigh(symmetric(gram[0, ...]))
+            scale = 1 / (precision + xp.clip(eigenvalues, min=0.0) / self.noise)
+            covariance = xp.matmul(basis * scale[..., None, :], transpose(basis))
+            log_det = xp.sum(xp.log(scale), axis=-1)
+        else:
+            eye = xp.eye(precision.shape[-1], dtype=precision.dtype, device=device(precision))
+            covariance, log_det = spd_inverse(eye * precision[..., None] + gram / self.noise)
+            log_det = -log_det
+        with one_blas_thread():
+            mean = xp.matmul(covariance, cross[..., None])[..., 0] / self.noise
+        return Normals(mean, covariance, xp.linalg.diagonal(covariance), log_det)
+
+    def row_spread(self, covariance: Array, precision: Array, values: Array) -> Array:
+        return dense_spread(covariance, values)
+
+    def total_spread(self, covariance: Array) -> Array:
+        return namespace(covariance).sum(covariance * self.gram[..., None, :, :], axis=(-2, -1))
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """The eigenbasis form, for precisions that do not depend on the feature."""
+
+    eigenvalues: Array  # (K,) of G
+    basis: Array  # (D, K)
+    noise: float
+
+    @classmethod
+    def of_gram(cls, gram: Array, noise: float) -> Spectral:
+        """From G, of size D x D."""
+        xp = namespace(gram)
+        eigenvalues, basis = xp.linalg.eigh(symmetric(gram))
+        return cls(xp.clip(eigenvalues, min=0.0), basis, noise)
+
+    @classmethod
+    def of_rows(cls, rows: Any, noise: float) -> Spectral:
+        """From fewer rows than features, by the N x N matrix of their products."""
+        xp = namespace(rows.data if hasattr(rows, "tocsr") else rows)
+        ones = np.ones(rows.shape[1], dtype=rows.dtype) if hasattr(rows, "tocsr") else xp.ones_like(rows[0, ...])
+        kernel = products(rows).kernel(ones)
+        eigenvalues, vectors = xp.linalg.eigh(symmetric(kernel))
+        top = float(xp.max(eigenvalues))
+        keep = to_numpy(eigenvalues) > top * kernel.shape[0] * float(xp.finfo(kernel.dtype).eps)
+        first = int(np.argmax(keep)) if keep.any() else kernel.shape[0]  # they come in rising order
+        eigenvalues, vectors = eigenvalues[first:], vectors[:, first:]
+        return cls(eigenvalues, rows.T @ (vectors / xp.sqrt(eigenvalues)), noise)
+
+    def posterior(self, precision: Array, cross: Array) -> Normals:
+        xp = namespace(cross)
+        n_features, rank = self.basis.shape
+        scale = 1 / (precision + self.eigenvalues / self.noise)
+        mean = fold(fold(cross, self.basis) * scale, transpose(self.basis)) / self.noise
+        rest = n_features - rank
+        variance = (xp.sum(scale, axis=-1, keepdims=True) + rest / precision) / n_features
+        log_det = xp.sum(xp.log(scale), axis=-1) - rest * xp.log(precision[..., 0])
+        return Normals(mean, scale, variance, log_det)
+
+    def row_spread(self, covariance: Array, precision: Array, values: Array) -> Array:
+        xp = namespace(covariance)
+        scores = values @ self.basis
+        inside = scores * scores
+        total = row_squares(values)
+        rest = xp.clip(total - xp.sum(inside, axis=-1), min=0.0)
+        return fold(covariance, transpose(inside)) + rest / precision
+
+    def total_spread(self, covariance: Array) -> Array:
+        return namespace(covariance).sum(covariance * self.eigenvalues, axis=-1)
+
+
+class Wide:
+    """The N x N form. Keeps the rows, dense or sparse."""
+
+    def __init__(self, rows: Any, noise: float):
+        self.rows = rows
+        self.noise = noise
+        self.products = products(rows)
+
+    def posterior(self, precision: Array, cross: Array) -> Normals:
+        xp = namespace(cross)
+        lead, n_features = cross.shape[:-2], cross.shape[-1]
+        n_sets = precision.shape[-2]
+        inverse_precision = xp.reshape(1 / precision, (-1, n_features))
+        per_set = xp.reshape(cross, (inverse_precision.shape[0], -1, n_features))  # (sets, R or 1, D)
+        parts = [self._one(v, c) for v, c in self._pairs_of(inverse_precision, per_set)]
+        mean, covariance, variance, log_det = (xp.stack(list(part), axis=0) for part in zip(*parts, strict=True))
+        n_rows = covariance.shape[-1]
+        log_det = log_det + n_rows * math.log(self.noise) + xp.sum(xp.log(inverse_precision), axis=-1)
+        return Normals(
+            xp.reshape(mean, cross.shape),
+            xp.reshape(covariance, (*lead, n_sets, n_rows, n_rows)),
+            xp.reshape(variance, (*lead, n_sets, n_features)),
+            xp.reshape(log_det, (*lead, n_sets)),
+        )
+
+    @staticmethod
+    def _pairs_of(a: Array, b: Array) -> Any:
+        return ((a[k, ...], b[k, ...]) for k in range(a.shape[0]))
+
+    def _one(self, v: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean, K^-1, variances and -log|K| for inverse precisions v (D,) and cross (R, D)."""
+        xp = namespace(v)
+        n_rows = self.rows.shape[0]
+        eye = xp.eye(n_rows, dtype=v.dtype, device=device(v))
+        kernel = self.noise * eye + self.products.kernel(v)
+        inverse, log_det = spd_inverse(kernel)
+        moved = cross * v
+        inner = inverse @ (self.rows @ transpose(moved))  # (N, R)
+        mean = (moved - v * transpose(self.rows.T @ inner)) / self.noise
+        variance = v - v * v * self.products.diagonal(inverse)
+        return mean, inverse, xp.clip(variance, min=0.0), -log_det
+
+    def row_spread(self, covariance: Array, precision: Array, values: Any) -> Array:
+        xp = namespace(covariance)
+        n_rows = covariance.shape[-1]
+        flat = xp.reshape(covariance, (-1, n_rows, n_rows))
+        inverse_precision = xp.reshape(1 / precision, (flat.shape[0], -1))
+        parts = []
+        for k in range(flat.shape[0]):
+            v = inverse_precision[k, ...]
+            across = _dense((values * v[None, :]) @ self.rows.T)  # (n, N)
+            explained = xp.sum((across @ flat[k, ...]) * across, axis=-1)
+            parts.append(xp.clip(row_squares(values, v) - explained, min=0.0))
+        return xp.reshape(xp.stack(parts, axis=0), (*covariance.shape[:-2], values.shape[0]))
+
+    def total_spread(self, covariance: Array) -> Array:
+        xp = namespace(covariance)
+        return self.noise * (covariance.shape[-1] - self.noise * xp.linalg.trace(covariance))
+
+
+def dense_spread(covariance: Array, values: Any) -> Array:
+    """x' Sigma x (..., S, N) for covariances (..., S, D, D)."""
+    values = _dense(values)
+    xp = namespace(values)
+    return xp.sum(xp.matmul(values, covariance) * values, axis=-1)
+
+
+def _dense(a: Any) -> Any:
+    return a.toarray() if hasattr(a, "tocsr") else a
+
+
+def row_squares(values: Any, scale: Any = None) -> Any:
+    """Sums (N,) of scale times the squares of rows that are dense or sparse."""
+    squares = values * values
+    if scale is not None:
+        return squares @ scale
+    return squares.sum(axis=1) if hasattr(values, "tocsr") else namespace(values).sum(squares, axis=1)

@@ -1,0 +1,78 @@
+r"""Normal variables known only by their side: mass, shift of the mean, and curvature, without underflow.
+
+For :math:`t \sim N(\eta, 1)` restricted to a set A with mass :math:`Z(\eta) = P(t \in A)`,
+
+.. math:: \frac{d \log Z}{d\eta} = E[t | A] - \eta, \qquad -\frac{d^2 \log Z}{d\eta^2} = 1 - \mathrm{Var}(t | A) \le 1.
+
+A known label y in {-1, +1} is the set :math:`y t > \nu`; with a margin :math:`\nu > 0` an unknown label is the set
+:math:`|t| > \nu`: no row lies between the classes (Lawrence & Jordan 2005). Everything comes from the scaled complementary
+error function, so that the ratio of density to tail stays right where both underflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import array_api_compat
+from scipy import special
+
+from latentia._arrays import Array, like, namespace, to_numpy
+
+
+class Truncation(NamedTuple):
+    """Log mass of the allowed side, and its derivatives in the mean."""
+
+    log_mass: Array
+    slope: Array  # E[t] - eta
+    curvature: Array  # 1 - Var[t]
+
+
+def erfcx(x: Array) -> Array:
+    """exp(x^2) erfc(x) in the array's own namespace where it has one, else by way of the host."""
+    if array_api_compat.is_torch_array(x):
+        return namespace(x).special.erfcx(x)
+    if array_api_compat.is_numpy_array(x):
+        return special.erfcx(x)
+    return like(special.erfcx(to_numpy(x)), x)
+
+
+def upper_side(u: Array) -> Truncation:
+    """The side t > 0 of N(u, 1): log Phi(u), the ratio phi(u) / Phi(u) and its curvature."""
+    xp = namespace(u)
+    v = xp.abs(u)
+    scaled = erfcx(v / math.sqrt(2))  # Phi(-v) = exp(-v^2 / 2) scaled / 2
+    density = xp.exp(-v * v / 2)
+    tail = density * scaled / 2
+    below = u < 0
+    log_mass = xp.where(below, xp.log(scaled / 2) - v * v / 2, xp.log1p(-tail))
+    ratio = math.sqrt(2 / math.pi) * xp.where(below, 1 / scaled, density / (2 * (1 - tail)))
+    # far below zero r (r + u) is a difference of large numbers; its limit is 1
+    return Truncation(log_mass, ratio, xp.clip(ratio * (ratio + u), min=0.0, max=1.0))
+
+
+def truncate(eta: Array, sign: Array, margin: float, separate: bool) -> Truncation:
+    """Known (+1, -1) and unknown (0) labels of scores `eta`.
+
+    Unknown ones count nothing, unless `separate`: then they lie on either side of the margin.
+    """
+    xp = namespace(eta)
+    side = upper_side(sign * eta - margin)
+    if not separate:
+        known = sign * sign
+        return Truncation(side.log_mass * known, side.slope * sign, side.curvature * known)
+    own = Truncation(side.log_mass, side.slope * sign, side.curvature)
+    return Truncation(*(xp.where(sign != 0, a, b) for a, b in zip(own, _either_side(eta, margin), strict=True)))
+
+
+def _either_side(eta: Array, margin: float) -> Truncation:
+    """The set |t| > margin."""
+    xp = namespace(eta)
+    up, down = upper_side(eta - margin), upper_side(-eta - margin)
+    top = xp.maximum(up.log_mass, down.log_mass)
+    total = xp.log(xp.exp(up.log_mass - top) + xp.exp(down.log_mass - top)) + top
+    p, q = xp.exp(up.log_mass - total), xp.exp(down.log_mass - total)
+    slope = p * up.slope - q * down.slope
+    # E[t^2] of the two sides together; the curvature is negative where the two sides pull apart
+    second = p * (up.slope**2 - up.curvature) + q * (down.slope**2 - down.curvature)
+    return Truncation(total, slope, slope * slope - second)
