@@ -1,0 +1,176 @@
+r"""Gaussian posteriors over weight vectors with gamma hyper-priors: what softmax gates, softmax experts and linear experts share.
+
+.. math:: p(w | \alpha) = N(0, \alpha^{-1} I), \quad p(\alpha) = G(a_0, b_0), \quad q(w) = N(\mu, \Sigma), \quad q(\alpha) = G(a, b)
+
+with gammas by shape and rate. Rows contribute a quadratic, :math:`-\tfrac12 w^T A w + c^T w`, and then (eq. 25-29 of Ahmed & Campbell 2011)
+
+.. math:: \Sigma^{-1} = \langle\alpha\rangle I + A, \quad \mu = \Sigma c, \quad a = a_0 + D/2, \quad b = b_0 + \tfrac12 (\mu^T\mu + \mathrm{tr}\,\Sigma).
+
+The bound holds :math:`E[\ln\alpha]`, not :math:`\ln E[\alpha]` as eq. 32 prints; only so it never falls. Annealing (section VI.B) weighs the entropies by
+:math:`1/\beta`: the posterior's log density is multiplied by :math:`\beta`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import device
+from scipy.special import digamma, gammaln
+
+from latentia._arrays import Array, like, namespace, symmetric, transpose
+
+
+class GammaPrior(NamedTuple):
+    """A gamma density by shape and rate."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+
+class Weights(NamedTuple):
+    """Posteriors of weight vectors; W stands for any axes that count vectors."""
+
+    mean: Array  # (..., W, D)
+    covariance: Array  # (..., W, D, D)
+    log_det: Array  # (..., W) log determinant of the covariance
+    rate: Array  # (..., W) of the gamma posterior of the precision
+
+
+class Pull(NamedTuple):
+    """What rows add to the log posterior of weights, -w'Aw/2 + c'w."""
+
+    precision: Array  # (..., W, D(D+1)/2) the upper triangle of A, row by row
+    linear: Array  # (..., W, D)
+
+
+def augment(x: Array) -> Array:
+    """Rows with a one appended."""
+    xp = namespace(x)
+    return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype, device=device(x))], axis=1)
+
+
+def outer_features(x: Array) -> Array:
+    """The products x_j x_k, j <= k, of rows (N, D): (N, D(D+1)/2)."""
+    return namespace(x).concat([x[:, j : j + 1] * x[:, j:] for j in range(x.shape[1])], axis=1)
+
+
+def score_mean(mean: Array, x: Array) -> Array:
+    """Scores (..., W, N) of weights (..., W, D) as one matrix product."""
+    xp = namespace(mean)
+    flat = xp.matmul(xp.reshape(mean, (-1, mean.shape[-1])), transpose(x))
+    return xp.reshape(flat, (*mean.shape[:-1], x.shape[0]))
+
+
+def score_variance(covariance: Array, outer: Array) -> Array:
+    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the features of `outer_features`."""
+    xp = namespace(covariance)
+    size = covariance.shape[-1]
+    doubled = covariance * (2.0 - xp.eye(size, dtype=covariance.dtype, device=device(covariance)))
+    packed = pack(doubled)
+    flat = xp.matmul(xp.reshape(packed, (-1, packed.shape[-1])), transpose(outer))
+    # rounding may leave a tiny negative value when a row lies far from zero
+    return xp.clip(xp.reshape(flat, (*covariance.shape[:-2], outer.shape[0])), min=0.0)
+
+
+def weighted_sum(weight: Array, features: Array) -> Array:
+    """Sums (..., W, F) over rows of features (N, F) by weights (..., W, N), as one matrix product."""
+    xp = namespace(weight)
+    flat = xp.matmul(xp.reshape(weight, (-1, weight.shape[-1])), features)
+    return xp.reshape(flat, (*weight.shape[:-1], features.shape[-1]))
+
+
+def pack(matrix: Array) -> Array:
+    """The upper triangles of matrices (..., D, D), row by row."""
+    size = matrix.shape[-1]
+    return namespace(matrix).concat([matrix[..., j, j:] for j in range(size)], axis=-1)
+
+
+def unpack(packed: Array, size: int) -> Array:
+    """Symmetric matrices from their upper triangles."""
+    xp = namespace(packed)
+    upper = np.zeros((size, size), dtype=np.int64)
+    upper[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    index = np.maximum(upper, upper.T).ravel()
+    flat = xp.take(packed, like(index, packed, dtype=xp.int64), axis=-1)
+    return xp.reshape(flat, (*packed.shape[:-1], size, size))
+
+
+def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> Weights:
+    """Posteriors of spherical covariance about given means."""
+    xp = namespace(mean)
+    size = mean.shape[-1]
+    spread = xp.ones_like(mean[..., 0]) * variance
+    eye = xp.eye(size, dtype=mean.dtype, device=device(mean))
+    rate = prior.rate + (xp.sum(mean * mean, axis=-1) + size * spread) / 2
+    return Weights(mean, spread[..., None, None] * eye, size * xp.log(spread), rate)
+
+
+def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float = 1.0, shared: bool = False) -> Weights:
+    """The posterior given what the rows say: first the weights, then their precision.
+
+    With `shared`, adding one vector to the means along the axis before the features changes no likelihood (a softmax), so they are moved
+    to where the prior likes them best. The plain step approaches that place only slowly.
+    """
+    xp = namespace(weights.mean)
+    size = weights.mean.shape[-1]
+    alpha = posterior_shape(prior, size, beta) / weights.rate
+    eye = xp.eye(size, dtype=weights.mean.dtype, device=device(weights.mean))
+    precision = unpack(pull.precision, size) + alpha[..., None, None] * eye
+    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
+    scale = xp.sqrt(xp.linalg.diagonal(precision))
+    tiny = 4 * size * xp.finfo(precision.dtype).eps
+    factor = xp.linalg.cholesky(precision / (scale[..., :, None] * scale[..., None, :]) + tiny * eye)
+    half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye) / scale[..., None, :]
+    covariance = xp.matmul(transpose(half), half)
+    mean = xp.matmul(covariance, pull.linear[..., None])[..., 0]
+    if shared:
+        mean = mean - xp.sum(alpha[..., None] * mean, axis=-2, keepdims=True) / xp.sum(
+            alpha[..., None], axis=-2, keepdims=True
+        )
+    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(factor)) + xp.log(scale), axis=-1) - size * math.log(beta)
+    covariance = symmetric(covariance) / beta
+    square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance)
+    return Weights(mean, covariance, log_det, beta * (prior.rate + square / 2))
+
+
+def posterior_shape(prior: GammaPrior, size: int, beta: float = 1.0) -> float:
+    """Shape of the gamma posterior of a precision over `size` weights."""
+    return beta * (prior.shape - 1 + size / 2) + 1
+
+
+def weights_log_prior(weights: Weights, prior: GammaPrior, beta: float = 1.0) -> Array:
+    """Minus the divergence of each posterior from its prior, (..., W); entropies weigh 1 / beta."""
+    xp = namespace(weights.mean)
+    size = weights.mean.shape[-1]
+    shape = posterior_shape(prior, size, beta)
+    alpha = shape / weights.rate
+    log_alpha = float(digamma(shape)) - xp.log(weights.rate)
+    square = xp.sum(weights.mean * weights.mean, axis=-1) + xp.linalg.trace(weights.covariance)
+    expected = size / 2 * log_alpha - alpha * square / 2  # E ln p(w | alpha) + D/2 ln 2 pi
+    entropy = weights.log_det / 2 + size / 2  # less the same D/2 ln 2 pi
+    constant = prior.shape * math.log(prior.rate) - float(gammaln(prior.shape))
+    expected = expected + constant + (prior.shape - 1) * log_alpha - prior.rate * alpha
+    entropy = entropy + shape - xp.log(weights.rate) + float(gammaln(shape) + (1 - shape) * digamma(shape))
+    # the constants D/2 ln 2 pi cancel at beta = 1 only
+    return expected + entropy / beta + size / 2 * math.log(2 * math.pi) * (1 / beta - 1)
+
+
+class SlowCoordinates(NamedTuple):
+    """What the plain steps move slowly, without constraints."""
+
+    mean: Array  # (..., W, D)
+    log_rate: Array  # (..., W)
+
+
+def slow_coordinates(weights: Weights) -> SlowCoordinates:
+    """The means and log rates; the covariances settle by themselves."""
+    return SlowCoordinates(weights.mean, namespace(weights.rate).log(weights.rate))
+
+
+def with_slow_coordinates(free: SlowCoordinates, weights: Weights) -> Weights:
+    """The posteriors moved to other means and rates."""
+    xp = namespace(free.mean)
+    # a wild extrapolation must stay finite to be judged by its value
+    return weights._replace(mean=free.mean, rate=xp.exp(xp.clip(free.log_rate, min=-50.0, max=50.0)))

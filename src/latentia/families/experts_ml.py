@@ -1,0 +1,185 @@
+r"""Mixtures of experts by maximum likelihood or MAP, flat or hierarchical.
+
+.. math:: J = \sum_n \ln \sum_g \exp\{\ln P(g | x_n) + \ln p(y_n | x_n, g)\} - \tfrac{\rho}{2} |w|^2
+
+With the posterior :math:`t_{gn}` of the expert, the gradient in a gate's scores is (mass through the branch) - (mass at the node) x (its probability), in an expert's class scores
+:math:`t_{gn} (1[c = y_n] - P(c | x_n, g))`, and in a linear expert's output :math:`t_{gn} (y_n - w^T x_n) / \sigma_g^2`. The variance of a linear expert is a floor plus an exponential,
+so that an expert cannot collapse on a single row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, one_hot, transpose
+from latentia.core import Cells, SmoothFamily, Source
+from latentia.families._gates import gate_shares, path_scores
+from latentia.families._weights import augment, score_mean, weighted_sum
+from latentia.families.softmax_ml import ridge_of
+
+#: Least variance of a linear expert's noise, in units of the outputs' variance.
+NOISE_FLOOR = 1e-4
+
+
+class ExpertsWeights(NamedTuple):
+    """Weights of gates and experts; the last entry of each vector is the bias."""
+
+    gates: tuple[Array, ...]  # (..., B, b, D)
+    experts: Array  # (..., L, K, D)
+    log_noise: Array  # (..., L, K) log of the variance above the floor; unused by softmax experts
+
+
+class ExpertsSlopes(NamedTuple):
+    """Gradient of the log likelihood, and the sum of squared lengths of the rows, which bounds its curvature."""
+
+    gates: tuple[Array, ...]
+    experts: Array
+    log_noise: Array
+    length: Array  # (..., 1)
+
+
+class ExpertsLikelihoodPosterior(NamedTuple):
+    """What is known of some rows."""
+
+    log_joint: Array  # (..., 1, N) log p(y | x)
+    share: Array  # (..., L, N)
+    gates: tuple[Array, ...]  # (..., B, b, N) probabilities of the branches
+    slope: Array  # (..., L, K, N) derivative of an expert's log likelihood in its scores
+    noise_slope: Array  # (..., L, K, N) and in its log noise
+    x: Array
+
+
+@dataclass(frozen=True)
+class ExpertsLikelihood(SmoothFamily):
+    """Point estimates of a mixture of experts.
+
+    Parameters
+    ----------
+    branches : tuple of int
+        Branches of the gates of each level.
+    n_scores : int
+        Classes of softmax experts, or outputs of linear ones.
+    linear : bool
+        Whether the experts are linear-Gaussian.
+    ridge : float or ExpertsWeights
+        Precision of a Gaussian prior: one for all, or one for each weight vector.
+    """
+
+    conditional: ClassVar[bool] = True
+    branches: tuple[int, ...]
+    n_scores: int
+    linear: bool = False
+    ridge: Any = 0.0
+
+    params_class_axes: ClassVar[None] = None
+    stats_class_axes: ClassVar[None] = None
+
+    @property
+    def n_classes(self) -> int:
+        return 1 if self.linear else self.n_scores
+
+    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> ExpertsWeights:
+        """Random weights, larger in every other start."""
+        x = source.head(1, rng).cells.values
+        size, n_leaves = x.shape[1] + 1, math.prod(self.branches)
+        scale = np.where(np.arange(n_starts) % 2, 1.0, 0.1)
+
+        def noise(*shape: int) -> Array:
+            return like(rng.normal(size=(n_starts, *shape)) * scale.reshape(-1, *[1] * len(shape)), x)
+
+        nodes = [math.prod(self.branches[:level]) for level in range(len(self.branches))]
+        gates = tuple(noise(n, b, size) for n, b in zip(nodes, self.branches, strict=True))
+        experts = noise(n_leaves, self.n_scores, size)
+        return ExpertsWeights(gates, experts, namespace(x).zeros_like(experts[..., 0]) - 1.0)
+
+    def infer(self, params: ExpertsWeights, cells: Cells, y: Array | None = None) -> ExpertsLikelihoodPosterior:
+        x = augment(cells.values)
+        xp = namespace(x)
+        log_gates = []
+        for gate in params.gates:
+            scores = score_mean(gate, x)
+            log_gates.append(scores - logsumexp(scores, axis=-2)[..., None, :])
+        score, slope, noise_slope = (self._linear if self.linear else self._softmax)(params, x, y)
+        joint = path_scores(log_gates) + score
+        value = logsumexp(joint, axis=-2)
+        share = xp.exp(joint - value[..., None, :])
+        gates = tuple(xp.exp(gate) for gate in log_gates)
+        return ExpertsLikelihoodPosterior(value[..., None, :], share, gates, slope, noise_slope, x)
+
+    def _softmax(self, params: ExpertsWeights, x: Array, y: Array) -> tuple[Array, Array, Array]:
+        xp = namespace(x)
+        scores = score_mean(params.experts, x)
+        log_proba = scores - logsumexp(scores, axis=-2)[..., None, :]
+        own = one_hot(y, self.n_scores, x.dtype)
+        slope = own - xp.exp(log_proba)
+        return xp.sum(own * log_proba, axis=-2), slope, xp.zeros_like(slope)
+
+    def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> tuple[Array, Array, Array]:
+        xp = namespace(x)
+        residual = transpose(y) - score_mean(params.experts, x)
+        free = xp.exp(params.log_noise)[..., None]
+        variance = NOISE_FLOOR + free
+        scaled = residual * residual / variance
+        score = -xp.sum(scaled + xp.log(variance) + LOG_2PI, axis=-2) / 2
+        return score, residual / variance, (scaled - 1) / 2 * free / variance
+
+    def statistics(
+        self, params: ExpertsWeights, cells: Cells, posterior: ExpertsLikelihoodPosterior, weight: Array
+    ) -> ExpertsSlopes:
+        x = posterior.x
+        xp = namespace(x)
+        share = weight * posterior.share
+        gates = tuple(
+            weighted_sum(mass.branch - mass.node * proba, x)
+            for mass, proba in zip(gate_shares(share, self.branches), posterior.gates, strict=True)
+        )
+        experts = weighted_sum(share[..., None, :] * posterior.slope, x)
+        noise = xp.sum(share[..., None, :] * posterior.noise_slope, axis=-1)
+        length = xp.sum(weight * xp.sum(x * x, axis=1), axis=-1)
+        return ExpertsSlopes(gates, experts, noise, length)
+
+    def update(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
+        """A gradient step of the weights, of the length that a bound on the curvature of the expected log likelihood allows."""
+        xp = namespace(params.experts)
+        slope, ridge = self.gradient(params, stats), self._ridges(params)
+        half = stats.length[..., None, None] / 2
+        gates = tuple(w + g / (half + r) for w, g, r in zip(params.gates, slope.gates, ridge.gates, strict=True))
+        bend = half
+        if self.linear:
+            bend = stats.length[..., None, None] / (NOISE_FLOOR + xp.exp(params.log_noise))[..., None]
+        return ExpertsWeights(gates, params.experts + slope.experts / (bend + ridge.experts), params.log_noise)
+
+    def log_prior(self, params: ExpertsWeights) -> Array:
+        xp = namespace(params.experts)
+        ridge = self._ridges(params)
+        total = xp.sum(ridge.experts * params.experts**2, axis=(-3, -2, -1))
+        for weights, r in zip(params.gates, ridge.gates, strict=True):
+            total = total + xp.sum(r * weights**2, axis=(-3, -2, -1))
+        return -total / 2
+
+    def row_size(self, params: ExpertsWeights) -> int:
+        vectors = sum(math.prod(w.shape[:-1]) for w in (*params.gates, params.experts))
+        return 6 * vectors + 2 * params.experts.shape[-1]
+
+    def to_free(self, params: ExpertsWeights) -> ExpertsWeights:
+        return params
+
+    def from_free(self, free: ExpertsWeights, params: ExpertsWeights) -> ExpertsWeights:
+        return ExpertsWeights(*free)
+
+    def gradient(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
+        ridge = self._ridges(params)
+        gates = tuple(g - r * w for w, g, r in zip(params.gates, stats.gates, ridge.gates, strict=True))
+        return ExpertsWeights(gates, stats.experts - ridge.experts * params.experts, stats.log_noise)
+
+    def _ridges(self, params: ExpertsWeights) -> ExpertsWeights:
+        """A precision beside each weight."""
+        if isinstance(self.ridge, ExpertsWeights):
+            gates = tuple(ridge_of(r, w) for r, w in zip(self.ridge.gates, params.gates, strict=True))
+            return ExpertsWeights(gates, ridge_of(self.ridge.experts, params.experts), params.log_noise)
+        gates = tuple(ridge_of(self.ridge, w) for w in params.gates)
+        return ExpertsWeights(gates, ridge_of(self.ridge, params.experts), params.log_noise)

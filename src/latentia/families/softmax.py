@@ -1,0 +1,133 @@
+r"""Multimodal softmax by variational Bayes (Ahmed & Campbell 2011, section III).
+
+A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d)` being the subclasses of class d:
+
+.. math:: P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad x = (x_1, .., x_M, 1)
+
+with the priors of `_weights` on every :math:`w_i`. The denominator is bounded by `_softmax_bound`, so a row's share of the bound is
+
+.. math:: \ln \sum_{i \in \sigma(d_n)} e^{\mu_i^T x_n} - \langle\Phi_n\rangle
+
+after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The parameters are those of q(w) and q(alpha). Slips of the paper that are mended here:
+eq. 31 has (S+1)/2 for S/2; eq. 32 needs :math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
+
+The bound is not tight even at known weights: it treats :math:`e^{a_i - \gamma}/(1 + e^{a_i - \gamma})` with :math:`\sum_i = 1` as the class probabilities.
+So with many rows the means tend to weights whose *logistic* scores, not whose softmax, are right: for two subclasses the contrasts come out twice too large.
+`inference="ml"`, and the link of `predict` in the estimator, do not have this bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from latentia._arrays import Array, like, logsumexp, namespace, one_hot
+from latentia.core import Cells, Family, Source
+from latentia.families._softmax_bound import softmax_bound
+from latentia.families._weights import (
+    GammaPrior,
+    Pull,
+    SlowCoordinates,
+    Weights,
+    augment,
+    outer_features,
+    score_mean,
+    score_variance,
+    slow_coordinates,
+    start_weights,
+    update_weights,
+    weighted_sum,
+    weights_log_prior,
+    with_slow_coordinates,
+)
+
+
+class SubclassPosterior(NamedTuple):
+    """What is known of some rows."""
+
+    log_joint: Array  # (..., 1, N) bound of log p(y | x)
+    share: Array  # (..., S, N) posterior of the subclass given the label
+    curvature: Array  # (..., S, N) of the bound
+    slope: Array  # (..., S, N) of the bound
+    outer: Array  # (N, P) products of features
+
+
+@dataclass(frozen=True)
+class MultimodalSoftmax(Family):
+    """Posterior of a softmax over subclasses.
+
+    Parameters
+    ----------
+    n_subclasses : tuple of int
+        Subclasses of each class.
+    prior : GammaPrior
+        Of the precisions of the weights.
+    beta : float
+        Inverse temperature of annealing; 1 is variational Bayes.
+    """
+
+    conditional: ClassVar[bool] = True
+    n_subclasses: tuple[int, ...]
+    prior: GammaPrior = field(default_factory=GammaPrior)
+    beta: float = 1.0
+    params_class_axes: ClassVar[Weights] = Weights(None, None, None, None)
+    stats_class_axes: ClassVar[Pull] = Pull(None, None)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.n_subclasses)
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The class of each subclass."""
+        return np.repeat(np.arange(self.n_classes), self.n_subclasses)
+
+    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Weights:
+        """Nearest-centroid softmax about random rows of each class (see `softmax_starts` for better ones)."""
+        from latentia.families.softmax_ml import centroid_starts
+
+        return self.start(centroid_starts(self.n_subclasses, source, rng, n_starts), 1.0)
+
+    def start(self, mean: Array, variance: Array | float) -> Weights:
+        """Parameters about given weights (..., S, D)."""
+        return start_weights(mean, variance, self.prior)
+
+    def infer(self, params: Weights, cells: Cells, y: Array | None = None) -> SubclassPosterior:
+        x = augment(cells.values)
+        xp = namespace(x)
+        outer = outer_features(x)
+        mean = score_mean(params.mean, x)
+        bound = softmax_bound(mean, score_variance(params.covariance, outer))
+        mine = one_hot(y, self.n_classes, x.dtype)
+        mine = xp.take(mine, like(self.owner, x, dtype=xp.int64), axis=0) > 0
+        allowed = xp.where(mine, self.beta * mean, xp.full_like(mean, -float("inf")))
+        own = logsumexp(allowed, axis=-2)
+        share = xp.exp(allowed - own[..., None, :])
+        value = own / self.beta - bound.value
+        return SubclassPosterior(value[..., None, :], share, bound.curvature, bound.slope, outer)
+
+    def statistics(self, params: Weights, cells: Cells, posterior: SubclassPosterior, weight: Array) -> Pull:
+        precision = weighted_sum(weight * posterior.curvature, posterior.outer)
+        linear = weighted_sum(weight * (posterior.share + posterior.slope), augment(cells.values))
+        return Pull(precision, linear)
+
+    def update(self, params: Weights, stats: Pull) -> Weights:
+        return update_weights(params, stats, self.prior, self.beta, shared=True)
+
+    def log_prior(self, params: Weights) -> Array:
+        xp = namespace(params.mean)
+        return xp.sum(weights_log_prior(params, self.prior, self.beta), axis=-1)
+
+    def to_free(self, params: Weights) -> SlowCoordinates:
+        """What plain steps move slowly: the means and the log rates."""
+        return slow_coordinates(params)
+
+    def from_free(self, free: SlowCoordinates, params: Weights) -> Weights:
+        return with_slow_coordinates(free, params)
+
+    def row_size(self, params: Weights) -> int:
+        size = params.mean.shape[-1]
+        n_vectors = int(np.prod(params.mean.shape[:-1]))
+        return size * (size + 1) // 2 + 12 * n_vectors
