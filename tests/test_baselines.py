@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 import warnings
 from pathlib import Path
@@ -18,17 +18,8 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
-
-def _load(name):
-    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-b, data = _load("baselines"), _load("data")
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))  # scripts, not a package
+b, discrete, data = (importlib.import_module(name) for name in ("baselines", "discrete_baselines", "data"))
 NAMES = ["NB", "NB/M", "NB/D", "TAN/D", "TAN+/D", "k-NN", "FA/BIC", "PCA/λ", "PCA/n", "CW/PCA/n", "CG/PCA/n"]
 
 
@@ -74,14 +65,14 @@ def test_scikit_learn_conventions_hold(estimator):
 
 def test_mdl_cuts_a_clean_step_once_and_in_the_middle():
     x = np.concatenate([np.arange(30.0), np.arange(40.0, 70.0)])
-    assert b.mdl_cuts(x, (x > 35).astype(int)) == [34.5]
+    assert discrete.mdl_cuts(x, (x > 35).astype(int)) == [34.5]
 
 
 def test_mdl_finds_two_cuts_of_three_bands_and_none_in_noise():
     x = np.arange(90.0)
-    assert sorted(b.mdl_cuts(x, (x // 30).astype(int) % 2)) == [29.5, 59.5]
+    assert sorted(discrete.mdl_cuts(x, (x // 30).astype(int) % 2)) == [29.5, 59.5]
     rng = np.random.default_rng(0)
-    found = [len(b.mdl_cuts(x, rng.integers(0, 2, 90))) for _ in range(50)]
+    found = [len(discrete.mdl_cuts(x, rng.integers(0, 2, 90))) for _ in range(50)]
     assert np.mean(found) < 0.1
 
 
@@ -91,16 +82,16 @@ def test_mdl_accepts_exactly_when_the_gain_exceeds_the_description():
         codes = np.arange(n) // (n // 2)
         delta = np.log2(3**2 - 2) - (2 * 1.0 - 0.0)
         expected = 1.0 > (np.log2(n - 1) + delta) / n
-        assert (len(b.mdl_cuts(np.arange(float(n)), codes)) == 1) == expected
+        assert (len(discrete.mdl_cuts(np.arange(float(n)), codes)) == 1) == expected
 
 
 def test_mdl_never_cuts_between_equal_values_and_ignores_row_order():
     rng = np.random.default_rng(1)
     x, y = rng.integers(0, 6, 300).astype(float), rng.integers(0, 3, 300)
     y = np.where(x > 2, y, 0)
-    cuts = np.sort(b.mdl_cuts(x, y))
+    cuts = np.sort(discrete.mdl_cuts(x, y))
     order = rng.permutation(300)
-    np.testing.assert_array_equal(cuts, np.sort(b.mdl_cuts(x[order], y[order])))
+    np.testing.assert_array_equal(cuts, np.sort(discrete.mdl_cuts(x[order], y[order])))
     assert cuts.size and np.all(cuts % 1 == 0.5)
     codes = b.MDLDiscretizer().fit(x[:, None], y).transform(x[:, None])[:, 0]
     assert all(len(set(codes[x == value])) == 1 for value in range(6))

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import LinearSVC
 
+from latentia import GaussianMixtureClassifier
 from latentia.compare import compare, corrected_t_test
 
 TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}
@@ -182,6 +183,21 @@ def test_estimators_that_cannot_use_unlabelled_rows_are_trained_without_them(blo
     assert floats.labelled_only == {"NB"} and floats.accuracy[0, 0] == result.accuracy[0, 0]
 
 
+def test_estimators_of_the_library_use_unlabelled_rows(blobs):
+    X, y = blobs
+    marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
+    model = GaussianMixtureClassifier(random_state=0)
+    assert compare(model, X, marked, 3).labelled_only == frozenset()
+    words = [None if m < 0 else "abc"[m] for m in marked]
+    assert compare(model, X, words, 3).labelled_only == frozenset()
+
+
+def test_minus_one_and_one_are_two_classes(blobs):
+    X, y = blobs
+    signs, names = compare(TWO, X, np.where(y > 0, 1, -1)), compare(TWO, X, np.where(y > 0, "b", "a"))
+    np.testing.assert_array_equal(signs.accuracy, names.accuracy)
+
+
 def test_weights_reach_fit_and_score(recorder, blobs):
     X = np.column_stack([np.arange(120), blobs[0]])
     w = np.random.default_rng(0).uniform(0.5, 2.0, 120)
@@ -231,6 +247,22 @@ def test_repeated_folds_count_a_row_once_in_the_standard_error(blobs):
     assert result.fold_accuracy[0].shape == (1, 20)
     assert a == pytest.approx(result.fold_accuracy[0].mean())
     assert result.accuracy_se[0, 0] == pytest.approx(np.sqrt(a * (1 - a) / 120))
+
+
+def test_estimators_without_names_get_their_class_numbered(blobs):
+    result = compare([GaussianNB(), LinearDiscriminantAnalysis(), GaussianNB(), ("own", GaussianNB())], *blobs)
+    assert result.estimators == ("GaussianNB", "LinearDiscriminantAnalysis", "GaussianNB 2", "own")
+
+
+def test_folds_may_be_numbers_masks_or_an_iterator(blobs):
+    X, y = blobs
+    folds = list(StratifiedKFold(3).split(X, y))
+    masks = [(np.isin(np.arange(120), train), np.isin(np.arange(120), test)) for train, test in folds]
+    expected = compare(TWO, X, y, StratifiedKFold(3)).fold_accuracy[0]
+    for cv in (folds, iter(folds), masks):
+        np.testing.assert_array_equal(compare(TWO, X, y, cv).fold_accuracy[0], expected)
+    twice = compare(TWO, {"a": (X, y), "b": (X, y)}, cv=iter(folds))
+    np.testing.assert_array_equal(twice.fold_accuracy[1], expected)
 
 
 def test_groups_stay_together(recorder, blobs):
@@ -296,14 +328,14 @@ def test_rich_renders_the_same_cells(blobs):
     ("arguments", "message"),
     [
         (lambda X, y: ({}, X, y), "at least one"),
-        (lambda X, y: ([GaussianNB(), GaussianNB()], X, y), "one name each"),
+        (lambda X, y: ([("a", GaussianNB()), ("a", GaussianNB())], X, y), "one name each"),
         (lambda X, y: ({"scale": StandardScaler()}, X, y), r"estimators\['scale'\] must be a classifier"),
         (lambda X, y: (TWO, X), "y must be given"),
         (lambda X, y: (TWO, {"a": (X, y)}, y), "must be None"),
         (lambda X, y: (TWO, {"a": X}), r"\(X, y\)"),
-        (lambda X, y: (TWO, X, y[:-1]), "vector of 120 labels, got shape \\(119,\\)"),
+        (lambda X, y: (TWO, X, y[:-1]), "y has 119 entries and X has 120 rows"),
         (lambda X, y: (TWO, X, np.full(120, -1)), "no label"),
-        (lambda X, y: (TWO, X, np.where(y > 0, 1, -1)), "at least 2 classes, got {1}"),
+        (lambda X, y: (TWO, X, np.where(y > 0, 3, -1)), r"at least 2 classes, got \[3\]"),
         (lambda X, y: (TWO, X, y, 1), "at least 2 folds, got 1"),
         (lambda X, y: (TWO, X, y, "five"), "got 'five'"),
         (lambda X, y: (TWO, X, y, [(np.arange(60), np.arange(60, 120))]), "at least 2 folds"),
@@ -316,7 +348,7 @@ def test_bad_input_is_named(blobs, arguments, message):
 
 @pytest.mark.parametrize("weight", [np.ones(3), np.full(120, -1.0), np.full(120, np.inf)])
 def test_bad_weights_are_refused(blobs, weight):
-    with pytest.raises(ValueError, match="sample_weight of data set 'data' must be 120 finite values"):
+    with pytest.raises(ValueError, match="sample_weight"):
         compare(TWO, *blobs, sample_weight=weight)
 
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from latentia._arrays import to_numpy
+from latentia.validation import Labels, check_weight, encode_labels
 
 
 class Table(NamedTuple):
@@ -19,10 +20,15 @@ class Table(NamedTuple):
     name: str
     X: Any
     y: Any  # as the user gave it, for the estimators
-    labels: np.ndarray  # the same on the host
-    labelled: np.ndarray  # (N,) which rows may be scored
+    host_y: np.ndarray  # the same on the host
+    labels: Labels
     weight: np.ndarray | None
     groups: Any
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Which rows may be scored (N,)."""
+        return self.labels.codes >= 0
 
 
 def make_folds(table: Table, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -34,11 +40,10 @@ def make_folds(table: Table, cv: Any, random_state: Any) -> list[tuple[np.ndarra
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     if hasattr(cv, "split") and not isinstance(cv, str):
         groups = None if table.groups is None else np.asarray(table.groups)[labelled]
-        # Codes, because splitters refuse labels of mixed types; rows are not looked at.
-        codes = np.unique(table.labels[labelled].astype(str), return_inverse=True)[1]
-        pairs = [(labelled[a], labelled[b]) for a, b in cv.split(np.zeros((len(labelled), 1)), codes, groups)]
+        codes = table.labels.codes[labelled]
+        pairs = [(labelled[a], labelled[b]) for a, b in cv.split(codes[:, None], codes, groups)]
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        pairs = [(np.asarray(a, dtype=int), np.asarray(b, dtype=int)) for a, b in cv]
+        pairs = [(_numbers(a), _numbers(b)) for a, b in cv]
     else:
         raise ValueError(f"cv must be an int, a splitter or pairs of row numbers, got {cv!r}")
     usable = table.labelled if table.weight is None else table.labelled & (table.weight > 0)
@@ -48,12 +53,19 @@ def make_folds(table: Table, cv: Any, random_state: Any) -> list[tuple[np.ndarra
     return folds
 
 
+def _numbers(rows: Any) -> np.ndarray:
+    """Row numbers, from numbers or a mask."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(int)
+
+
 def named_estimators(estimators: Any) -> dict[str, Any]:
     """Names and classifiers, from any of the accepted forms."""
     if isinstance(estimators, Mapping):
         pairs = list(estimators.items())
     elif isinstance(estimators, Sequence) and not isinstance(estimators, str):
-        pairs = [item if isinstance(item, tuple) else (type(item).__name__, item) for item in estimators]
+        pairs = [item if isinstance(item, tuple) else ("", item) for item in estimators]
+        pairs = [(name or _class_name(estimators, i), item) for i, (name, item) in enumerate(pairs)]
     else:
         pairs = [(type(estimators).__name__, estimators)]
     names = [name for name, _ in pairs]
@@ -63,6 +75,13 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
         if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise ValueError(f"estimators[{name!r}] must be a classifier with fit and predict, got {estimator!r}")
     return {str(name): estimator for name, estimator in pairs}
+
+
+def _class_name(estimators: Sequence[Any], position: int) -> str:
+    """The class of an estimator without a name, numbered from the second of its class on."""
+    name = type(estimators[position]).__name__
+    before = sum(type(other).__name__ == name for other in estimators[:position])
+    return f"{name} {before + 1}" if before else name
 
 
 def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]:
@@ -82,50 +101,20 @@ def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]
 
 
 def checked_table(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Table:
+    """A data set whose labels and weights fit its rows."""
     if isinstance(X, list):
         X = np.asarray(X)
-    if isinstance(y, (list, tuple)):
-        y = np.asarray(y, dtype=object if any(_is_missing(v) for v in y) else None)
-    labels = np.asarray(to_numpy(y))
-    n_rows = X.shape[0]
-    if labels.shape != (n_rows,):
-        raise ValueError(f"y of data set {name!r} must be a vector of {n_rows} labels, got shape {labels.shape}")
-    labelled = labelled_rows(labels)
-    classes = set(labels[labelled].tolist())
-    if len(classes) < 2:
-        raise ValueError(
-            f"y of data set {name!r} must have at least 2 classes, got {classes or 'no label'} "
-            "(-1, None and NaN mark unlabelled rows)"
-        )
-    if weight is not None:
-        weight = np.asarray(to_numpy(weight), dtype=float)
-        if weight.shape != (n_rows,) or not np.all(np.isfinite(weight)) or np.any(weight < 0):
-            raise ValueError(
-                f"sample_weight of data set {name!r} must be {n_rows} finite values >= 0, got shape {weight.shape}"
-            )
-    return Table(name, X, y, labels, labelled, weight, groups)
-
-
-def labelled_rows(labels: np.ndarray) -> np.ndarray:
-    """Which labels are not marks of a missing one."""
-    if labels.dtype.kind == "i":
-        return labels != -1
-    if labels.dtype.kind == "f":
-        return ~np.isnan(labels)
-    if labels.dtype.kind != "O":
-        return np.ones(labels.shape, dtype=bool)
-    present = np.array([not _is_missing(v) for v in labels], dtype=bool)
-    if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in labels[present]):
-        present &= labels != -1
-    return present
-
-
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None
-        or (isinstance(value, (float, np.floating)) and value != value)
-        or type(value).__name__ == "NAType"
-    )
+    if isinstance(y, list | tuple):  # objects, lest NaN among strings become the string "nan"
+        y = np.asarray(y, dtype=object if any(v is None or v != v for v in y) else None)
+    try:
+        labels = encode_labels(y, X.shape[0])
+        weight = check_weight(weight, X.shape[0])
+    except ValueError as error:
+        error.add_note(f"(data set {name!r})")
+        raise
+    if len(labels.classes) < 2:
+        raise ValueError(f"y of data set {name!r} must have at least 2 classes, got {labels.classes.tolist()}")
+    return Table(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
 
 
 def weight_argument(name: str, estimator: Any) -> str:

@@ -17,6 +17,7 @@ Rows without a label (-1 for integers, None or NaN for others) are part of every
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,7 +29,6 @@ from sklearn.base import clone
 from latentia._arrays import to_numpy
 from latentia._compare_input import (
     Table,
-    labelled_rows,
     make_folds,
     named_estimators,
     named_tables,
@@ -114,6 +114,8 @@ def compare(
     for name, estimator in named.items():
         if any(table.weight is not None for table in tables):
             weight_argument(name, estimator)
+    if isinstance(cv, Iterator):  # every data set needs them
+        cv = list(cv)
     folds = [make_folds(table, cv, random_state) for table in tables]
     tasks = [
         (table, train, test, name, estimator)
@@ -171,7 +173,7 @@ def _trial(table: Table, train: np.ndarray, test: np.ndarray, name: str, estimat
     try:
         fitted, labelled_only = _fit(table, train, name, estimator)
         seconds = time.perf_counter() - start
-        rows, y = take_rows(table.X, test), table.labels[test]
+        rows, y = take_rows(table.X, test), table.host_y[test]
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
         if not hasattr(fitted, "predict_proba"):
             return _Trial(correct, np.full(len(test), np.nan), seconds, labelled_only)
@@ -195,7 +197,7 @@ def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[An
         return fit(train), False
     try:
         fitted = fit(train)
-        if labelled_rows(to_numpy(fitted.classes_)).all():
+        if np.isin(to_numpy(fitted.classes_), table.labels.classes).all():
             return fitted, False
     except (TypeError, ValueError):  # refuses the marks; a fault of another kind comes up again below
         pass
@@ -205,7 +207,7 @@ def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[An
 def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
     """Scores of one data set, each an array over the estimators."""
     tests = [test for _, test in folds]
-    weight = np.ones(len(table.labels)) if table.weight is None else table.weight
+    weight = np.ones(len(table.host_y)) if table.weight is None else table.weight
     scored, times = np.unique(np.concatenate(tests), return_counts=True)
     share = weight[scored] * times
     n_effective = weight[scored].sum() ** 2 / np.sum(weight[scored] ** 2)
