@@ -32,7 +32,8 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
     """
     if y is None:
         raise ValueError("y=None, but a classifier needs labels: pass a class for each row, -1 or None for unlabelled rows.")
-    y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+    words = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)  # NaN among words would become "nan"
+    y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if words else None)
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
