@@ -188,8 +188,10 @@ def test_estimators_of_the_library_use_unlabelled_rows(blobs):
     marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
     model = GaussianMixtureClassifier(random_state=0)
     assert compare(model, X, marked, 3).labelled_only == frozenset()
-    words = [None if m < 0 else "abc"[m] for m in marked]
-    assert compare(model, X, words, 3).labelled_only == frozenset()
+    for mark in (None, float("nan")):
+        words = [mark if m < 0 else "abc"[m] for m in marked]
+        assert compare(model, X, words, 3).labelled_only == frozenset()
+        assert model.fit(X, words).classes_.tolist() == ["a", "b", "c"]
 
 
 def test_minus_one_and_one_are_two_classes(blobs):
@@ -274,13 +276,14 @@ def test_groups_stay_together(recorder, blobs):
 
 
 def test_parallel_jobs_and_containers_change_nothing(blobs):
-    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    pandas, polars, torch = (pytest.importorskip(name) for name in ("pandas", "polars", "torch"))
     X, y = blobs
     one = compare(TWO, X, y)
     frame = compare(TWO, pandas.DataFrame(X, columns=["a", "b", "c"]), pandas.Series(y, index=np.arange(120)[::-1]))
     jobs, lists = compare(TWO, X, y, n_jobs=2), compare(list(TWO.items()), X.tolist(), y.tolist())
     tensors = compare(TWO, torch.asarray(X), torch.asarray(y))
-    for other in (frame, jobs, lists, tensors):
+    polar = compare(TWO, polars.DataFrame(X, schema=["a", "b", "c"]), polars.Series(y))
+    for other in (frame, jobs, lists, tensors, polar):
         np.testing.assert_array_equal(one.fold_accuracy[0], other.fold_accuracy[0])
         np.testing.assert_allclose(one.log_loss, other.log_loss)
 

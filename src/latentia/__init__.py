@@ -1,7 +1,8 @@
 """Latent-variable probabilistic classifiers in scikit-learn's conventions."""
 
+from latentia.compare import Comparison, compare
 from latentia.gaussian_mixture import GaussianMixtureClassifier
 
 __version__ = "0.1.0"
 
-__all__ = ["GaussianMixtureClassifier"]
+__all__ = ["Comparison", "GaussianMixtureClassifier", "compare"]

@@ -169,10 +169,8 @@ class _Trial(NamedTuple):
 
 def _trial(table: Table, train: np.ndarray, test: np.ndarray, name: str, estimator: Any) -> _Trial:
     """Fit on the training part, score the test part."""
-    start = time.perf_counter()
     try:
-        fitted, labelled_only = _fit(table, train, name, estimator)
-        seconds = time.perf_counter() - start
+        fitted, seconds, labelled_only = _fit(table, train, name, estimator)
         rows, y = take_rows(table.X, test), table.host_y[test]
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
         if not hasattr(fitted, "predict_proba"):
@@ -185,23 +183,26 @@ def _trial(table: Table, train: np.ndarray, test: np.ndarray, name: str, estimat
     return _Trial(correct, -np.log(np.clip(probability, np.finfo(float).eps, 1.0)), seconds, labelled_only)
 
 
-def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, bool]:
+def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
     """Fitted on the whole training part, or on its labelled rows if the estimator cannot use the others."""
 
-    def fit(rows: np.ndarray) -> Any:
+    def fit(rows: np.ndarray) -> tuple[Any, float]:
         weight = {} if table.weight is None else {weight_argument(name, estimator): table.weight[rows]}
-        return clone(estimator).fit(take_rows(table.X, rows), take_rows(table.y, rows), **weight)
+        X, y = take_rows(table.X, rows), take_rows(table.y, rows)
+        start = time.perf_counter()
+        fitted = clone(estimator).fit(X, y, **weight)
+        return fitted, time.perf_counter() - start
 
     known = table.labelled[train]
     if known.all():
-        return fit(train), False
+        return *fit(train), False
     try:
-        fitted = fit(train)
+        fitted, seconds = fit(train)
         if np.isin(to_numpy(fitted.classes_), table.labels.classes).all():
-            return fitted, False
+            return fitted, seconds, False
     except (TypeError, ValueError):  # refuses the marks; a fault of another kind comes up again below
         pass
-    return fit(train[known]), True  # it would take the mark of unlabelled rows for a class
+    return *fit(train[known]), True  # it would take the mark of unlabelled rows for a class
 
 
 def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
