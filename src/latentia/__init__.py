@@ -2,7 +2,8 @@
 
 from latentia.compare import Comparison, compare
 from latentia.gaussian_mixture import GaussianMixtureClassifier
+from latentia.latent_classification import LatentClassificationModel
 
 __version__ = "0.1.0"
 
-__all__ = ["Comparison", "GaussianMixtureClassifier", "compare"]
+__all__ = ["Comparison", "GaussianMixtureClassifier", "LatentClassificationModel", "compare"]
