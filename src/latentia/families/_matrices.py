@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -21,6 +21,8 @@ from latentia._arrays import Array, namespace, transpose
 LARGE = 32
 #: And of this size, one to a core.
 THREADED = 128
+#: A matrix of this size is worth several threads.
+HUGE = 3000
 #: Products of entries in one column that a sparse table may keep.
 MOST_PAIRS = 3 * 10**7
 #: Entries of a dense block of columns.
@@ -54,9 +56,7 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     def invert(k: int) -> None:
         log_det[k] = _invert_in_place(flat[k])
 
-    many = flat.shape[0] > 1 and flat.shape[-1] >= THREADED
-    with one_blas_thread(flat.shape[0] > 1 or flat.shape[-1] < 1000):
-        list((_pool().map if many else map)(invert, range(flat.shape[0])))
+    on_cores(invert, flat.shape[0], flat.shape[-1])
     return flat.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
 
 
@@ -76,7 +76,16 @@ def _invert_in_place(matrix: np.ndarray) -> float:
     return log_det
 
 
-def one_blas_thread(wanted: bool = True) -> AbstractContextManager[Any]:
+def on_cores(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
+    """Results of fn(0), fn(1), ..., a core each if the matrices they handle are large; a single huge one has all cores."""
+    alone = n_tasks == 1
+    with one_blas_thread(not alone or size < HUGE):
+        if alone or size < THREADED:
+            return [fn(k) for k in range(n_tasks)]
+        return list(_pool().map(fn, range(n_tasks)))
+
+
+def one_blas_thread(wanted: bool = True) -> Any:
     """Products of small matrices lose more to waiting for each other than a second thread gains."""
     return _controller().limit(limits=1 if wanted else None, user_api="blas")
 
@@ -119,7 +128,8 @@ class DenseProducts:
     rows: Array
 
     def kernel(self, scale: Array) -> Array:
-        return (self.rows * scale) @ self.rows.T
+        half = self.rows * namespace(scale).sqrt(scale)
+        return half @ half.T  # which NumPy knows to be symmetric
 
     def diagonal(self, inner: Array) -> Array:
         return namespace(inner).sum(self.rows * (inner @ self.rows), axis=0)
@@ -157,7 +167,7 @@ class PairProducts:
     def diagonal(self, inner: np.ndarray) -> np.ndarray:
         doubled = 2 * inner
         np.fill_diagonal(doubled, np.diagonal(inner))
-        return self.table @ np.ravel(doubled)
+        return np.asarray(self.table @ np.ravel(doubled))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from array_api_compat import device
 
 from latentia._arrays import Array, namespace, transpose
-from latentia.families._truncated_normal import Truncation, truncate
+from latentia.families._truncated_normal import truncate
 
 #: Newton's steps stop after one that promised a smaller gain than this power of the rounding error. As they converge quadratically, what is
 #: left is about the square of that; a warm start belongs to a longer ascent, which goes on from there.

@@ -21,7 +21,7 @@ import numpy as np
 from array_api_compat import device
 
 from latentia._arrays import Array, namespace, symmetric, to_numpy, transpose
-from latentia.families._matrices import fold, one_blas_thread, products, spd_inverse
+from latentia.families._matrices import fold, on_cores, one_blas_thread, products, spd_inverse
 
 
 class Normals(NamedTuple):
@@ -145,7 +145,11 @@ class Wide:
         n_sets = precision.shape[-2]
         inverse_precision = xp.reshape(1 / precision, (-1, n_features))
         per_set = xp.reshape(cross, (inverse_precision.shape[0], -1, n_features))  # (sets, R or 1, D)
-        parts = [self._one(v, c) for v, c in self._pairs_of(inverse_precision, per_set)]
+
+        def one(k: int) -> tuple[Array, Array, Array, Array]:
+            return self._one(inverse_precision[k, ...], per_set[k, ...])
+
+        parts = on_cores(one, inverse_precision.shape[0], self.rows.shape[0])
         mean, covariance, variance, log_det = (xp.stack(list(part), axis=0) for part in zip(*parts, strict=True))
         n_rows = covariance.shape[-1]
         log_det = log_det + n_rows * math.log(self.noise) + xp.sum(xp.log(inverse_precision), axis=-1)
@@ -155,10 +159,6 @@ class Wide:
             xp.reshape(variance, (*lead, n_sets, n_features)),
             xp.reshape(log_det, (*lead, n_sets)),
         )
-
-    @staticmethod
-    def _pairs_of(a: Array, b: Array) -> Any:
-        return ((a[k, ...], b[k, ...]) for k in range(a.shape[0]))
 
     def _one(self, v: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
         """Mean, K^-1, variances and -log|K| for inverse precisions v (D,) and cross (R, D)."""

@@ -22,8 +22,9 @@ fixed points a row, of which the one nearest to the projection is taken.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import device
@@ -35,39 +36,8 @@ from latentia.families._probit_priors import GROUPINGS, Entries, GammaPrior, Gro
 from latentia.families._probit_problem import known_gram
 from latentia.families._probit_rows import Labels, classifiers, place_rows, read_labels
 from latentia.families._probit_starts import LabelSums, label_directions, label_sums
+from latentia.families._probit_values import EmbeddedRows, Embedding, EmbeddingStats, add_corner, project, second_moment
 from latentia.families._projection import Design, Gram, Normals, dense_spread
-
-
-class Embedding(NamedTuple):
-    """Posteriors of the projection, of the label weights, and of their precisions."""
-
-    projection: Array  # (..., R, D) means of the columns of Q
-    covariance: Array  # (..., S, D, D) of the columns of Q; S = 1 if they share it. Other designs have their own form
-    log_det: Array  # (..., S) of that
-    size: Array  # (..., R or 1, D or 1) sums of E[q^2] over the groups that share a precision
-    rate: Array  # (..., R or 1, D or 1) rates of the gamma posteriors of these precisions
-    weights: Array  # (..., L, 1 + R) means of (b, w)
-    weights_cov: Array  # (..., L, 1 + R, 1 + R)
-    weights_rate: Array  # (..., L, 1 + R) rates of the gamma posteriors of their precisions
-
-
-class EmbeddingStats(NamedTuple):
-    """What rows add to the posteriors."""
-
-    gram: Array  # (..., D, D) sum of x x'; (..., 0, 0) where a design has it already
-    cross: Array  # (..., R, D) sum of E[z] x'
-    moments: Array  # (..., L, 1 + R, 1 + R) sum of E[(1, z)(1, z)'] over the rows with the label known
-    target: Array  # (..., L, 1 + R) sum of E[t] (1, E[z]) over the same
-
-
-class EmbeddedRows(NamedTuple):
-    """What is known of some rows."""
-
-    log_joint: Array  # (..., 1, N) bound of log p(y | x)
-    mean: Array  # (..., N, R) of z
-    covariance: Array  # (..., N or 1, R, R) of z
-    target: Array  # (..., N, L) mean of t
-    labels: Labels
 
 
 @dataclass(frozen=True)
@@ -217,13 +187,13 @@ class ProbitEmbedding(Family):
         target = xp.matmul(counted * transpose(posterior.target), with_one)
         cross = project(transpose(used * mean), x.T if hasattr(x, "tocsr") else transpose(x), last=True)
         nothing = xp.zeros((*lead, 0, 0), dtype=mean.dtype, device=device(mean))
-        return EmbeddingStats(nothing, cross, _add_corner(moments, spread), target)
+        return EmbeddingStats(nothing, cross, add_corner(moments, spread), target)
 
     def update(self, params: Embedding, stats: EmbeddingStats) -> Embedding:
         design = self.design if self.design is not None else Gram(stats.gram, self.noise)
         rate = self.prior.rate + params.size / 2
         found = self._projection(design, rate, stats.cross)
-        weights_rate = self.prior.rate + _second_moment(params.weights, params.weights_cov) / 2
+        weights_rate = self.prior.rate + second_moment(params.weights, params.weights_cov) / 2
         xp = namespace(rate)
         eye = xp.eye(weights_rate.shape[-1], dtype=rate.dtype, device=device(rate))
         precision = eye * self.prior.precision(weights_rate, 1)[..., None] + stats.moments
@@ -245,42 +215,38 @@ class ProbitEmbedding(Family):
         of_projection = xp.sum(self.prior.log_prior(params.rate, count, params.size), axis=(-2, -1))
         copies = n_latent // params.log_det.shape[-1]
         entropy = copies * xp.sum(params.log_det, axis=-1) / 2 + n_latent * n_features / 2
-        square = _second_moment(params.weights, params.weights_cov)
+        square = second_moment(params.weights, params.weights_cov)
         of_weights = xp.sum(self.prior.log_prior(params.weights_rate, 1, square), axis=(-2, -1))
         factor = xp.linalg.cholesky(params.weights_cov)
         log_dets = xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=(-2, -1))
         n_weights = params.weights.shape[-2] * params.weights.shape[-1]
         return of_projection + entropy + of_weights + log_dets + n_weights / 2
 
+    def coordinates(self, params: Embedding) -> Array:
+        """The means of the projection and of the label weights, (..., k)."""
+        xp = namespace(params.projection)
+        lead = params.projection.shape[:-2]
+        return xp.concat([xp.reshape(a, (*lead, -1)) for a in (params.projection, params.weights)], axis=-1)
+
+    def with_coordinates(self, params: Embedding, coordinates: Array) -> Embedding:
+        """Posteriors with these means."""
+        xp = namespace(coordinates)
+        n_entries = params.projection.shape[-2] * params.projection.shape[-1]
+        projection = xp.reshape(coordinates[..., :n_entries], params.projection.shape)
+        weights = xp.reshape(coordinates[..., n_entries:], params.weights.shape)
+        pool = self.grouping.pool
+        size = params.size + pool(projection * projection) - pool(params.projection * params.projection)
+        return params._replace(projection=projection, weights=weights, size=xp.clip(size, min=0.0))
+
     def row_size(self, params: Embedding) -> int:
-        n_sets = int(np.prod(params.log_det.shape))
+        n_sets = math.prod(params.log_det.shape)
         return params.projection.shape[-1] * (1 + n_sets) + self.label_row_size(params)
 
     def label_row_size(self, params: Embedding) -> int:
         """Numbers that one row takes without the spread of the projection."""
-        n_starts = int(np.prod(params.projection.shape[:-2]))
-        return n_starts * (4 * (1 + self.n_latent) ** 2 + 10 * self.n_labels)
+        n_starts = math.prod(params.projection.shape[:-2])
+        return int(n_starts * (4 * (1 + self.n_latent) ** 2 + 10 * self.n_labels))
 
     def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
         """The products of the features are found once; rows that fit in memory start where they were."""
         return known_gram(self, source)
-
-
-def project(projection: Array, x: Any, last: bool = False) -> Array:
-    """Rows x (N, D) times (..., R, D): (..., N, R), or (..., R, N) if `last`, as one product."""
-    xp = namespace(projection)
-    flat = xp.reshape(projection, (-1, projection.shape[-1]))
-    scores = transpose(x @ transpose(flat)) if hasattr(x, "tocsr") else xp.matmul(flat, transpose(x))
-    scores = xp.reshape(scores, (*projection.shape[:-1], x.shape[0]))
-    return scores if last else transpose(scores)
-
-
-def _second_moment(mean: Array, covariance: Array) -> Array:
-    return mean * mean + namespace(mean).linalg.diagonal(covariance)
-
-
-def _add_corner(moments: Array, corner: Array) -> Array:
-    """Add to all but the first row and column."""
-    xp = namespace(moments)
-    side = xp.concat([xp.zeros_like(corner[..., :1]), corner], axis=-1)
-    return moments + xp.concat([xp.zeros_like(side[..., :1, :]), side], axis=-2)
