@@ -21,8 +21,9 @@ from latentia.core import Problem
 from latentia.families.gaussian import GaussianMixtures, GaussianParams
 from latentia.families.shapes import SHAPES
 from latentia.objectives import Hybrid, Likelihood
+from latentia.preparation import Standardise, column_moments
 from latentia.solvers import EM
-from latentia.sources import ArrayRows, Standardise, column_moments
+from latentia.sources import ArrayRows
 from latentia.tree import one_start
 
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -139,7 +140,7 @@ def hybrid() -> None:
 
 def memory() -> None:
     """A million rows from an array and from a read-only memory map."""
-    rng = np.random.default_rng(0)
+    np.random.default_rng(0)
     n_rows, n_features = 1_000_000, 50
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"

@@ -32,9 +32,7 @@ def to_numpy(array: Array) -> np.ndarray:
 def like(values: Any, array: Array, dtype: Any = None) -> Array:
     """`values` as an array beside `array`: same namespace and device, its dtype unless told."""
     xp = namespace(array)
-    return xp.asarray(
-        values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array)
-    )
+    return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
 
 
 def transpose(a: Array) -> Array:
@@ -55,9 +53,7 @@ def log_or_minus_inf(a: Array) -> Array:
     """Logarithm that is silent at zero."""
     xp = namespace(a)
     positive = a > 0
-    return xp.where(
-        positive, xp.log(xp.where(positive, a, xp.ones_like(a))), xp.full_like(a, -math.inf)
-    )
+    return xp.where(positive, xp.log(xp.where(positive, a, xp.ones_like(a))), xp.full_like(a, -math.inf))
 
 
 def normalise_log(a: Array, axis: int) -> tuple[Array, Array]:

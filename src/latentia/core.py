@@ -84,6 +84,18 @@ class Family(ABC):
     def row_size(self, params: Params) -> int:
         """Numbers of working memory that one row takes in `infer` and `statistics`."""
 
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[Any]:
+        """Small instances, one per variant: the laws in tests/ run on all of them, and fail for a family without any."""
+        return []
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and codes that suit this family, with gaps and unlabelled rows if it takes them."""
+        y = rng.permutation(np.arange(n_rows) % self.n_classes)
+        X = rng.normal(size=(n_rows, n_features)) + rng.normal(size=(self.n_classes, n_features))[y]
+        X[rng.random(X.shape) < 0.2] = np.nan
+        return X, np.where(rng.random(n_rows) < 0.2, -1, y)
+
     def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
         """A cheaper problem with the same sweep, if this family knows one for such rows."""
         return None
@@ -163,9 +175,7 @@ class AnyProblem(Protocol):
 class Problem:
     """Family, objective and source; `sweep` is the only place where they meet."""
 
-    def __init__(
-        self, family: Family, objective: Objective, source: Source, chunk_rows: int | None = None
-    ):
+    def __init__(self, family: Family, objective: Objective, source: Source, chunk_rows: int | None = None):
         self.family = family
         self.objective = objective
         self.source = source
@@ -181,21 +191,18 @@ class Problem:
         own_class = self.objective.own_class_only and not family.conditional
 
         def visit(block: Block) -> Totals:
-            one_class = own_class and block.label is not None and block.label >= 0
-            mine = (
-                select_class(params, family.params_class_axes, block.label) if one_class else params
-            )
+            label = block.label if own_class and block.label is not None and block.label >= 0 else None
+            mine = params if label is None else select_class(params, family.params_class_axes, label)
             posterior = family.infer(mine, block.cells, block.y)
             xp = namespace(posterior.log_joint)
-            if one_class:
+            if label is not None:
                 value, weight = posterior.log_joint[..., 0, :], xp.ones_like(posterior.log_joint)
             else:
                 value, weight = self.objective(posterior.log_joint, block.y)
             if block.weight is not None:
                 value, weight = value * block.weight, weight * block.weight
             stats = family.statistics(mine, block.cells, posterior, weight)
-            key = block.label if one_class else "all"
-            return {key: stats, "value": xp.sum(value, axis=-1)}
+            return {"all" if label is None else label: stats, "value": xp.sum(value, axis=-1)}
 
         totals = self.source.reduce(visit, self.rows_per_chunk(params), by_label=own_class)
         value = totals.pop("value") + family.log_prior(params)
@@ -222,9 +229,7 @@ def chunk_rows(numbers_per_row: int) -> int:
     return max(1, int(budget // (8 * max(1, numbers_per_row))))
 
 
-def check_compatible(
-    family: Family, objective: Objective, needs_em: bool, needs_gradient: bool
-) -> None:
+def check_compatible(family: Family, objective: Objective, needs_em: bool, needs_gradient: bool) -> None:
     """Refuse the combinations of parts that cannot work, each with its reason."""
     name = type(objective).__name__
     if needs_em and not objective.rises_under_em:

@@ -15,19 +15,31 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, logsumexp, namespace, to_numpy
-from latentia.core import Cells, Objective, Params, Problem, SmoothFamily, check_compatible, chunk_rows
+from latentia.core import AnyProblem, Cells, Objective, Params, Problem, SmoothFamily, check_compatible, chunk_rows
 from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
+from latentia.preparation import Standardise, column_moments
 from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
 from latentia.solvers import EM, LBFGS, Solution
 from latentia.solvers.record import OnStep
-from latentia.sources import ArrayRows, Standardise, column_moments, map_rows
+from latentia.sources import ArrayRows, map_rows
 from latentia.tree import one_start, take_starts
-from latentia.validation import Labels, check_choice, check_loss_matrix, check_number, check_priors, check_weight, encode_labels
+from latentia.validation import (
+    Labels,
+    check_choice,
+    check_loss_matrix,
+    check_number,
+    check_priors,
+    check_weight,
+    encode_labels,
+)
 
 
 class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
     """Fits a family's parameters. Subclasses say which family, how rows become numbers, and what is learned."""
+
+    family_: Any
+    preparation_: Any
 
     def _check_options(self) -> None:
         """Refuse bad constructor arguments."""
@@ -43,7 +55,9 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         check_number("validation_fraction", self.validation_fraction, above=0, below=1)
         check_number("n_iter_no_change", self.n_iter_no_change, least=1, integer=True)
 
-    def _make_family(self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator) -> SmoothFamily:
+    def _make_family(
+        self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator
+    ) -> SmoothFamily:
         """The family to be fitted."""
         raise NotImplementedError  # pragma: no cover
 
@@ -51,7 +65,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         """Set the learned attributes from `params_`."""
         raise NotImplementedError  # pragma: no cover
 
-    def _choose_start(self, solution: Solution, problem: Problem) -> int:
+    def _choose_start(self, solution: Solution, problem: AnyProblem) -> int:
         """Which start wins."""
         return int(np.argmax(solution.value))
 
@@ -59,7 +73,9 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         """Rows as a numeric array, NaN where a cell is missing."""
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
 
-    def _fit_preparation(self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array) -> Standardise:
+    def _fit_preparation(
+        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array
+    ) -> Standardise:
         """How rows are standardised."""
         return Standardise.of(mass, mean, variance)
 
@@ -92,7 +108,9 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         if self.preparation_.ignored is not None:
             empty = np.flatnonzero(to_numpy(self.preparation_.ignored)).tolist()
             warnings.warn(f"X has no value in the columns {empty}: they are ignored.", UserWarning, stacklevel=2)
-        units = float(to_numpy(namespace(moments[0]).sum(moments[0] * namespace(moments[0]).log(self.preparation_.scale))))
+        units = float(
+            to_numpy(namespace(moments[0]).sum(moments[0] * namespace(moments[0]).log(self.preparation_.scale)))
+        )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         with reporting(self, X, y, self._attributes_at) as on_step:
             self._train(X, labels, weight, log_prior, units, rng, on_step)
@@ -191,7 +209,9 @@ def _hold_out(source: ArrayRows, fraction: float, rng: np.random.Generator) -> t
     counts = np.bincount(source.y[labelled])
     n_held_out = max(1, int(round(fraction * labelled.size)))
     by_class = source.y[labelled] if counts.min() >= 2 and n_held_out >= counts.size else None
-    _, held_out = train_test_split(labelled, test_size=n_held_out, stratify=by_class, random_state=int(rng.integers(2**31)))
+    _, held_out = train_test_split(
+        labelled, test_size=n_held_out, stratify=by_class, random_state=int(rng.integers(2**31))
+    )
     mask = np.ones(source.n_rows, bool)
     mask[held_out] = False
     return _subset(source, np.flatnonzero(mask)), _subset(source, np.sort(held_out))

@@ -13,9 +13,10 @@ from latentia.estimator import GenerativeClassifier
 from latentia.families.gaussian import GaussianMixtures, GaussianParams
 from latentia.families.shapes import SHAPES
 from latentia.objectives import Likelihood
+from latentia.preparation import Standardise
 from latentia.solvers import EM
 from latentia.solvers.record import OnStep
-from latentia.sources import ArrayRows, Standardise
+from latentia.sources import ArrayRows
 from latentia.tree import select_class
 from latentia.validation import check_choice, check_number
 
@@ -161,7 +162,9 @@ class GaussianMixtureClassifier(GenerativeClassifier):
             for number in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
                 check_number("n_components", number, least=1, integer=True)
 
-    def _fit_preparation(self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array) -> Standardise:
+    def _fit_preparation(
+        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array
+    ) -> Standardise:
         return Standardise.of(mass, mean, variance, common_scale=self.covariance == "spherical")
 
     def _make_family(
@@ -173,7 +176,11 @@ class GaussianMixtureClassifier(GenerativeClassifier):
             solver = EM(self.max_iter, self.tol)
             sizes = components_by_bic(source.labelled(), shape, n_classes, self.n_init, solver, rng, on_step)
         else:
-            sizes = np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,)) if np.ndim(self.n_components) == 0 else np.asarray(self.n_components)
+            sizes = (
+                np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,))
+                if np.ndim(self.n_components) == 0
+                else np.asarray(self.n_components)
+            )
             if sizes.shape != (n_classes,):
                 raise ValueError(
                     f"n_components={self.n_components!r} has {sizes.size} entries, but y has {n_classes} classes; "

@@ -9,6 +9,8 @@ from typing import Any
 
 from latentia.solvers.record import OnStep, Step
 
+__all__ = ["CallbackSupportMixin", "reporting", "with_callbacks"]
+
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # pragma: no cover - depends on the installed version

@@ -18,90 +18,12 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from threadpoolctl import ThreadpoolController
 
-from latentia._arrays import Array, like, namespace, to_numpy
+from latentia._arrays import Array, like, namespace
 from latentia.core import Block, Cells, Source, Totals
 from latentia.tree import tree_add
 
 #: Prepared tables up to this size are kept in memory, in MiB.
 KEEP_MIB = 64
-
-
-class Standardise(NamedTuple):
-    """Prepares raw rows: moves and scales each column, and notes which cells are missing."""
-
-    shift: Array  # (D,)
-    scale: Array  # (D,)
-    ignored: Array | None  # (D,) True for columns without any value; None if there is none
-
-    @classmethod
-    def of(cls, mass: Array, mean: Array, variance: Array, common_scale: bool = False) -> Standardise:
-        """From the moments of the columns; with a common scale, axes keep their proportions."""
-        xp = namespace(mean)
-        known = mass > 0
-        if common_scale:
-            n_known = xp.clip(xp.sum(xp.astype(known, mean.dtype)), min=1.0)
-            variance = xp.broadcast_to(xp.sum(variance) / n_known, variance.shape)
-        # A constant column has nothing to scale; what is left of its variance is rounding.
-        rounding = 10 * xp.finfo(mean.dtype).eps
-        varies = variance > (rounding * mean) ** 2
-        scale = xp.where(varies & known, xp.sqrt(variance), xp.ones_like(variance))
-        return cls(mean, scale, None if bool(xp.all(known)) else ~known)
-
-    def log_scale(self, cells: Cells) -> Array:
-        """Log of the change of units of each row's known cells, (N,)."""
-        xp = namespace(self.shift)
-        log_scale = xp.log(self.scale)
-        if cells.observed is None:
-            return xp.broadcast_to(xp.sum(log_scale), (cells.values.shape[0],))
-        return xp.matmul(cells.observed, log_scale)
-
-    def restore(self, values: Array) -> Array:
-        """Prepared values in the units of the raw rows."""
-        return values * self.scale + self.shift
-
-    def __call__(self, X: Array) -> Cells:
-        xp = namespace(self.shift)
-        # `like` also brings rows of another namespace, dtype or a memory map beside the parameters.
-        values = (like(X, self.shift) - self.shift) / self.scale
-        if self.ignored is None and not _has_nan(values):
-            return Cells(values, None)
-        missing = xp.isnan(values)
-        if self.ignored is not None:
-            missing = missing | self.ignored
-        return Cells(
-            xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype)
-        )
-
-
-def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Array, Array, Array]:
-    """Weight, mean and variance of the known cells of each column, in one pass."""
-    xp = namespace(X)
-    raw = ArrayRows(X, np.full(X.shape[0], -1), weight, _as_cells(dtype))
-    # Sums about a value inside the column's range do not cancel, wherever the column lies.
-    first = raw.prepare(X[: min(1000, X.shape[0]), ...])
-    seen = xp.ones_like(first.values) if first.observed is None else first.observed
-    centre = xp.sum(first.values, axis=0) / xp.clip(xp.sum(seen, axis=0), min=1.0)
-
-    def visit(block: Block) -> Totals:
-        values, observed = block.cells
-        known = xp.ones_like(values) if observed is None else observed
-        if block.weight is not None:
-            known = known * block.weight[:, None]
-        distance = values - centre
-        sums = (
-            xp.sum(known, axis=0),
-            xp.sum(known * distance, axis=0),
-            xp.sum(known * distance * distance, axis=0),
-        )
-        return {"sums": sums}
-
-    mass, first_moment, second = raw.reduce(
-        visit, rows=max(1, 2**20 // (8 * max(1, X.shape[1])) * 4)
-    )["sums"]
-    safe = xp.where(mass > 0, mass, xp.ones_like(mass))
-    offset = first_moment / safe
-    variance = xp.clip(second / safe - offset * offset, min=0.0)
-    return mass, centre + offset, variance
 
 
 class ArrayRows(Source):
@@ -118,7 +40,7 @@ class ArrayRows(Source):
         self.X = X
         self.y = np.asarray(y)
         self.weight = None if weight is None else np.asarray(weight)
-        self.prepare = prepare or _as_cells(None)
+        self.prepare = prepare or as_cells(None)
         self.n_rows, self.n_features = X.shape
         self.skip_unlabelled = skip_unlabelled
         self._sorted: _Sorted | None = None
@@ -153,25 +75,22 @@ class ArrayRows(Source):
             if self.weight is not None:
                 rows = rows[self.weight[rows] > 0]
             if rows.size > n_rows:
-                share = (
-                    None
-                    if self.weight is None
-                    else self.weight[rows] / self.weight[rows].sum()
-                )
+                share = None if self.weight is None else self.weight[rows] / self.weight[rows].sum()
                 rows = rng.choice(rows, n_rows, replace=False, p=share)
             chosen.append(np.sort(rows))
         return self._block(np.concatenate(chosen), None)
 
     def _tasks(self, rows: int, by_label: bool) -> Iterator[Callable[[], Iterable[Block]]]:
-        if self._keep() is not None:
+        kept = self._keep()
+        if kept is not None:
             group: list[tuple[int, int, int | None]] = []
-            for piece in self._keep().pieces(rows, by_label):
+            for piece in kept.pieces(rows, by_label):
                 group.append(piece)
                 if sum(stop - start for start, stop, _ in group) >= rows:
-                    yield _later(self._kept_blocks, group)
+                    yield _later(kept.blocks, group)
                     group = []
             if group:
-                yield _later(self._kept_blocks, group)
+                yield _later(kept.blocks, group)
             return
         for start, stop in _even_pieces(0, self.n_rows, rows):
             yield _later(self._read_blocks, start, stop, by_label)
@@ -181,23 +100,6 @@ class ArrayRows(Source):
         if self._sorted is None and small:
             self._sorted = _Sorted.of(self)
         return self._sorted
-
-    def _kept_blocks(self, pieces: list[tuple[int, int, int | None]]) -> Iterator[Block]:
-        kept = self._keep()
-        for start, stop, label in pieces:
-            part = slice(start, stop)
-            observed = (
-                None
-                if kept.block.cells.observed is None
-                else kept.block.cells.observed[part, ...]
-            )
-            weight = None if kept.block.weight is None else kept.block.weight[part]
-            yield Block(
-                Cells(kept.block.cells.values[part, ...], observed),
-                kept.block.y[part, ...],
-                weight,
-                label,
-            )
 
     def _read_blocks(self, start: int, stop: int, by_label: bool) -> Iterator[Block]:
         if not by_label:
@@ -242,10 +144,15 @@ class _Sorted(NamedTuple):
         order = np.argsort(rows.y, kind="stable")
         codes, starts = np.unique(rows.y[order], return_index=True)
         stops = [*starts[1:], rows.n_rows]
-        labels = [
-            (int(c), int(a), int(b)) for c, a, b in zip(codes, starts, stops, strict=True)
-        ]
+        labels = [(int(c), int(a), int(b)) for c, a, b in zip(codes, starts, stops, strict=True)]
         return cls(rows._block(order, None), labels)
+
+    def blocks(self, pieces: list[tuple[int, int, int | None]]) -> Iterator[Block]:
+        (values, observed), y, weight, _ = self.block
+        for start, stop, label in pieces:
+            part = slice(start, stop)
+            cells = Cells(values[part, ...], None if observed is None else observed[part, ...])
+            yield Block(cells, y[part, ...], None if weight is None else weight[part], label)
 
     def pieces(self, rows: int, by_label: bool) -> Iterator[tuple[int, int, int | None]]:
         if not by_label:
@@ -258,7 +165,7 @@ class _Sorted(NamedTuple):
                 yield start, stop, label
 
 
-def _as_cells(dtype: Any) -> Callable[[Array], Cells]:
+def as_cells(dtype: Any) -> Callable[[Array], Cells]:
     def prepare(X: Array) -> Cells:
         if hasattr(X, "tocsr"):
             return Cells(X, None)
@@ -266,17 +173,15 @@ def _as_cells(dtype: Any) -> Callable[[Array], Cells]:
         values = xp.asarray(X, dtype=dtype, device=device(X)) if dtype is not None else xp.asarray(X)
         if not xp.isdtype(values.dtype, "real floating"):
             values = xp.astype(values, xp.float64)
-        if not _has_nan(values):
+        if not has_nan(values):
             return Cells(values, None)
         missing = xp.isnan(values)
-        return Cells(
-            xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype)
-        )
+        return Cells(xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype))
 
     return prepare
 
 
-def _has_nan(values: Array) -> bool:
+def has_nan(values: Array) -> bool:
     xp = namespace(values)
     return bool(xp.any(xp.isnan(values)))
 

@@ -31,7 +31,9 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
     other label there would be nothing to classify.
     """
     if y is None:
-        raise ValueError("y=None, but a classifier needs labels: pass a class for each row, -1 or None for unlabelled rows.")
+        raise ValueError(
+            "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabelled rows."
+        )
     words = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)  # NaN among words would become "nan"
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if words else None)
     y = column_or_1d(y, warn=True)
@@ -39,7 +41,9 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
     unknown = _unlabelled(y)
     if unknown.all():
-        raise ValueError("y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled.")
+        raise ValueError(
+            "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled."
+        )
     known = y[~unknown]
     if known.dtype == object:
         kinds = {type(v) for v in known.tolist()}
@@ -60,7 +64,9 @@ def _unlabelled(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype.kind == "O":
-        gap = np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in y.tolist()], dtype=bool)
+        gap = np.array(
+            [v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in y.tolist()], dtype=bool
+        )
         integers = [v for v, missing in zip(y.tolist(), gap, strict=True) if not missing]
         if integers and all(isinstance(v, Integral) and not isinstance(v, bool) for v in integers):
             if set(integers) != {-1, 1}:
@@ -74,12 +80,16 @@ def codes_of(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     labels = encode_labels(y, n_rows)
     strange = np.setdiff1d(labels.classes, classes)
     if strange.size:
-        raise ValueError(f"y holds the class {strange[0]!r}, which was not seen in fit. The classes are {classes.tolist()}.")
+        raise ValueError(
+            f"y holds the class {strange.tolist()[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
+        )
     to_code = np.searchsorted(classes, labels.classes)
     return np.where(labels.codes < 0, -1, to_code[labels.codes])
 
 
-def check_weight(sample_weight: Any, n_rows: int, codes: np.ndarray | None = None, classes: Any = None) -> np.ndarray | None:
+def check_weight(
+    sample_weight: Any, n_rows: int, codes: np.ndarray | None = None, classes: Any = None
+) -> np.ndarray | None:
     """Weights as float64, None where all are one."""
     if sample_weight is None:
         return None
@@ -87,7 +97,9 @@ def check_weight(sample_weight: Any, n_rows: int, codes: np.ndarray | None = Non
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n_rows} rows: one weight per row is expected.")
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}, but X has {n_rows} rows: one weight per row is expected."
+        )
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
         raise ValueError(f"sample_weight holds {bad}; weights must be finite and not negative.")
@@ -96,15 +108,19 @@ def check_weight(sample_weight: Any, n_rows: int, codes: np.ndarray | None = Non
     if codes is not None:
         in_class = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes))
         if (in_class <= 0).any():
-            empty = classes[int(np.argmin(in_class))]
-            raise ValueError(f"sample_weight is zero for every row of class {empty!r}; drop the class from y or give a row a positive weight.")
+            empty = classes.tolist()[int(np.argmin(in_class))]
+            raise ValueError(
+                f"sample_weight is zero for every row of class {empty!r}; drop the class from y or give a row a positive weight."
+            )
     return weight
 
 
 def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
     """Log class priors; None when they are to be counted."""
     n_classes = len(classes)
-    allowed = "'empirical', 'uniform', one positive number per class in the order of classes_, or a dict from class to number"
+    allowed = (
+        "'empirical', 'uniform', one positive number per class in the order of classes_, or a dict from class to number"
+    )
     if isinstance(priors, str):
         if priors == "empirical":
             return None
@@ -114,7 +130,9 @@ def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
     if isinstance(priors, Mapping):
         strange = [c for c in priors if c not in classes.tolist()]
         if strange:
-            raise ValueError(f"priors names the class {strange[0]!r}, which has no row in y. The classes are {classes.tolist()}.")
+            raise ValueError(
+                f"priors names the class {strange[0]!r}, which has no row in y. The classes are {classes.tolist()}."
+            )
         absent = [c for c in classes.tolist() if c not in priors]
         if absent:
             raise ValueError(f"priors has no entry for class {absent[0]!r}; allowed are {allowed}.")
@@ -146,13 +164,30 @@ def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
 
 
 def check_number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None, below: float | None = None, integer: bool = False
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    integer: bool = False,
 ) -> None:
     """A finite number within bounds."""
     kind = Integral if integer else Real
-    bounds = [f"> {above}" if above is not None else "", f">= {least}" if least is not None else "", f"< {below}" if below is not None else ""]
+    bounds = [
+        f"> {above}" if above is not None else "",
+        f">= {least}" if least is not None else "",
+        f"< {below}" if below is not None else "",
+    ]
     fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
-    fits = fits and (above is None or value > above) and (least is None or value >= least) and (below is None or value < below)
+    fits = (
+        fits
+        and (above is None or value > above)
+        and (least is None or value >= least)
+        and (below is None or value < below)
+    )
     if not fits:
         noun = "an integer" if integer else "a finite number"
-        raise ValueError(f"{name}={value!r}; allowed is {noun} {' and '.join(b for b in bounds if b)}.".replace(" .", "."))
+        raise ValueError(
+            f"{name}={value!r}; allowed is {noun} {' and '.join(b for b in bounds if b)}.".replace(" .", ".")
+        )

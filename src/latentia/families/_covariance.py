@@ -127,7 +127,8 @@ class Diagonal(Covariance):
         return Moments(count, mass, first, second)
 
     def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
-        return namespace(means).where(cells.observed > 0, cells.values, means[:, k, None, :])
+        known = namespace(means).ones_like(cells.values) if cells.observed is None else cells.observed
+        return namespace(means).where(known > 0, cells.values, means[:, k, None, :])
 
     def update(self, spread: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)
@@ -151,7 +152,7 @@ class Diagonal(Covariance):
         return self.floor + namespace(free).exp(free)
 
     def matrices(self, spread: Array, n_features: int) -> Array:
-        xp = namespace(spread)
+        namespace(spread)
         return self.variances(spread)[..., None] * eye_like(n_features, spread)
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
@@ -176,7 +177,7 @@ class Spherical(Diagonal):
         return namespace(variances).mean(variances, axis=-1)
 
     def matrices(self, spread: Array, n_features: int) -> Array:
-        xp = namespace(spread)
+        namespace(spread)
         return spread[..., None, None] * eye_like(n_features, spread)
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:

@@ -48,7 +48,7 @@ class Full(Covariance):
         return a
 
     def initial(self, variances: Array) -> Array:
-        xp = namespace(variances)
+        namespace(variances)
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
     def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
@@ -68,7 +68,8 @@ class Full(Covariance):
         xp = namespace(means)
         D = means.shape[-1]
         count = xp.sum(weight, axis=-1)
-        first = second = 0.0
+        first: Array = 0.0
+        second: Array = 0.0
         for (mask, values), w in zip(cache.groups, cache.in_group_order(weight), strict=True):
             sums = product_over_rows(w, values)
             n, s1, s2 = xp.sum(w, axis=-1), sums[..., -D:], _unpack(sums[..., :-D], D)

@@ -35,7 +35,11 @@ def cluster_starts(
     means = np.where(count[:, :, None] > 0, _means(X, member, count), centres)
     second = np.einsum("skn,nd->skd", member, X * X, optimize=True)
     scatter = second - count[:, :, None] * means**2 + spread
-    return means, np.maximum(scatter, 0.0) / (count[:, :, None] + 1.0), (count + 1.0) / (count + 1.0).sum(axis=1, keepdims=True)
+    return (
+        means,
+        np.maximum(scatter, 0.0) / (count[:, :, None] + 1.0),
+        (count + 1.0) / (count + 1.0).sum(axis=1, keepdims=True),
+    )
 
 
 def _seeds(X: np.ndarray, squares: np.ndarray, n_clusters: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:

@@ -94,9 +94,7 @@ class GaussianMixtures(SmoothFamily):
         score, responsibility = normalise_log(density, axis=-2)  # eq. 3.27
         return GaussianPosterior(score + params.log_prior[..., None], responsibility, cache)
 
-    def statistics(
-        self, params: GaussianParams, cells: Cells, posterior: GaussianPosterior, weight: Array
-    ) -> Moments:
+    def statistics(self, params: GaussianParams, cells: Cells, posterior: GaussianPosterior, weight: Array) -> Moments:
         share = posterior.responsibility * weight[..., None, :]
         return self.covariance.moments(params.means, params.spread, cells, posterior.cache, share)
 

@@ -76,7 +76,15 @@ def _n_starts(params: Params) -> int:
     return int(next(leaves(params)).shape[0])
 
 
-def _finish(which, running, params, finished, reason, why, converged) -> None:
+def _finish(
+    which: np.ndarray,
+    running: np.ndarray,
+    params: Params,
+    finished: list[Params],
+    reason: list[str],
+    why: str,
+    converged: np.ndarray,
+) -> None:
     for k in np.flatnonzero(which):
         start = running[k]
         finished[start] = one_start(params, int(k))

@@ -1,0 +1,109 @@
+"""The matrix of tests builds itself: every concrete family and objective of the package is found and crossed.
+
+A test that asks for the fixtures `family`, `objective` or `rows` runs on all allowed combinations. Sizes all differ, so that swapped axes break.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import latentia
+from latentia import objectives
+from latentia.core import Family, Objective, check_compatible
+from latentia.sources import ArrayRows
+
+N_ROWS, N_FEATURES, N_CLASSES, N_STARTS = 23, 5, 3, 2
+
+
+def concrete(base: type) -> list[type]:
+    """All concrete subclasses of `base` in the package."""
+    for module in pkgutil.walk_packages(latentia.__path__, "latentia."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found, queue = [], [base]
+    while queue:
+        for cls in queue.pop().__subclasses__():
+            queue.append(cls)
+            if not inspect.isabstract(cls) and cls.__module__.startswith("latentia") and cls not in found:
+                found.append(cls)
+    return sorted(found, key=lambda cls: cls.__qualname__)
+
+
+OBJECTIVES = [
+    objectives.Likelihood(),
+    objectives.Conditional(),
+    objectives.Margin(margin=0.7),
+    objectives.Margin(margin=0.7, ramp=1.5),
+    objectives.Hybrid(trade_off=1.7, margin=0.7),
+    objectives.Hybrid(trade_off=1.7, margin=0.7, ramp=1.5),
+]
+
+
+class Named(NamedTuple):
+    name: str
+    part: Any
+
+
+def families() -> list[Named]:
+    out = []
+    for cls in concrete(Family):
+        for k, family in enumerate(cls.examples(N_FEATURES, N_CLASSES)):
+            out.append(Named(f"{cls.__name__}{k}", family))
+    return out
+
+
+FAMILIES = families()
+
+
+def allowed(family: Family, objective: Objective, gradient: bool) -> bool:
+    try:
+        check_compatible(family, objective, needs_em=False, needs_gradient=gradient)
+    except ValueError:
+        return False
+    return True
+
+
+def pairs(gradient: bool) -> list[tuple[Named, Objective]]:
+    return [(f, o) for f in FAMILIES for o in OBJECTIVES if allowed(f.part, o, gradient)]
+
+
+def pair_ids(items: list[tuple[Named, Objective]]) -> list[str]:
+    return [f"{f.name}-{o!r}" for f, o in items]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    names = metafunc.fixturenames
+    if "family" in names and "objective" in names:
+        items = pairs(gradient="gradient" in metafunc.function.__name__)
+        metafunc.parametrize("family,objective", [(f.part, o) for f, o in items], ids=pair_ids(items))
+    elif "family" in names:
+        metafunc.parametrize("family", [f.part for f in FAMILIES], ids=[f.name for f in FAMILIES])
+    elif "objective" in names:
+        metafunc.parametrize("objective", OBJECTIVES, ids=repr)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(17)
+
+
+@pytest.fixture
+def rows(family: Family, rng: np.random.Generator) -> ArrayRows:
+    X, y = family.example_rows(rng, N_ROWS, N_FEATURES)
+    return ArrayRows(X, y)
+
+
+@pytest.fixture
+def params(family: Family, rows: ArrayRows, rng: np.random.Generator) -> Any:
+    """Parameters away from the start and from any optimum, two starts along the first axis."""
+    from latentia.core import Problem
+    from latentia.solvers import EM
+
+    start = family.init(rows, rng, N_STARTS)
+    return EM(max_iter=2, tol=-np.inf).solve(Problem(family, objectives.Likelihood(), rows), start).params

@@ -1,0 +1,110 @@
+"""Bad input: one clear error that names the argument, the value and what is allowed."""
+
+import numpy as np
+import pytest
+
+from latentia import GaussianMixtureClassifier
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+y = np.arange(20) % 2
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"covariance": "round"}, r"covariance='round'; allowed are 'diag', 'full', 'tied', 'spherical'"),
+        ({"objective": "auc"}, r"objective='auc'; allowed are 'likelihood', 'conditional', 'margin', 'hybrid'"),
+        ({"margin": 0}, r"margin=0; allowed is a finite number > 0"),
+        ({"margin": -1.0}, r"margin=-1.0; allowed is a finite number > 0"),
+        ({"trade_off": -2}, r"trade_off=-2; allowed is a finite number >= 0"),
+        ({"trade_off": np.nan}, r"trade_off=nan; allowed is a finite number"),
+        ({"ramp": 0}, r"ramp=0; allowed is a finite number > 0"),
+        ({"n_components": 0}, r"n_components=0; allowed is an integer >= 1"),
+        ({"n_components": 1.5}, r"n_components=1.5; allowed is an integer >= 1"),
+        ({"n_components": "aic"}, r"n_components='aic'; allowed are 'bic'"),
+        ({"n_components": [1, 2, 3]}, r"n_components=\[1, 2, 3\] has 3 entries, but y has 2 classes"),
+        ({"n_init": 0}, r"n_init=0; allowed is an integer >= 1"),
+        ({"max_iter": "many"}, r"max_iter='many'; allowed is an integer >= 1"),
+        ({"var_floor": 0}, r"var_floor=0; allowed is a finite number > 0"),
+        ({"validation_fraction": 1.0}, r"validation_fraction=1.0; allowed is a finite number > 0 and < 1"),
+        ({"priors": "equal"}, r"priors='equal'; allowed are 'empirical', 'uniform'"),
+        ({"priors": [0.2, 0.3, 0.5]}, r"priors has shape \(3,\), but y has 2 classes"),
+        ({"priors": [1.0, -1.0]}, r"priors=\[1.0, -1.0\]; allowed are"),
+        ({"priors": {0: 0.5, 7: 0.5}}, r"priors names the class 7, which has no row in y"),
+        ({"priors": {0: 0.5}}, r"priors has no entry for class 1"),
+        ({"loss_matrix": [[0, 1, 2]]}, r"loss_matrix has shape \(1, 3\); expected is a finite 2 x 2 matrix"),
+    ],
+)
+def test_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianMixtureClassifier(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (np.full(20, -1), "y has no label"),
+        ([None] * 20, "y has no label"),
+        (np.full(20, np.nan), "y has no label"),
+        (y[:19], r"y has 19 entries and X has 20 rows"),
+        (None, "requires y to be passed"),
+        (np.linspace(0, 1, 20), "Unknown label type"),
+    ],
+)
+def test_labels(labels, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianMixtureClassifier().fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "weight, message",
+    [
+        (np.full(20, -1.0), "sample_weight holds -1.0"),
+        (np.zeros(20), "sample_weight is zero for every row;"),
+        (np.where(y == 1, 0.0, 1.0), "sample_weight is zero for every row of class 1"),
+        (np.ones(19), r"sample_weight has shape \(19,\), but X has 20 rows"),
+        (np.full(20, np.inf), "sample_weight holds inf"),
+    ],
+)
+def test_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianMixtureClassifier().fit(X, y, sample_weight=weight)
+
+
+def test_rows():
+    for bad, message in [
+        (np.where(X > 1, np.inf, X), "infinity"),
+        (X[:, 0], "Expected 2D array"),
+        (np.full((20, 2), "text"), "arrays of bytes/strings"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            GaussianMixtureClassifier().fit(bad, y)
+    model = GaussianMixtureClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="X has 2 features, but GaussianMixtureClassifier is expecting 3"):
+        model.predict(X[:, :2])
+    with pytest.raises(ValueError, match=r"y holds the class 5, which was not seen in fit. The classes are \[0, 1\]"):
+        model.bic(X, np.full(20, 5))
+    with pytest.raises(ValueError, match="which was not seen in fit"):
+        model.sample(3, y=5)
+
+
+def test_a_failed_fit_loses_nothing():
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    before = model.predict_proba(X)
+    for bad in [lambda: model.fit(X, np.full(20, -1)), lambda: model.fit(np.where(X > 1, np.inf, X), y)]:
+        with pytest.raises(ValueError):
+            bad()
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_arguments_are_never_changed():
+    rows, labels, weight = X.copy(), y.copy(), np.ones(20)
+    rows[0, 0] = np.nan
+    kept = rows.copy()
+    model = GaussianMixtureClassifier([1, 2], priors=[0.5, 0.5])
+    before = dict(model.get_params())
+    model.fit(rows, labels, sample_weight=weight)
+    model.impute(rows)
+    assert model.get_params() == before
+    np.testing.assert_array_equal(rows, kept)
+    np.testing.assert_array_equal(labels, y)

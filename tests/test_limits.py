@@ -1,0 +1,80 @@
+"""Limits in which a model is another, well-known one."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.naive_bayes import GaussianNB
+
+from latentia import GaussianMixtureClassifier
+
+
+@pytest.fixture(params=[load_iris, load_wine])
+def table(request):
+    return request.param(return_X_y=True)
+
+
+def test_one_diagonal_component_is_gaussian_naive_bayes(table):
+    X, y = table
+    ours = GaussianMixtureClassifier(var_floor=1e-12).fit(X, y)
+    theirs = GaussianNB(var_smoothing=0).fit(X, y)
+    np.testing.assert_allclose(ours.predict_joint_log_proba(X), theirs.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.means_[:, 0], theirs.theta_, rtol=1e-10)
+    np.testing.assert_allclose(ours.covariances_[:, 0], theirs.var_, rtol=1e-8)
+
+
+def test_one_full_component_is_quadratic_discriminant_analysis(table):
+    X, y = table
+    ours = GaussianMixtureClassifier(covariance="full", var_floor=1e-12).fit(X, y)
+    counts = np.bincount(y)
+    for c in range(3):  # scikit-learn divides by n - 1
+        np.testing.assert_allclose(ours.covariances_[c, 0], np.cov(X[y == c].T, bias=True), rtol=1e-8, atol=1e-10)
+    theirs = QuadraticDiscriminantAnalysis().fit(X, y)
+    assert np.abs(ours.predict_proba(X) - theirs.predict_proba(X)).max() < 10 / counts.min()
+
+
+def test_one_tied_component_is_linear_discriminant_analysis(table):
+    X, y = table
+    ours = GaussianMixtureClassifier(covariance="tied", var_floor=1e-12).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+def test_no_trade_off_is_maximum_likelihood(table):
+    X, y = table
+    likelihood = GaussianMixtureClassifier(2, random_state=0, tol=1e-8, max_iter=2000).fit(X, y)
+    hybrid = GaussianMixtureClassifier(2, objective="hybrid", trade_off=0, random_state=0, tol=1e-8, max_iter=2000).fit(
+        X, y
+    )
+    assert hybrid.objective_curve_[-1] == pytest.approx(likelihood.objective_curve_[-1], rel=1e-4)
+    np.testing.assert_array_equal(hybrid.predict(X), likelihood.predict(X))
+
+
+def test_all_rows_labelled_is_supervised(table):
+    X, y = table
+    text = np.array(["a", "b", "c"], dtype=object)[y]
+    np.testing.assert_array_equal(
+        GaussianMixtureClassifier().fit(X, text).predict_proba(X),
+        GaussianMixtureClassifier().fit(X, y).predict_proba(X),
+    )
+
+
+@pytest.mark.parametrize("covariance", ["diag", "full", "tied", "spherical"])
+def test_a_mask_without_gaps_is_no_mask(covariance):
+    """A far row with one gap makes every block carry a mask; its zero weight leaves the sums alone."""
+    X, y = load_iris(return_X_y=True)
+    with_gap = np.vstack([X, X[:1]])
+    with_gap[-1, 2] = np.nan
+    weight = np.r_[np.ones(150), 0.0]
+    plain = GaussianMixtureClassifier(covariance=covariance).fit(X, y)
+    masked = GaussianMixtureClassifier(covariance=covariance).fit(with_gap, np.r_[y, 0], sample_weight=weight)
+    np.testing.assert_allclose(
+        masked.predict_joint_log_proba(X), plain.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_more_components_by_bic_where_there_are_more_clusters():
+    rng = np.random.default_rng(0)
+    two = np.r_[rng.normal(-4, 1, (150, 2)), rng.normal(4, 1, (150, 2))]
+    X, y = np.r_[rng.normal(0, 1, (200, 2)) + [0, 12], two], np.r_[np.zeros(200, int), np.ones(300, int)]
+    np.testing.assert_array_equal(GaussianMixtureClassifier("bic", random_state=0).fit(X, y).n_components_, [1, 2])

@@ -1,0 +1,96 @@
+"""Other array libraries: the same numbers, in the namespace, on the device and in the dtype of the input.
+
+The laws of a sweep run in array-api-strict for every family and objective; whole fits run in torch (marked `matrix`: the slower part, run by .ci/run).
+"""
+
+import array_api_strict
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.datasets import load_iris
+from tolerances import NAMESPACE, SINGLE
+
+from latentia import GaussianMixtureClassifier
+from latentia._arrays import to_numpy
+from latentia.core import Problem, SmoothFamily
+from latentia.sources import ArrayRows
+from latentia.tree import flatten, leaves, one_start, tree_map
+
+
+def in_namespace(xp, tree, dtype):
+    return tree_map(lambda a: xp.asarray(np.asarray(a), dtype=dtype), tree)
+
+
+def sweep_in(xp, dtype, family, objective, rows, params):
+    """A sweep, an M-step and a gradient in another namespace, as NumPy arrays."""
+    X = xp.asarray(rows.X, dtype=dtype)
+    problem = Problem(family, objective, ArrayRows(X, rows.y))
+    moved = in_namespace(xp, params, dtype)
+    sweep = problem.sweep(moved)
+    assert all(a.dtype == dtype for a in leaves(sweep.stats)), "the dtype has changed"
+    out = list(leaves(sweep))
+    if objective.rises_under_em:
+        updated = family.update(moved, sweep.stats)
+        assert all(a.dtype == dtype for a in leaves(updated)), "the dtype has changed"
+        out += list(leaves(updated))
+    if isinstance(family, SmoothFamily):
+        one = one_start(moved, 0)
+        out += [flatten(family.gradient(one, problem.sweep(one).stats))]
+    return [to_numpy(a).astype(float) for a in out]
+
+
+def test_strict_namespace_agrees(family, objective, rows, params):
+    expected = sweep_in(np, np.float64, family, objective, rows, params)
+    strict = sweep_in(array_api_strict, array_api_strict.float64, family, objective, rows, params)
+    for a, b in zip(strict, expected, strict=True):
+        np.testing.assert_allclose(a, b, **NAMESPACE)
+
+
+@pytest.mark.matrix
+def test_torch_agrees(family, objective, rows, params):
+    torch = pytest.importorskip("torch")
+    expected = sweep_in(np, np.float64, family, objective, rows, params)
+    import array_api_compat.torch as xp
+
+    for a, b in zip(sweep_in(xp, torch.float64, family, objective, rows, params), expected, strict=True):
+        np.testing.assert_allclose(a, b, **NAMESPACE)
+
+
+@pytest.mark.matrix
+def test_single_precision_agrees(family, objective, rows, params):
+    expected = sweep_in(np, np.float64, family, objective, rows, params)
+    single = sweep_in(np, np.float32, family, objective, rows, params)
+    for a, b in zip(single, expected, strict=True):
+        scale = max(1.0, np.abs(b).max())
+        np.testing.assert_allclose(a / scale, b / scale, **SINGLE)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
+@pytest.mark.parametrize("covariance", ["diag", "full", "tied", "spherical"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_whole_fits_in_torch(covariance, objective_name):
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    X[::7, 1] = np.nan
+    options = dict(
+        covariance=covariance, objective=objective_name, random_state=0, max_iter=15, n_init=2, n_components=2
+    )
+    reference = GaussianMixtureClassifier(**options).fit(X, y)
+    with config_context(array_api_dispatch=True):
+        X_torch, y_torch = torch.asarray(X), torch.asarray(y)
+        model = GaussianMixtureClassifier(**options).fit(X_torch, y_torch)
+        outputs = [model.predict_proba(X_torch), model.impute(X_torch), model.score_samples(X_torch), model.means_]
+        assert all(isinstance(a, torch.Tensor) and a.dtype == torch.float64 for a in outputs)
+        assert isinstance(model.predict(X_torch), torch.Tensor)
+        assert isinstance(model.sample(3)[0], torch.Tensor)
+    expected = [reference.predict_proba(X), reference.impute(X), reference.score_samples(X), reference.means_]
+    for a, b in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(to_numpy(a), b, rtol=1e-5, atol=1e-5)
+
+
+def test_tensors_are_taken_as_arrays_without_dispatch():
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    model = GaussianMixtureClassifier().fit(torch.asarray(X), torch.asarray(y))
+    assert isinstance(model.predict_proba(torch.asarray(X)), np.ndarray)

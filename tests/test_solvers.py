@@ -1,0 +1,83 @@
+"""Laws of the solvers: EM never falls, its fixed point has no slope, L-BFGS does not fall from it, starts are independent."""
+
+import numpy as np
+from tolerances import EQUAL, FALL
+
+from latentia.core import Problem, SmoothFamily
+from latentia.objectives import Hybrid, Likelihood
+from latentia.solvers import EM, LBFGS
+from latentia.sources import ArrayRows
+from latentia.tree import flatten, leaves, one_start, take_starts
+
+
+def test_em_never_falls(family, rng):
+    for trial in range(5):
+        X, y = family.example_rows(np.random.default_rng(trial), 31, 5)
+        rows = ArrayRows(X, y)
+        solution = EM(max_iter=25, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 3))
+        for curve in solution.curves:
+            worst = np.diff(curve).min()
+            assert worst >= -FALL * np.abs(curve).max()
+            assert curve[-1] > curve[0]
+
+
+def test_no_slope_where_em_rests(family, rng):
+    if not isinstance(family, SmoothFamily):
+        return
+    X, y = family.example_rows(rng, 90, 5)  # enough complete rows to stay off the floor of the variances
+    rows = ArrayRows(np.nan_to_num(X), y)
+    problem = Problem(family, Likelihood(), rows)
+    start = family.init(rows, rng, 1)
+    rest = EM(max_iter=150, tol=1e-10).solve(problem, start).params
+    slopes = []
+    for params in (one_start(start, 0), one_start(rest, 0)):
+        slopes.append(np.abs(flatten(family.gradient(params, problem.sweep(params).stats))).max())
+    assert slopes[1] < 5e-2 * slopes[0]
+
+
+def test_lbfgs_rises_from_where_em_rests(family, rows, rng):
+    if not isinstance(family, SmoothFamily) or family.conditional:
+        return
+    start = EM(max_iter=50).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 1)).params
+    solution = LBFGS(max_iter=30).solve(Problem(family, Hybrid(3.0), rows), start)
+    assert solution.value[0] > solution.curves[0][0]
+    assert np.diff(solution.curves[0]).min() >= -FALL * np.abs(solution.value[0])
+
+
+def test_converged_starts_leave_the_batch_and_nothing_else_changes(family, rows, rng):
+    problem = Problem(family, Likelihood(), rows)
+    start = family.init(rows, rng, 3)
+    together = EM(max_iter=40, tol=1e-3).solve(problem, start)
+    for k in range(3):
+        alone = EM(max_iter=40, tol=1e-3).solve(problem, take_starts(start, [k]))
+        assert alone.n_iter[0] == together.n_iter[k]
+        assert alone.reason[0] == together.reason[k]
+        for a, b in zip(leaves(one_start(alone.params, 0)), leaves(one_start(together.params, k)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=EQUAL["rtol"] * 1e3, atol=EQUAL["atol"] * 1e3)
+
+
+def test_a_callback_stops_the_solver(family, rows, rng):
+    problem = Problem(family, Likelihood(), rows)
+    steps = []
+
+    def third(step):
+        steps.append(step)
+        return step.iteration == 3
+
+    solution = EM(max_iter=40, tol=-np.inf).solve(problem, family.init(rows, rng, 2), third)
+    assert [s.iteration for s in steps] == [1, 2, 3]
+    assert solution.reason == ["stopped by the callback"] * 2
+    assert solution.n_iter.tolist() == [3, 3]
+
+
+def test_reaching_max_iter_is_said(family, rows, rng):
+    solution = EM(max_iter=2, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 1))
+    assert solution.reason == ["max_iter=2 reached"] and not solution.converged[0]
+
+
+def test_more_starts_are_never_worse(family, rows):
+    problem = Problem(family, Likelihood(), rows)
+    few = family.init(rows, np.random.default_rng(0), 4)
+    values = EM(max_iter=20).solve(problem, few).value
+    best_of_two = EM(max_iter=20).solve(problem, take_starts(few, [0, 1])).value.max()
+    assert values.max() >= best_of_two - FALL * abs(best_of_two)

@@ -1,0 +1,113 @@
+"""Sources: files are never loaded, memory is bounded by the chunk, every row is seen once in a pass."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from tolerances import EQUAL
+
+from latentia import GaussianMixtureClassifier, sources
+from latentia.core import chunk_rows
+from latentia.preparation import column_moments
+from latentia.sources import ArrayRows
+
+
+@pytest.fixture
+def table(rng):
+    X, y = rng.normal(size=(500, 6)), rng.integers(-1, 3, size=500)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """As if every table were too large to be kept."""
+    monkeypatch.setattr(sources, "KEEP_MIB", 0)
+
+
+def visit_rows(source, rows, by_label):
+    seen = []
+
+    def visit(block):
+        assert block.cells.values.shape[0] <= rows
+        if by_label:
+            assert (block.y == block.label).all()
+        seen.append(block)
+        return {"n": block.cells.values.sum() + 0 * (0 if block.cells.observed is None else block.cells.observed.sum())}
+
+    source.reduce(visit, rows, by_label)
+    return seen
+
+
+@pytest.mark.parametrize("by_label", [False, True])
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_every_row_is_seen_once(table, rows, by_label, monkeypatch):
+    X, y = table
+    for kept in (sources.KEEP_MIB, 0):
+        monkeypatch.setattr(sources, "KEEP_MIB", kept)
+        blocks = visit_rows(ArrayRows(X, y, np.arange(500.0)), rows, by_label)
+        weights = np.concatenate([b.weight for b in blocks])
+        np.testing.assert_array_equal(np.sort(weights), np.arange(500.0))
+        order = weights.astype(int)
+        values = np.concatenate([b.cells.values for b in blocks])
+        np.testing.assert_array_equal(values, np.nan_to_num(X)[order])
+        np.testing.assert_array_equal(np.concatenate([b.y for b in blocks]), y[order])
+
+
+def test_labelled_rows_alone(table):
+    X, y = table
+    rows = ArrayRows(X, y).labelled()
+    assert sum(b.y.size for b in visit_rows(rows, 50, True)) == (y >= 0).sum() == rows.total_weight
+
+
+def test_reading_by_chunks_agrees_with_keeping(table, small_memory, monkeypatch):
+    X, y = table
+    options = dict(n_components=2, random_state=0, max_iter=15, tol=1e-3, n_init=2)
+    read = GaussianMixtureClassifier(**options).fit(X, y)
+    monkeypatch.setattr(sources, "KEEP_MIB", 64)
+    kept = GaussianMixtureClassifier(**options).fit(X, y)
+    np.testing.assert_allclose(read.objective_curve_, kept.objective_curve_, **EQUAL)
+
+
+def test_a_read_only_memory_map_is_not_loaded(tmp_path, small_memory):
+    rng = np.random.default_rng(0)
+    n_rows, n_features = 60_000, 20
+    y = rng.integers(3, size=n_rows)
+    on_disk = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float64, shape=(n_rows, n_features))
+    on_disk[:] = rng.normal(size=(n_rows, n_features)) + y[:, None]
+    on_disk.flush()
+    X = np.load(tmp_path / "x.npy", mmap_mode="r")
+    tracemalloc.start()
+    with config_context(working_memory=1):
+        model = GaussianMixtureClassifier(n_init=1).fit(X, y)
+        proba = model.predict_proba(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes * 0.7  # codes, probabilities and a check for infinity, but no copy of the rows
+    np.testing.assert_allclose(proba, GaussianMixtureClassifier(n_init=1).fit(np.array(X), y).predict_proba(X), **EQUAL)
+
+
+def test_working_memory_sets_the_chunk():
+    with config_context(working_memory=1):
+        assert chunk_rows(1000) == 2**20 // 8000
+    assert chunk_rows(10**12) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float16, np.float32])
+def test_rows_of_any_number_type(dtype, rng):
+    X, y = rng.integers(0, 9, size=(60, 3)).astype(dtype), np.arange(60) % 2
+    model = GaussianMixtureClassifier().fit(X, y)
+    expected = np.float32 if dtype in (np.float16, np.float32) else np.float64
+    assert model.predict_proba(X).dtype == model.means_.dtype == expected
+
+
+def test_column_moments(table, rng):
+    X, _ = table
+    X = X * [1, 1e6, 1e-6, 1, 1, 1] + [0, 1e9, 0, 5, 0, 0]
+    weight = rng.integers(0, 3, size=500).astype(float)
+    mass, mean, variance = column_moments(X, weight, np.float64)
+    again = np.repeat(X, weight.astype(int), axis=0)
+    np.testing.assert_allclose(mass, (~np.isnan(again)).sum(axis=0))
+    np.testing.assert_allclose(mean, np.nanmean(again, axis=0), rtol=1e-10)
+    np.testing.assert_allclose(variance, np.nanvar(again, axis=0), rtol=1e-8)

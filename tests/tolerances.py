@@ -1,0 +1,16 @@
+"""Tolerances, one per law; a test may not bring its own."""
+
+#: A step of EM may lose this share of the value to rounding.
+FALL = 1e-9
+#: Two ways to compute the same thing in float64, relative and absolute.
+EQUAL = {"rtol": 1e-9, "atol": 1e-9}
+#: Densities and scores beside brute force.
+BRUTE_FORCE = {"rtol": 1e-10, "atol": 1e-10}
+#: Central differences of step STEP beside an analytic gradient, relative to the largest entry.
+GRADIENT = 2e-6
+STEP = 1e-5
+#: The same in another namespace, or in float32 beside float64.
+NAMESPACE = {"rtol": 1e-8, "atol": 1e-8}
+SINGLE = {"rtol": 2e-3, "atol": 2e-3}
+#: Moments of samples beside the model's, in standard errors.
+SAMPLING = 5.0
