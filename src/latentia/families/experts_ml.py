@@ -67,6 +67,8 @@ class ExpertsLikelihood(SmoothFamily):
         Whether the experts are linear-Gaussian.
     ridge : float or ExpertsWeights
         Precision of a Gaussian prior: one for all, or one for each weight vector.
+    gates_only : bool
+        Whether the experts stay as they are.
     """
 
     conditional: ClassVar[bool] = True
@@ -74,6 +76,7 @@ class ExpertsLikelihood(SmoothFamily):
     n_scores: int
     linear: bool = False
     ridge: Any = 0.0
+    gates_only: bool = False
 
     params_class_axes: ClassVar[None] = None
     stats_class_axes: ClassVar[None] = None
@@ -174,7 +177,11 @@ class ExpertsLikelihood(SmoothFamily):
     def gradient(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
         ridge = self._ridges(params)
         gates = tuple(g - r * w for w, g, r in zip(params.gates, stats.gates, ridge.gates, strict=True))
-        return ExpertsWeights(gates, stats.experts - ridge.experts * params.experts, stats.log_noise)
+        experts = stats.experts - ridge.experts * params.experts
+        if self.gates_only:
+            xp = namespace(experts)
+            return ExpertsWeights(gates, xp.zeros_like(experts), xp.zeros_like(stats.log_noise))
+        return ExpertsWeights(gates, experts, stats.log_noise)
 
     def _ridges(self, params: ExpertsWeights) -> ExpertsWeights:
         """A precision beside each weight."""

@@ -39,7 +39,8 @@ class LikelihoodPosterior(NamedTuple):
     """What is known of some rows."""
 
     log_joint: Array  # (..., 1, N) log p(y | x)
-    slope: Array  # (..., S, N) its derivative in each score
+    share: Array  # (..., S, N) posterior of the subclass given the label
+    slope: Array  # (..., S, N) derivative of the log likelihood in each score
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,9 @@ class SoftmaxLikelihood(SmoothFamily):
         mine = xp.take(one_hot(y, self.n_classes, x.dtype), like(self.owner, x, dtype=xp.int64), axis=0) > 0
         allowed = xp.where(mine, scores, xp.full_like(scores, -float("inf")))
         own, every = logsumexp(allowed, axis=-2), logsumexp(scores, axis=-2)
-        slope = xp.exp(allowed - own[..., None, :]) - xp.exp(scores - every[..., None, :])
-        return LikelihoodPosterior((own - every)[..., None, :], slope)
+        share = xp.exp(allowed - own[..., None, :])
+        slope = share - xp.exp(scores - every[..., None, :])
+        return LikelihoodPosterior((own - every)[..., None, :], share, slope)
 
     def statistics(self, params: SoftmaxWeights, cells: Cells, posterior: LikelihoodPosterior, weight: Array) -> Slopes:
         x = augment(cells.values)
@@ -108,11 +110,12 @@ def ridge_of(ridge: Any, weights: Array) -> Array:
 
 
 def mixed_starts(n_subclasses: tuple[int, ...], source: Source, rng: np.random.Generator, n_starts: int) -> Array:
-    """Small random weights and k-means centroids in turn: neither is best on all data."""
+    """Random weights, small and large, and k-means centroids in turn: none is best on all data."""
     centroids = centroid_starts(n_subclasses, source, rng, n_starts)
-    noise = like(0.1 * rng.normal(size=centroids.shape), centroids)
-    turn = like(np.arange(n_starts) % 2, centroids)[:, None, None]
-    return noise * (1 - turn) + centroids * turn
+    turn = np.arange(n_starts) % 3
+    noise = rng.normal(size=centroids.shape) * np.where(turn == 1, 1.0, 0.1)[:, None, None]
+    use_centroids = like(turn == 2, centroids)[:, None, None]
+    return like(noise, centroids) * (1 - use_centroids) + centroids * use_centroids
 
 
 def centroid_starts(n_subclasses: tuple[int, ...], source: Source, rng: np.random.Generator, n_starts: int) -> Array:

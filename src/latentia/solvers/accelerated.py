@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from latentia._arrays import Array, like, namespace, to_numpy
 from latentia.core import AnyProblem, Params
+from latentia.solvers._batches import BatchRecord, from_start_rows, host, replace_starts, start_rows
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import Tree, leaves, one_start, stack_starts, take_starts, tree_map
+from latentia.tree import one_start, take_starts
 
 #: Steps with a small gain in a row that end a start: a single poor trial is no sign of convergence.
 SMALL_STEPS = 3
@@ -36,7 +36,7 @@ class AcceleratedEM:
         """Raise the objective from each start; `n_iter` counts the steps."""
         family = problem.family
         running = _Running(params, problem.sweep(params), self.memory)
-        record = _Record(running.values)
+        record = BatchRecord(running.values)
         small = np.zeros(len(running.values), dtype=int)
         why = f"max_iter={self.max_iter} reached"
         for iteration in range(self.max_iter):
@@ -67,7 +67,7 @@ class _Running:
 
     def __init__(self, params: Params, sweep, memory: int):
         self.params, self.stats = params, sweep.stats
-        self.values = _host(sweep.value)
+        self.values = host(sweep.value)
         self.memory = memory
         self.points: list[np.ndarray] = []
         self.residuals: list[np.ndarray] = []
@@ -76,12 +76,12 @@ class _Running:
     def step(self, problem: AnyProblem, plain: Params) -> None:
         """One trial, and the plain step for the starts it does not lift."""
         family = problem.family
-        here = _rows(family.to_free(self.params))
+        here = start_rows(family.to_free(self.params))
         self.points = [*self.points, here][-self.memory - 1 :]
-        self.residuals = [*self.residuals, _rows(family.to_free(plain)) - here][-self.memory - 1 :]
-        trial = family.from_free(_unrows(self._mix(), family.to_free(plain)), plain)
+        self.residuals = [*self.residuals, start_rows(family.to_free(plain)) - here][-self.memory - 1 :]
+        trial = family.from_free(from_start_rows(self._mix(), family.to_free(plain)), plain)
         sweep = problem.sweep(trial)
-        values = _host(sweep.value)
+        values = host(sweep.value)
         good = np.isfinite(values) & (values >= self.values)
         self.age = np.minimum(self.age + 1, self.memory)
         if good.all():
@@ -90,9 +90,9 @@ class _Running:
         bad = np.flatnonzero(~good)
         instead = take_starts(plain, bad.tolist())
         fallback = problem.sweep(instead)
-        values[bad] = _host(fallback.value)
-        self.params = _replace(trial, bad, instead)
-        self.stats = _replace(sweep.stats, bad, fallback.stats)
+        values[bad] = host(fallback.value)
+        self.params = replace_starts(trial, bad, instead)
+        self.stats = replace_starts(sweep.stats, bad, fallback.stats)
         self.values = values
         self.age[bad] = 0
 
@@ -122,68 +122,3 @@ class _Running:
         self.values, self.age = self.values[index], self.age[index]
         self.points = [a[index] for a in self.points]
         self.residuals = [a[index] for a in self.residuals]
-
-
-class _Record:
-    """Curves and ends of all starts."""
-
-    def __init__(self, values: np.ndarray):
-        self.index = np.arange(len(values))
-        self.curves = [[float(v)] for v in values]
-        self.params: list[Params] = [None] * len(values)
-        self.reason = [""] * len(values)
-
-    def add(self, values: np.ndarray) -> None:
-        for start, value in zip(self.index, values, strict=True):
-            self.curves[start].append(float(value))
-
-    def finish(self, which: np.ndarray, params: Params, why: str) -> None:
-        for k in which:
-            self.params[self.index[k]] = one_start(params, int(k))
-            self.reason[self.index[k]] = why
-        self.index = np.delete(self.index, which)
-
-    def solution(self) -> Solution:
-        return Solution(
-            params=stack_starts(self.params),
-            value=np.array([curve[-1] for curve in self.curves]),
-            curves=[np.array(curve) for curve in self.curves],
-            n_iter=np.array([len(curve) - 1 for curve in self.curves]),
-            converged=np.array([text.startswith("converged") for text in self.reason]),
-            reason=self.reason,
-        )
-
-
-def _host(value: Array) -> np.ndarray:
-    return np.array(to_numpy(value), dtype=float, ndmin=1)
-
-
-def _rows(tree: Tree) -> np.ndarray:
-    """Each start's coordinates as one row."""
-    parts = [to_numpy(a).astype(np.float64) for a in leaves(tree)]
-    return np.concatenate([a.reshape(a.shape[0], -1) for a in parts], axis=1)
-
-
-def _unrows(rows: np.ndarray, template: Tree) -> Tree:
-    position = 0
-
-    def cut(a: Array) -> Array:
-        nonlocal position
-        size = int(np.prod(a.shape[1:]))
-        part = rows[:, position : position + size].reshape(a.shape)
-        position += size
-        return like(part, a)
-
-    return tree_map(cut, template)
-
-
-def _replace(tree: Tree, index: np.ndarray, other: Tree) -> Tree:
-    """`tree` with some starts taken from `other`, which holds those alone."""
-
-    def put(a: Array, b: Array) -> Array:
-        xp = namespace(a)
-        source = np.arange(a.shape[0])
-        source[index] = a.shape[0] + np.arange(len(index))
-        return xp.take(xp.concat([a, b], axis=0), like(source, a, dtype=xp.int64), axis=0)
-
-    return tree_map(put, tree, other)

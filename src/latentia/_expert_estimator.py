@@ -1,0 +1,117 @@
+"""What mixtures of experts for classes and for numbers share: the tree, its search, and its gates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from latentia._arrays import Array, namespace, transpose
+from latentia._softmax_training import Fitted, Rows
+from latentia._structures import ExpertTree
+from latentia.core import Cells, Params
+from latentia.families._averages import average_log_softmax
+from latentia.families._gates import path_scores
+from latentia.families._weights import Weights, augment, outer_features, score_mean, score_variance
+from latentia.latent_softmax import LatentSoftmaxEstimator, search_table
+from latentia.validation import check_choice, check_number
+
+
+class ExpertEstimator(LatentSoftmaxEstimator):
+    """What mixtures of experts for classes and for numbers share: the tree, its search, and its gates."""
+
+    _linear = False
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_number("max_experts", self.max_experts, least=1, integer=True)
+        if self.depth not in (1, 2) or isinstance(self.depth, bool):
+            raise ValueError(f"depth={self.depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
+        if isinstance(self.n_experts, str):
+            check_choice("n_experts", self.n_experts, ["auto"])
+            return
+        numbers = np.atleast_1d(np.asarray(self.n_experts, dtype=object)).tolist()
+        for number in numbers:
+            check_number("n_experts", number, least=1, integer=True)
+        if len(numbers) not in (1, self.depth):
+            raise ValueError(
+                f"n_experts={self.n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {self.depth} ints for depth={self.depth}."
+            )
+
+    def _trees(self) -> list[tuple[int, ...]]:
+        """Branches of the gates of every tree to be tried."""
+        if not isinstance(self.n_experts, str):
+            numbers = np.atleast_1d(np.asarray(self.n_experts)).astype(int).tolist()
+            return [tuple(numbers * self.depth if len(numbers) == 1 else numbers)]
+        most = self.max_experts if self.depth == 1 else max(2, math.isqrt(self.max_experts))
+        return [(width,) * self.depth for width in range(1, most + 1)]
+
+    def _n_scores(self) -> int:
+        raise NotImplementedError  # pragma: no cover
+
+    def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
+        fits: list[Fitted] = []
+        for branches in self._trees():
+            fits.append(fit_one(ExpertTree(branches, self._n_scores(), self._linear, self._prior)))
+            if watch.stopped:
+                break
+        self.search_results_ = search_table(
+            fits,
+            n_experts=[math.prod(fit.structure.branches) for fit in fits],
+            branches=[fit.structure.branches for fit in fits],
+        )
+        return max(fits, key=self._score)
+
+    def _publish(self, structure: ExpertTree, params: Params, weights: Params) -> None:
+        self.structure_, self.params_, self.point_ = structure, params, weights
+        self.n_experts_ = math.prod(structure.branches)
+        self.gate_weights_ = tuple(gate[..., :-1] for gate in weights.gates)
+        self.gate_biases_ = tuple(gate[..., -1] for gate in weights.gates)
+        self.expert_weights_, self.expert_biases_ = weights.experts[..., :-1], weights.experts[..., -1]
+
+    def _averages(self) -> tuple[bool, bool]:
+        """Whether predictions average over the posterior, and whether about its own means."""
+        average = self.inference == "vb" and self.averaging != "plugin"
+        return average, average and self.averaging == "posterior"
+
+    def _gate_log_proba(self, x: Array, outer: Array | None) -> Array:
+        """Log probabilities (L, N) of the experts; averaged where `outer` is given."""
+        log_gates = []
+        for level, point in enumerate(self.point_.gates):
+            posterior = self.params_.gates[level] if outer is not None else None
+            log_gates.append(average_log_softmax(*self._scores(point, posterior, x, outer)))
+        return path_scores(log_gates)
+
+    def _scores(
+        self, point: Array, posterior: Weights | None, x: Array, outer: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Means and variances of scores; plain scores without a posterior."""
+        if posterior is None or outer is None:
+            return score_mean(point, x), None
+        mean = posterior.mean if self._averages()[1] else point
+        return score_mean(mean, x), score_variance(posterior.covariance, outer)
+
+    def expert_proba(self, X: Any) -> Array:
+        """Probabilities of the experts given x: the gates' product along the path to each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        proba : array of shape (n_samples, n_experts)
+            Experts of one group lie side by side.
+        """
+
+        def gates(cells: Cells) -> Array:
+            x = augment(cells.values)
+            return transpose(self._gate_log_proba(x, outer_features(x) if self._averages()[0] else None))
+
+        log_proba = self._by_rows(X, gates)
+        return namespace(log_proba).exp(log_proba)
+
+    def _numbers_per_row(self) -> int:
+        size, n_experts = self.n_features_in_ + 1, self.n_experts_
+        return size * (size + 1) // 2 + 4 * n_experts * (n_experts + self.structure_.n_scores**2)

@@ -1,0 +1,191 @@
+"""Training of one structure: starts by penalised likelihood, variational Bayes from all of them, and the final correction.
+
+1. L-BFGS on the standardised rows from random weights of two sizes and from k-means centroids, with a light ridge (the paper starts from maximum likelihood, too). It costs little and its
+   value foretells the bound's, so three times as many starts are tried as go on.
+2. Variational Bayes from those weights, all in one batch; after a while only the best starts go on. With `annealing`, first at lower inverse temperatures (section VI.B).
+3. The quadratic bound is not tight, and its means are too confident. So the weights are moved once more to the mode of the exact posterior, with the precisions that were learned:
+   a few steps of L-BFGS. The bound and the evidence stay those of step 2.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia._arrays import to_numpy
+from latentia._structures import Structure
+from latentia.core import Params, Problem
+from latentia.objectives import Likelihood
+from latentia.preparation import Standardise
+from latentia.solvers import LBFGS, Solution
+from latentia.solvers.accelerated import AcceleratedEM
+from latentia.solvers.batched_lbfgs import BatchedLBFGS
+from latentia.solvers.record import OnStep, never_stop
+from latentia.sources import ArrayRows
+from latentia.tree import add_start_axis, one_start, stack_starts, take_starts
+
+START_RIDGE = 0.01  # of the likelihood that starts are made with, on standardised rows
+START_VARIANCE = 0.1  # of the weights' posterior at the start
+SCREEN = 3  # starts tried by likelihood for each that goes on
+RACE_STEPS = 40  # after these, only the best starts of variational Bayes go on
+RACE_KEEPS = 4
+ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
+ANNEALING_STEPS = 20
+
+
+class Rows(NamedTuple):
+    """The same rows as they came and standardised."""
+
+    raw: ArrayRows
+    standard: ArrayRows
+    prepare: Standardise
+
+
+class Options(NamedTuple):
+    """How to train."""
+
+    inference: str
+    n_init: int
+    max_iter: int
+    tol: float
+    ridge: float
+    annealing: bool
+
+
+class Fitted(NamedTuple):
+    """A trained structure."""
+
+    structure: Structure
+    params: Params  # the variational posterior; the weights again for maximum likelihood
+    weights: Params  # point estimate: corrected, or of maximum likelihood
+    curve: np.ndarray
+    n_iter: int
+    converged: bool
+    reason: str
+    start_values: np.ndarray  # where each start ended
+    log_evidence: float  # bound less the log number of permutations; NaN for maximum likelihood
+    log_likelihood: float  # at the point estimate
+    bic: float
+    seconds: float
+
+
+def fit_structure(
+    structure: Structure,
+    rows: Rows,
+    options: Options,
+    rng: np.random.Generator,
+    on_step: OnStep = never_stop,
+    extra_starts: tuple[Params, ...] = (),
+) -> Fitted:
+    """Train a structure; `extra_starts` are point estimates to start from beside the usual ones."""
+    began = time.perf_counter()
+    starts = _likelihood_starts(structure, rows, options, rng, extra_starts)
+    if options.inference == "ml":
+        solution = _by_likelihood(structure, rows, options, starts, on_step)
+    else:
+        solution = _by_variational_bayes(structure, rows, options, starts, on_step)
+    winner = int(np.argmax(solution.value))
+    params = one_start(solution.params, winner)
+    evidence, weights = float("nan"), params
+    if options.inference == "vb":
+        evidence = float(solution.value[winner]) - structure.log_permutations
+        weights = _corrected(structure, rows, params)
+    log_likelihood = float(to_numpy(Problem(structure.likelihood(), Likelihood(), rows.raw).sweep(weights).value))
+    n_free = structure.n_free(rows.raw.n_features + 1)
+    return Fitted(
+        structure,
+        params,
+        weights,
+        solution.curves[winner],
+        int(solution.n_iter[winner]),
+        bool(solution.converged[winner]),
+        solution.reason[winner],
+        np.sort(solution.value)[::-1],
+        evidence,
+        log_likelihood,
+        -2 * log_likelihood + n_free * float(np.log(rows.raw.total_weight)),
+        time.perf_counter() - began,
+    )
+
+
+def _likelihood_starts(
+    structure: Structure, rows: Rows, options: Options, rng: np.random.Generator, extra: tuple[Params, ...]
+) -> Params:
+    """Point estimates in raw units, one per start."""
+    family = structure.likelihood(START_RIDGE)
+    problem = Problem(family, Likelihood(), rows.standard)
+    n_starts = 1 if structure.is_convex else SCREEN * options.n_init
+    rough = family.init(rows.standard, rng, n_starts)
+    solution = BatchedLBFGS(max_iter=200, tol=1e-4).solve(problem, rough)
+    order = np.argsort(-solution.value, kind="stable")[: options.n_init]
+    found = [one_start(solution.params, int(k)) for k in order]
+    return stack_starts([*(structure.in_raw_units(weights, rows.prepare) for weights in found), *extra])
+
+
+def _by_likelihood(structure: Structure, rows: Rows, options: Options, starts: Params, on_step: OnStep) -> Solution:
+    """Likelihood (with the user's ridge) on the standardised rows, where columns of any units are alike."""
+    family = structure.likelihood(options.ridge)
+    problem = Problem(family, Likelihood(), rows.standard)
+    # per row and step a quasi-Newton ascent gains far less than EM that is equally far from its end
+    solver = LBFGS(max_iter=options.max_iter, tol=options.tol * 1e-2)
+    n_starts = _count(starts)
+    back = Standardise(-rows.prepare.shift / rows.prepare.scale, 1 / rows.prepare.scale, None)
+    standard = structure.in_raw_units(starts, back)
+    ends = [solver.solve(problem, take_starts(standard, [k]), on_step) for k in range(n_starts)]
+    return Solution(
+        stack_starts([structure.in_raw_units(one_start(end.params, 0), rows.prepare) for end in ends]),
+        np.concatenate([end.value for end in ends]),
+        [end.curves[0] for end in ends],
+        np.concatenate([end.n_iter for end in ends]),
+        np.concatenate([end.converged for end in ends]),
+        [end.reason[0] for end in ends],
+    )
+
+
+def _by_variational_bayes(
+    structure: Structure, rows: Rows, options: Options, starts: Params, on_step: OnStep
+) -> Solution:
+    params = structure.start(starts, START_VARIANCE)
+    if options.annealing:
+        for beta in ANNEALING:
+            problem = Problem(structure.variational(beta), Likelihood(), rows.raw)
+            params = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, params).params
+    problem = Problem(structure.variational(), Likelihood(), rows.raw)
+    n_starts = _count(starts)
+    if n_starts <= RACE_KEEPS or options.max_iter <= RACE_STEPS:
+        return AcceleratedEM(options.max_iter, options.tol).solve(problem, params, on_step)
+    race = AcceleratedEM(RACE_STEPS, options.tol).solve(problem, params, on_step)
+    best = np.argsort(-race.value)[:RACE_KEEPS]
+    left = options.max_iter - RACE_STEPS
+    final = AcceleratedEM(left, options.tol).solve(problem, take_starts(race.params, best.tolist()), on_step)
+    return _joined(race, final, best)
+
+
+def _joined(race: Solution, final: Solution, best: np.ndarray) -> Solution:
+    """The finalists' ends in the places where they stood in the race."""
+    params = [one_start(race.params, k) for k in range(len(race.value))]
+    curves, reason = list(race.curves), list(race.reason)
+    value, n_iter, converged = race.value.copy(), race.n_iter.copy(), race.converged.copy()
+    for place, start in enumerate(best):
+        params[start] = one_start(final.params, place)
+        curves[start] = np.concatenate([race.curves[start], final.curves[place][1:]])
+        value[start], converged[start] = final.value[place], final.converged[place]
+        n_iter[start] += final.n_iter[place]
+        reason[start] = final.reason[place]
+    return Solution(stack_starts(params), value, curves, n_iter, converged, reason)
+
+
+def _corrected(structure: Structure, rows: Rows, params: Params) -> Params:
+    """The mode of the exact posterior near the variational means."""
+    family = structure.correction(params)
+    means = add_start_axis(structure.means(params))
+    solution = BatchedLBFGS(max_iter=200, tol=1e-4).solve(Problem(family, Likelihood(), rows.raw), means)
+    return one_start(solution.params, 0)
+
+
+def _count(tree: Any) -> int:
+    while isinstance(tree, tuple):
+        tree = tree[0]
+    return int(tree.shape[0])

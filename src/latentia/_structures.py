@@ -1,0 +1,163 @@
+"""What the estimators of softmax models need to know of a structure: its families, starts, and how its parts count.
+
+A structure is a configuration of subclasses or a tree of experts. It joins the two families that describe it, the variational posterior and the
+point estimate, so that one training routine serves both (see `_softmax_training`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from latentia._arrays import Array, namespace, to_numpy
+from latentia.core import Block, Family, SmoothFamily, Totals, chunk_rows
+from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
+from latentia.families._weights import GammaPrior, Weights, posterior_shape
+from latentia.families.experts import Experts, ExpertsParams
+from latentia.families.experts_ml import NOISE_FLOOR, ExpertsLikelihood, ExpertsWeights
+from latentia.families.softmax import MultimodalSoftmax
+from latentia.families.softmax_ml import SoftmaxLikelihood, SoftmaxWeights
+from latentia.preparation import Standardise
+from latentia.sources import ArrayRows
+
+
+class Structure(Protocol):
+    """One model to be fitted."""
+
+    @property
+    def log_permutations(self) -> float: ...  # log of the number of relabellings that change nothing
+    @property
+    def is_convex(self) -> bool: ...  # one start is enough
+    def n_free(self, size: int) -> int: ...  # identified parameters for rows of `size` entries, the one included
+    def variational(self, beta: float = 1.0) -> Family: ...
+    def likelihood(self, ridge: Any = 0.0) -> SmoothFamily: ...
+    def correction(self, params: Any) -> SmoothFamily: ...
+    def start(self, weights: Any, variance: float) -> Any: ...
+    def means(self, params: Any) -> Any: ...
+    def in_raw_units(self, weights: Any, prepare: Standardise) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Subclasses:
+    """A softmax over subclasses, some for each class."""
+
+    n_subclasses: tuple[int, ...]
+    prior: GammaPrior = field(default_factory=GammaPrior)
+
+    @property
+    def log_permutations(self) -> float:
+        return sum(math.lgamma(n + 1) for n in self.n_subclasses)
+
+    @property
+    def is_convex(self) -> bool:
+        return max(self.n_subclasses) == 1
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The class of each subclass."""
+        return np.repeat(np.arange(len(self.n_subclasses)), self.n_subclasses)
+
+    def n_free(self, size: int) -> int:
+        return (sum(self.n_subclasses) - 1) * size
+
+    def variational(self, beta: float = 1.0) -> MultimodalSoftmax:
+        return MultimodalSoftmax(self.n_subclasses, self.prior, beta)
+
+    def likelihood(self, ridge: Any = 0.0) -> SoftmaxLikelihood:
+        return SoftmaxLikelihood(self.n_subclasses, ridge)
+
+    def correction(self, params: Weights) -> SoftmaxLikelihood:
+        """The exact likelihood with the learned precisions as prior."""
+        return self.likelihood(_precision(params, self.prior))
+
+    def start(self, weights: SoftmaxWeights, variance: float) -> Weights:
+        return self.variational().start(weights.weights, variance)
+
+    def means(self, params: Weights) -> SoftmaxWeights:
+        return SoftmaxWeights(params.mean)
+
+    def in_raw_units(self, weights: SoftmaxWeights, prepare: Standardise) -> SoftmaxWeights:
+        return SoftmaxWeights(_raw(weights.weights, prepare))
+
+    def class_shares(self, family: Family, params: Any, rows: ArrayRows) -> np.ndarray:
+        """Eq. 33: each subclass' part of its class, by weight. (S,)"""
+
+        def visit(block: Block) -> Totals:
+            posterior = family.infer(params, block.cells, block.y)
+            xp = namespace(posterior.log_joint)
+            share = posterior.share
+            return {"mass": xp.sum(share if block.weight is None else share * block.weight, axis=-1)}
+
+        mass = to_numpy(rows.reduce(visit, chunk_rows(family.row_size(params)))["mass"]).astype(float)
+        total = np.bincount(self.owner, mass, minlength=len(self.n_subclasses))
+        return mass / np.maximum(total, 1e-300)[self.owner]
+
+
+@dataclass(frozen=True)
+class ExpertTree:
+    """A tree of gates over softmax or linear experts."""
+
+    branches: tuple[int, ...]
+    n_scores: int
+    linear: bool = False
+    prior: GammaPrior = field(default_factory=GammaPrior)
+
+    @property
+    def log_permutations(self) -> float:
+        nodes = [math.prod(self.branches[:level]) for level in range(len(self.branches))]
+        return sum(n * math.lgamma(b + 1) for n, b in zip(nodes, self.branches, strict=True))
+
+    @property
+    def is_convex(self) -> bool:
+        return math.prod(self.branches) == 1
+
+    def n_free(self, size: int) -> int:
+        gates = sum(math.prod(self.branches[:level]) * (b - 1) for level, b in enumerate(self.branches))
+        scores = self.n_scores if self.linear else self.n_scores - 1
+        noise = math.prod(self.branches) * self.n_scores if self.linear else 0
+        return (gates + math.prod(self.branches) * scores) * size + noise
+
+    def variational(self, beta: float = 1.0) -> Experts:
+        leaf = LinearLeaf(self.n_scores, self.prior) if self.linear else SoftmaxLeaf(self.n_scores, self.prior)
+        return Experts(self.branches, leaf, self.prior, beta)
+
+    def likelihood(self, ridge: Any = 0.0) -> ExpertsLikelihood:
+        return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge)
+
+    def correction(self, params: ExpertsParams) -> ExpertsLikelihood:
+        """The exact likelihood with the learned precisions as prior; linear experts need no correction and stay."""
+        leaves = params.leaves.weights if self.linear else params.leaves
+        gates = tuple(_precision(gate, self.prior) for gate in params.gates)
+        ridge = ExpertsWeights(gates, _precision(leaves, self.prior), leaves.rate)
+        return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge, gates_only=self.linear)
+
+    def start(self, weights: ExpertsWeights, variance: float) -> ExpertsParams:
+        return self.variational().start(weights.gates, weights.experts, variance)
+
+    def means(self, params: ExpertsParams) -> ExpertsWeights:
+        gates = tuple(gate.mean for gate in params.gates)
+        if not self.linear:
+            return ExpertsWeights(gates, params.leaves.mean, params.leaves.rate)
+        xp = namespace(params.leaves.rate)
+        noise = params.leaves.rate / params.leaves.shape
+        return ExpertsWeights(gates, params.leaves.weights.mean, xp.log(xp.clip(noise - NOISE_FLOOR, min=1e-12)))
+
+    def in_raw_units(self, weights: ExpertsWeights, prepare: Standardise) -> ExpertsWeights:
+        gates = tuple(_raw(gate, prepare) for gate in weights.gates)
+        return ExpertsWeights(gates, _raw(weights.experts, prepare), weights.log_noise)
+
+
+def _precision(weights: Weights, prior: GammaPrior) -> Array:
+    """Expected precision of each weight vector."""
+    return posterior_shape(prior, weights.mean.shape[-1]) / weights.rate
+
+
+def _raw(weights: Array, prepare: Standardise) -> Array:
+    """Weights of standardised rows as weights of the raw rows."""
+    xp = namespace(weights)
+    slopes = weights[..., :-1] / prepare.scale
+    bias = weights[..., -1:] - xp.sum(slopes * prepare.shift, axis=-1, keepdims=True)
+    return xp.concat([slopes, bias], axis=-1)

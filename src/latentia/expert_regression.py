@@ -1,0 +1,273 @@
+"""Mixtures of experts for regression: softmax gates over linear models with noise of their own, flat or hierarchical."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array
+
+from latentia._arrays import Array, like, namespace, to_numpy, transpose
+from latentia._expert_estimator import ExpertEstimator
+from latentia._structures import ExpertTree
+from latentia.core import Cells, Params
+from latentia.families._weights import augment, outer_features
+from latentia.families.experts_ml import NOISE_FLOOR
+from latentia.progress import with_callbacks
+from latentia.validation import check_weight
+
+
+class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimator):
+    """Linear models with Gaussian noise, each responsible for a part of the feature space that a softmax gate assigns it.
+
+    ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its own for each expert: the spread of the predictions varies with x. The gates are softmax
+    models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them, so columns should be standardised. Outputs are
+    standardised inside. [1]_
+
+    Parameters
+    ----------
+    n_experts : "auto", int or sequence of int, default="auto"
+        Branches of every gate, or of the gates of each level; with depth 1 that is the number of experts, with depth 2 an int g means g groups of g experts.
+        "auto" tries 1 to `max_experts` experts.
+    depth : {1, 2}, default=1
+        Levels of gates: a mixture of experts, or a mixture of mixtures (hierarchical).
+    max_experts : int, default=5
+        The most experts that "auto" tries.
+    inference : {"vb", "ml"}, default="vb"
+        Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
+    criterion : {"evidence", "bic"}, default="evidence"
+        What "auto" chooses by: the variational bound less the log number of permutations of experts, or BIC. Maximum likelihood has BIC only.
+    averaging : {"corrected", "posterior", "plugin"}, default="corrected"
+        Predictions under variational Bayes. "corrected": averaged over a posterior about the mode of the exact likelihood and learned prior, because the bound's own means
+        are too confident; "posterior": averaged over the variational posterior; "plugin": corrected weights without averaging.
+    shape, rate : float, default=1.0
+        Of the gamma hyper-priors of the precisions of all weights.
+    ridge : float, default=0.0
+        Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
+    annealing : bool, default=False
+        Whether variational Bayes starts at lower inverse temperatures.
+    n_init : int, default=10
+        Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
+    max_iter : int, default=600
+        Most steps of variational Bayes, or of L-BFGS.
+    tol : float, default=1e-5
+        Steps that gain less per row count as converged after three of them.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the starts.
+    callback : callable, default=None
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer ends the fit there.
+    verbose : int, default=0
+        Shows progress if positive.
+
+    Attributes
+    ----------
+    n_outputs_ : int
+        Number of outputs.
+    noise_ : array of shape (n_experts, n_outputs)
+        Standard deviations of the experts' noise, in the units of y.
+    n_experts_ : int
+        Number of experts.
+    gate_weights_, gate_biases_ : tuples of arrays
+        For each level of gates, weights of shape (n_gates, n_branches, n_features) and biases.
+    expert_weights_, expert_biases_ : arrays of shape (n_experts, n_outputs[, n_features])
+        Weights and biases of the experts, in the units of y.
+    log_evidence_ : float
+        Variational bound less the log number of permutations of experts (`inference="vb"`).
+    search_results_ : dict of columns
+        A table of the trees tried: `n_experts`, `branches`, `log_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
+        `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
+    start_values_ : ndarray of shape (n_starts,)
+        Where the starts of the chosen tree ended, best first.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The bound (or likelihood) after each step.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        How the training of the chosen tree ended.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has string column names.
+
+    References
+    ----------
+    .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of probabilistic discriminative models with latent softmax variables", IEEE Transactions on
+       Signal Processing 59(7), 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentia import MixtureOfExpertsRegressor
+    >>> X = np.linspace(-1, 1, 100)[:, None]
+    >>> model = MixtureOfExpertsRegressor(n_experts=2, random_state=0).fit(X, np.abs(X[:, 0]))
+    >>> mean, std = model.predict([[-0.5], [0.5]], return_std=True)
+    >>> bool(np.abs(mean - 0.5).max() < 0.1)
+    True
+    """
+
+    _linear = True
+
+    def __init__(
+        self,
+        n_experts: str | int | Sequence[int] = "auto",
+        *,
+        depth: int = 1,
+        max_experts: int = 5,
+        inference: str = "vb",
+        criterion: str = "evidence",
+        averaging: str = "corrected",
+        shape: float = 1.0,
+        rate: float = 1.0,
+        ridge: float = 0.0,
+        annealing: bool = False,
+        n_init: int = 10,
+        max_iter: int = 600,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        callback: Callable[..., Any] | None = None,
+        verbose: int = 0,
+    ):
+        self.n_experts = n_experts
+        self.depth = depth
+        self.max_experts = max_experts
+        self.inference = inference
+        self.criterion = criterion
+        self.averaging = averaging
+        self.shape = shape
+        self.rate = rate
+        self.ridge = ridge
+        self.annealing = annealing
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _n_scores(self) -> int:
+        return self.n_outputs_
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from rows and numbers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, without missing cells. The prior treats all weights alike: standardise the columns first.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Outputs. Rows in which all of them are NaN are dropped with a warning.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight 2 counts as that row twice.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_options()
+        X = self._check_rows(X, reset=True)
+        weight = check_weight(sample_weight, X.shape[0])
+        outputs, self._flat = _check_outputs(y, X.shape[0])
+        known = ~np.isnan(outputs).all(axis=1)
+        if not known.all():
+            warnings.warn(
+                f"{int((~known).sum())} of {known.size} rows have no output and are dropped.", UserWarning, stacklevel=2
+            )
+            X = namespace(X).take(X, like(np.flatnonzero(known), X, dtype=namespace(X).int64), axis=0)
+            outputs, weight = outputs[known], None if weight is None else weight[known]
+        self.n_outputs_ = outputs.shape[1]
+        shift = np.average(outputs, axis=0, weights=weight)
+        scale = np.sqrt(np.average((outputs - shift) ** 2, axis=0, weights=weight))
+        scale = np.where(scale > 1e-12 * np.abs(shift), scale, 1.0)
+        self.output_shift_, self.output_scale_ = shift, np.where(scale > 0, scale, 1.0)
+        rows = self._rows(X, (outputs - shift) / self.output_scale_, weight)
+        self._train(X, y, rows)
+        units = rows.raw.total_weight * float(np.log(self.output_scale_).sum())
+        self.objective_curve_ = self.objective_curve_ - units
+        self.start_values_ = self.start_values_ - units
+        self._in_units(units)
+        return self
+
+    def _in_units(self, units: float) -> None:
+        """Log likelihoods of y instead of standardised y."""
+        table = self.search_results_
+        table["log_evidence"], table["log_likelihood"] = table["log_evidence"] - units, table["log_likelihood"] - units
+        table["bic"] = table["bic"] + 2 * units
+        if self.inference == "vb":
+            self.log_evidence_ -= units
+
+    def _publish(self, structure: ExpertTree, params: Params, weights: Params) -> None:
+        super()._publish(structure, params, weights)
+        xp = namespace(weights.experts)
+        scale, shift = like(self.output_scale_, weights.experts), like(self.output_shift_, weights.experts)
+        self.expert_weights_ = self.expert_weights_ * scale[:, None]
+        self.expert_biases_ = self.expert_biases_ * scale + shift
+        self.noise_ = xp.sqrt(self._noise_variance()) * scale
+
+    def _noise_variance(self) -> Array:
+        """Of the standardised outputs, (L, O)."""
+        xp = namespace(self.point_.experts)
+        if self.inference == "ml":
+            return NOISE_FLOOR + xp.exp(self.point_.log_noise)
+        # the mean of 1 / tau where it exists
+        shape = self.params_.leaves.shape
+        return self.params_.leaves.rate / xp.where(shape > 1.5, shape - 1, shape)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return standard deviations as well: of the noise, between the experts, and of the weights' posterior together.
+
+        Returns
+        -------
+        y_mean : array of shape (n_samples,) or (n_samples, n_outputs)
+        y_std : array like `y_mean`, if asked for
+        """
+        moments = self._by_rows(X, self._moments)
+        xp = namespace(moments)
+        scale = like(self.output_scale_, moments)
+        mean = moments[:, :, 0] * scale + like(self.output_shift_, moments)
+        std = xp.sqrt(xp.clip(moments[:, :, 1], min=0.0)) * scale
+        if self._flat:
+            mean, std = mean[:, 0], std[:, 0]
+        return (mean, std) if return_std else mean
+
+    def _moments(self, cells: Cells) -> Array:
+        """Mean and variance (N, O, 2) of the standardised outputs."""
+        x = augment(cells.values)
+        xp = namespace(x)
+        outer = outer_features(x) if self._averages()[0] else None
+        share = xp.exp(self._gate_log_proba(x, outer))[:, None, :]
+        posterior = self.params_.leaves.weights if outer is not None else None
+        mean, variance = self._scores(self.point_.experts, posterior, x, outer)
+        spread = self._noise_variance()[..., None] + (0.0 if variance is None else variance)
+        centre = xp.sum(share * mean, axis=0)
+        total = xp.sum(share * (spread + (mean - centre) ** 2), axis=0)
+        return xp.stack([transpose(centre), transpose(total)], axis=-1)
+
+
+def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
+    """Outputs (N, O), and whether they came as one column without an axis of its own."""
+    if y is None:
+        raise ValueError("y=None, but a regressor needs outputs: pass a number, or several, for each row.")
+    y = to_numpy(y) if hasattr(y, "__dlpack__") else y
+    values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    flat = values.ndim == 1
+    values = values[:, None] if flat else values
+    if values.ndim != 2 or values.shape[0] != n_rows:
+        raise ValueError(
+            f"y has shape {values.shape}, but X has {n_rows} rows; allowed are (n_samples,) and (n_samples, n_outputs)."
+        )
+    gaps = np.isnan(values)
+    if (gaps.any(axis=1) & ~gaps.all(axis=1)).any():
+        raise ValueError(
+            "y has rows in which some outputs are NaN and others are not; drop those rows or fit the outputs apart."
+        )
+    if gaps.all():
+        raise ValueError("y has no output: all its entries are NaN.")
+    return values, flat

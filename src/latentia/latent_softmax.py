@@ -1,0 +1,175 @@
+"""What the estimators of softmax models share: rows and labels, one structure or a search over several, and the record of it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from latentia._arrays import Array, like, namespace, to_numpy
+from latentia._softmax_training import Fitted, Options, Rows, fit_structure
+from latentia._structures import Structure
+from latentia.core import Params, chunk_rows
+from latentia.families._weights import GammaPrior
+from latentia.preparation import Standardise, column_moments
+from latentia.progress import CallbackSupportMixin, reporting
+from latentia.solvers.record import OnStep, Step
+from latentia.sources import ArrayRows, map_rows
+from latentia.validation import check_choice, check_number
+
+INFERENCES = ("vb", "ml")
+CRITERIA = ("evidence", "bic")
+AVERAGES = ("corrected", "posterior", "plugin")
+NO_GAPS = (
+    "X has missing cells (NaN), which {name} cannot use: it models p(y | x) and not x. Impute them first, or use a generative estimator, "
+    "GaussianMixtureClassifier or LatentClassificationModel, which integrate them out."
+)
+
+
+class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
+    """Fits structures and keeps the best."""
+
+    def _check_options(self) -> None:
+        """Refuse bad constructor arguments."""
+        check_choice("inference", self.inference, INFERENCES)
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_choice("averaging", self.averaging, AVERAGES)
+        check_number("shape", self.shape, above=0)
+        check_number("rate", self.rate, above=0)
+        check_number("ridge", self.ridge, least=0)
+        check_number("n_init", self.n_init, least=1, integer=True)
+        check_number("max_iter", self.max_iter, least=1, integer=True)
+        check_number("tol", self.tol, least=0)
+
+    def _check_rows(self, X: Any, reset: bool) -> Array:
+        """Rows as a numeric array without gaps."""
+        X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        xp = namespace(X)
+        if xp.isdtype(X.dtype, "real floating") and bool(xp.any(xp.isnan(X))):
+            raise ValueError(NO_GAPS.format(name=type(self).__name__))
+        return X
+
+    def _rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> Rows:
+        """The rows as they came and standardised."""
+        xp = namespace(X)
+        half = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
+        mass, mean, variance = column_moments(X, weight, xp.float32 if half else xp.float64)
+        standard = Standardise.of(mass, mean, variance)
+        self.preparation_ = Standardise(xp.zeros_like(mean), xp.ones_like(mean), None)
+        return Rows(ArrayRows(X, y, weight, self.preparation_), ArrayRows(X, y, weight, standard), standard)
+
+    @property
+    def _prior(self) -> GammaPrior:
+        return GammaPrior(float(self.shape), float(self.rate))
+
+    def _options(self) -> Options:
+        return Options(self.inference, self.n_init, self.max_iter, self.tol, float(self.ridge), bool(self.annealing))
+
+    def _score(self, fitted: Fitted) -> float:
+        """What the choice of the structure maximises."""
+        if self.inference == "ml" or self.criterion == "bic":
+            return -fitted.bic / 2
+        return fitted.log_evidence
+
+    def _train(self, X: Any, y: Any, rows: Rows) -> None:
+        """Search, and publish the winner."""
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        current: list[Structure] = []
+        with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as on_step:
+            watch = _Watch(on_step)
+
+            def fit_one(structure: Structure, extra: tuple[Params, ...] = ()) -> Fitted:
+                current.append(structure)
+                return fit_structure(structure, rows, self._options(), rng, watch, extra)
+
+            fitted = self._search(rows, fit_one, watch)
+        self._keep(fitted)
+        if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
+            warnings.warn(
+                f"{type(self).__name__} stopped before it converged ({self.stopping_reason_}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
+        """Fit what the options ask for, set `search_results_`, return the best."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _keep(self, fitted: Fitted) -> None:
+        self.objective_curve_ = fitted.curve
+        self.n_iter_ = fitted.n_iter
+        self.converged_ = fitted.converged
+        self.stopping_reason_ = fitted.reason
+        self.start_values_ = fitted.start_values
+        if self.inference == "vb":
+            self.log_evidence_ = fitted.log_evidence
+        self._publish(fitted.structure, fitted.params, fitted.weights)
+
+    def _publish(self, structure: Structure, params: Params, weights: Params) -> None:
+        """Set the learned attributes."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _attributes_at(self, structure: Structure, params: Params) -> dict[str, Any]:
+        """Attributes of an estimator that stopped at `params`."""
+        before = dict(self.__dict__)
+        weights = structure.means(params) if self.inference == "vb" else params
+        self._publish(structure, params, weights)
+        state = {k: v for k, v in self.__dict__.items() if k.endswith("_") and not k.startswith("__")}
+        self.__dict__.clear()
+        self.__dict__.update(before)
+        return state
+
+    def _numbers_per_row(self) -> int:
+        """Working memory of one row of predictions."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _by_rows(self, X: Any, fn: Any) -> Array:
+        """`fn` of the rows with their one, in blocks, its results one after the other."""
+        check_is_fitted(self, "params_")
+        X = self._check_rows(X, reset=False)
+        parts = map_rows(X, self.preparation_, fn, chunk_rows(self._numbers_per_row()))
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
+
+class _Watch:
+    """Passes steps on, and remembers that somebody wanted to stop."""
+
+    def __init__(self, on_step: OnStep):
+        self.on_step = on_step
+        self.stopped = False
+
+    def __call__(self, step: Step) -> bool:
+        self.stopped = self.on_step(step) or self.stopped
+        return self.stopped
+
+
+def search_table(fits: list[Fitted], **columns: list[Any]) -> dict[str, Any]:
+    """Columns of `search_results_`, which pandas turns into a table."""
+    return {
+        **columns,
+        "log_evidence": np.array([fit.log_evidence for fit in fits]),
+        "bic": np.array([fit.bic for fit in fits]),
+        "log_likelihood": np.array([fit.log_likelihood for fit in fits]),
+        "start_spread": np.array([float(fit.start_values[0] - np.median(fit.start_values)) for fit in fits]),
+        "n_starts": np.array([len(fit.start_values) for fit in fits]),
+        "n_iter": np.array([fit.n_iter for fit in fits]),
+        "seconds": np.array([fit.seconds for fit in fits]),
+    }
+
+
+def classes_at(classes: np.ndarray, codes: Array) -> Array:
+    """Classes of codes: in the codes' namespace if they are numbers."""
+    xp = namespace(codes)
+    if classes.dtype.kind in "iuf":
+        return xp.take(like(classes, codes, dtype=getattr(xp, str(classes.dtype))), codes, axis=0)
+    return classes[to_numpy(codes)]

@@ -1,0 +1,145 @@
+"""L-BFGS from many starts at once: every evaluation is one batched sweep, every start has its own step and history.
+
+For screening starts, where dozens of short ascents would otherwise spend their time outside the arithmetic. The two-loop recursion runs along the starts' axis; a step is halved
+for the starts that gain too little, and a pair of differences with the wrong curvature is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from latentia.core import AnyProblem, Params, SmoothFamily
+from latentia.solvers._batches import BatchRecord, from_start_rows, host, start_rows
+from latentia.solvers.record import OnStep, Solution, Step, never_stop
+from latentia.tree import one_start, take_starts
+
+ARMIJO = 1e-4
+HALVINGS = 25
+SMALL_STEPS = 2  # in a row that end a start
+
+
+@dataclass(frozen=True)
+class BatchedLBFGS:
+    """Maximise until a step gains less than `tol` / 100 of the value per row, as `LBFGS` does."""
+
+    max_iter: int = 200
+    tol: float = 1e-4
+    memory: int = 8
+
+    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+        """Ascend from every start along the first axis of the parameters."""
+        batch = _Ascent(problem, params, self.memory)
+        record = BatchRecord(-batch.loss / batch.per_row)
+        small = np.zeros(len(batch.loss), dtype=int)
+        why = f"max_iter={self.max_iter} reached"
+        for iteration in range(self.max_iter):
+            before = batch.loss
+            batch.step()
+            record.add(-batch.loss / batch.per_row)
+            gain = before - batch.loss
+            small = np.where(gain <= self.tol * 1e-2 * np.maximum(np.abs(batch.loss), 1.0), small + 1, 0)
+            best = partial(batch.params_of, int(batch.loss.argmin()))
+            value = float(-batch.loss.min() / batch.per_row)
+            stop = on_step(Step("L-BFGS", iteration + 1, value, len(batch.loss), best))
+            done = small >= SMALL_STEPS
+            if done.any():
+                record.finish(np.flatnonzero(done), batch.params(), "converged: the gain fell below tol")
+                batch.keep(np.flatnonzero(~done))
+                small = small[~done]
+            if stop:
+                why = "stopped by the callback"
+            if stop or done.all():
+                break
+        if len(batch.loss):
+            record.finish(np.arange(len(batch.loss)), batch.params(), why)
+        return record.solution()
+
+
+class _Ascent:
+    """Points, slopes and histories of the starts that run."""
+
+    def __init__(self, problem: AnyProblem, params: Params, memory: int):
+        assert isinstance(problem.family, SmoothFamily)
+        self.problem, self.template, self.memory = problem, params, memory
+        self.per_row = 1.0 / problem.total_weight
+        self.points = start_rows(problem.family.to_free(params))
+        self.loss, self.slope = self._evaluate(self.points, np.arange(len(self.points)))
+        self.moves: list[np.ndarray] = []
+        self.changes: list[np.ndarray] = []
+
+    def params(self) -> Params:
+        family = self.problem.family
+        return family.from_free(from_start_rows(self.points, family.to_free(self.template)), self.template)
+
+    def params_of(self, start: int) -> Params:
+        return one_start(self.params(), start)
+
+    def _evaluate(self, points: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Loss per row and its slope at points of some starts; infinite where the numbers end."""
+        family = self.problem.family
+        template = take_starts(self.template, index.tolist())
+        params = family.from_free(from_start_rows(points, family.to_free(template)), template)
+        value, stats = self.problem.sweep(params)
+        loss = -host(value) * self.per_row
+        slope = -start_rows(family.gradient(params, stats)) * self.per_row
+        finite = np.isfinite(loss) & np.isfinite(slope).all(axis=1)
+        return np.where(finite, loss, np.inf), np.where(finite[:, None], slope, 0.0)
+
+    def step(self) -> None:
+        """One step of each start, as long as it lowers the loss enough."""
+        direction = self._direction()
+        descent = (direction * self.slope).sum(axis=1)
+        length = np.ones(len(self.loss))
+        if not self.moves:
+            length = 1.0 / np.maximum(1.0, np.linalg.norm(direction, axis=1))
+        points, loss, slope = self.points.copy(), self.loss.copy(), self.slope.copy()
+        open_ = np.arange(len(loss))
+        for _ in range(HALVINGS):
+            trial = self.points[open_] + length[open_, None] * direction[open_]
+            new_loss, new_slope = self._evaluate(trial, open_)
+            good = new_loss <= self.loss[open_] + ARMIJO * length[open_] * descent[open_]
+            taken = open_[good]
+            points[taken], loss[taken], slope[taken] = trial[good], new_loss[good], new_slope[good]
+            open_ = open_[~good]
+            if not open_.size:
+                break
+            length[open_] *= 0.3
+        self.moves = [*self.moves, points - self.points][-self.memory :]
+        self.changes = [*self.changes, slope - self.slope][-self.memory :]
+        self.points, self.loss, self.slope = points, loss, slope
+
+    def _direction(self) -> np.ndarray:
+        """The two-loop recursion; pairs without positive curvature count nothing."""
+        q = self.slope.copy()
+        rho = []
+        for move, change in zip(self.moves, self.changes, strict=True):
+            curvature = (move * change).sum(axis=1)
+            size = np.linalg.norm(move, axis=1) * np.linalg.norm(change, axis=1)
+            fine = curvature > 1e-10 * size
+            rho.append(np.where(fine, 1 / np.where(fine, curvature, 1.0), 0.0))
+        weights = [np.zeros(len(q))] * len(rho)
+        for k in reversed(range(len(rho))):
+            weights[k] = rho[k] * (self.moves[k] * q).sum(axis=1)
+            q -= weights[k][:, None] * self.changes[k]
+        scale = np.ones(len(q))
+        for k in range(len(rho)):  # the newest usable pair sets the scale
+            square = (self.changes[k] ** 2).sum(axis=1)
+            usable = (rho[k] > 0) & (square > 0)
+            scale = np.where(usable, 1 / np.where(usable, rho[k] * square, 1.0), scale)
+        q *= scale[:, None]
+        for k in range(len(rho)):
+            back = rho[k] * (self.changes[k] * q).sum(axis=1)
+            q += (weights[k] - back)[:, None] * self.moves[k]
+        uphill = (q * self.slope).sum(axis=1) <= 0
+        return -np.where(uphill[:, None], self.slope, q)
+
+    def keep(self, index: np.ndarray) -> None:
+        """Only some starts."""
+        self.points, self.loss, self.slope = self.points[index], self.loss[index], self.slope[index]
+        self.moves = [a[index] for a in self.moves]
+        self.changes = [a[index] for a in self.changes]
+        if index.size:
+            self.template = take_starts(self.template, index.tolist())
