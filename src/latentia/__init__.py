@@ -1,9 +1,19 @@
 """Latent-variable probabilistic classifiers in scikit-learn's conventions."""
 
 from latentia.compare import Comparison, compare
+from latentia.experts import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor
 from latentia.gaussian_mixture import GaussianMixtureClassifier
 from latentia.latent_classification import LatentClassificationModel
+from latentia.multimodal_softmax import MultimodalSoftmaxClassifier
 
 __version__ = "0.1.0"
 
-__all__ = ["Comparison", "GaussianMixtureClassifier", "LatentClassificationModel", "compare"]
+__all__ = [
+    "Comparison",
+    "GaussianMixtureClassifier",
+    "LatentClassificationModel",
+    "MixtureOfExpertsClassifier",
+    "MixtureOfExpertsRegressor",
+    "MultimodalSoftmaxClassifier",
+    "compare",
+]

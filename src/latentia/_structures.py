@@ -34,7 +34,7 @@ class Structure(Protocol):
     def n_free(self, size: int) -> int: ...  # identified parameters for rows of `size` entries, the one included
     def variational(self, beta: float = 1.0) -> Family: ...
     def likelihood(self, ridge: Any = 0.0) -> SmoothFamily: ...
-    def correction(self, params: Any) -> SmoothFamily: ...
+    def correction(self, params: Any, weights: Any) -> SmoothFamily: ...
     def start(self, weights: Any, variance: float) -> Any: ...
     def means(self, params: Any) -> Any: ...
     def in_raw_units(self, weights: Any, prepare: Standardise) -> Any: ...
@@ -69,9 +69,9 @@ class Subclasses:
     def likelihood(self, ridge: Any = 0.0) -> SoftmaxLikelihood:
         return SoftmaxLikelihood(self.n_subclasses, ridge)
 
-    def correction(self, params: Weights) -> SoftmaxLikelihood:
-        """The exact likelihood with the learned precisions as prior."""
-        return self.likelihood(_precision(params, self.prior))
+    def correction(self, params: Weights, weights: SoftmaxWeights) -> SoftmaxLikelihood:
+        """The exact likelihood with a prior whose precisions fit the given weights."""
+        return self.likelihood(_precision(params, weights.weights, self.prior))
 
     def start(self, weights: SoftmaxWeights, variance: float) -> Weights:
         return self.variational().start(weights.weights, variance)
@@ -127,11 +127,11 @@ class ExpertTree:
     def likelihood(self, ridge: Any = 0.0) -> ExpertsLikelihood:
         return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge)
 
-    def correction(self, params: ExpertsParams) -> ExpertsLikelihood:
-        """The exact likelihood with the learned precisions as prior; linear experts need no correction and stay."""
+    def correction(self, params: ExpertsParams, weights: ExpertsWeights) -> ExpertsLikelihood:
+        """The exact likelihood with a prior whose precisions fit the given weights; linear experts need no correction and stay."""
         leaves = params.leaves.weights if self.linear else params.leaves
-        gates = tuple(_precision(gate, self.prior) for gate in params.gates)
-        ridge = ExpertsWeights(gates, _precision(leaves, self.prior), leaves.rate)
+        gates = tuple(_precision(gate, w, self.prior) for gate, w in zip(params.gates, weights.gates, strict=True))
+        ridge = ExpertsWeights(gates, _precision(leaves, weights.experts, self.prior), leaves.rate)
         return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge, gates_only=self.linear)
 
     def start(self, weights: ExpertsWeights, variance: float) -> ExpertsParams:
@@ -150,9 +150,11 @@ class ExpertTree:
         return ExpertsWeights(gates, _raw(weights.experts, prepare), weights.log_noise)
 
 
-def _precision(weights: Weights, prior: GammaPrior) -> Array:
-    """Expected precision of each weight vector."""
-    return posterior_shape(prior, weights.mean.shape[-1]) / weights.rate
+def _precision(posterior: Weights, mean: Array, prior: GammaPrior) -> Array:
+    """Expected precision of each weight vector, if the posterior had another mean."""
+    xp = namespace(mean)
+    square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(posterior.covariance)
+    return posterior_shape(prior, mean.shape[-1]) / (prior.rate + square / 2)
 
 
 def _raw(weights: Array, prepare: Standardise) -> Array:

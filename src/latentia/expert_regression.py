@@ -254,7 +254,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
 def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
     """Outputs (N, O), and whether they came as one column without an axis of its own."""
     if y is None:
-        raise ValueError("y=None, but a regressor needs outputs: pass a number, or several, for each row.")
+        raise ValueError("This regressor requires y to be passed, but the target y is None: give a number, or several, for each row.")
     y = to_numpy(y) if hasattr(y, "__dlpack__") else y
     values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     flat = values.ndim == 1

@@ -124,7 +124,7 @@ class ExpertsLikelihood(SmoothFamily):
     def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> tuple[Array, Array, Array]:
         xp = namespace(x)
         residual = transpose(y) - score_mean(params.experts, x)
-        free = xp.exp(params.log_noise)[..., None]
+        free = xp.exp(xp.clip(params.log_noise, max=50.0))[..., None]  # a line search may ask for anything
         variance = NOISE_FLOOR + free
         scaled = residual * residual / variance
         score = -xp.sum(scaled + xp.log(variance) + LOG_2PI, axis=-2) / 2
