@@ -18,10 +18,11 @@ from latentia.families._importance import importance_scores
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Kind, Layout
 from latentia.objectives import Likelihood
+from latentia.preparation import Standardise
 from latentia.solvers import EM, Solution
 from latentia.solvers.record import OnStep
 from latentia.solvers.structural_em import StructuralEM
-from latentia.sources import ArrayRows, Standardise
+from latentia.sources import ArrayRows
 from latentia.tree import one_start, take_starts
 from latentia.validation import check_choice, check_number, codes_of
 
@@ -212,8 +213,7 @@ class LatentClassificationModel(GenerativeClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number("n_latent", self.n_latent, least=0, integer=True)
-        check_number("n_components", self.n_components, least=1, integer=True)
+        self._check_sizes()
         check_choice("noise", self.noise, ["tied", "untied"])
         check_choice("structure", self.structure, ["full", "learn"])
         check_choice("selection", self.selection, ["accuracy", "likelihood"])
@@ -224,6 +224,10 @@ class LatentClassificationModel(GenerativeClassifier):
         check_number("n_draws", self.n_draws, least=1, integer=True)
         check_number("inner_tol", self.inner_tol, least=0)
         check_number("inner_max_iter", self.inner_max_iter, least=1, integer=True)
+
+    def _check_sizes(self) -> None:
+        check_number("n_latent", self.n_latent, least=0, integer=True)
+        check_number("n_components", self.n_components, least=1, integer=True)
 
     # ---------------------------------------------------------------- rows
     def _check_rows(self, X: Any, reset: bool) -> Array:
@@ -272,12 +276,11 @@ class LatentClassificationModel(GenerativeClassifier):
         return LatentFactors(
             self._layout(),
             len(self.classes_),
-            self.n_latent,
-            self.n_components,
+            *self._sizes(),
             tied=self.noise == "tied",
             var_floor=self.var_floor,
             complete=_is_complete(source),
-            all_edges=self.structure == "full" or self.n_latent == 0,
+            all_edges=self.structure == "full" or self._sizes()[0] == 0,
             log_prior=log_prior,
             ridge=self.ridge,
             inner_tol=self.inner_tol,
@@ -285,7 +288,11 @@ class LatentClassificationModel(GenerativeClassifier):
         )
 
     def _has_random_starts(self) -> bool:
-        return self.n_latent > 0 or self.n_components > 1
+        return self.family_.n_latent > 0 or self.family_.n_components > 1
+
+    def _sizes(self) -> tuple[int, int]:
+        """Numbers of latents and components to fit."""
+        return self.n_latent, self.n_components
 
     # ---------------------------------------------------------------- choice of the start, and what is learned
     def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
@@ -326,7 +333,7 @@ class LatentClassificationModel(GenerativeClassifier):
         own = list(layout.gaussian.columns)
         noise[:, own] = to_numpy(params.noise) * to_numpy(prepare.scale)[own] ** 2
         self.noise_ = like(noise, params.means)
-        edges = np.zeros((layout.n_columns, self.n_latent), dtype=bool)
+        edges = np.zeros((layout.n_columns, self.family_.n_latent), dtype=bool)
         edges[columns] = to_numpy(params.edges) > 0
         self.edges_ = edges
 
@@ -394,7 +401,7 @@ class LatentClassificationModel(GenerativeClassifier):
         family, params = self.family_, self.params_
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-        draws = rng.standard_normal((self.n_draws, self.n_latent))
+        draws = rng.standard_normal((self.n_draws, family.n_latent))
 
         def joint(cells: Cells) -> Array:
             return transpose(importance_scores(family, params, cells, draws) - prepare.log_scale(cells))
@@ -472,7 +479,7 @@ class LatentClassificationModel(GenerativeClassifier):
         prepare = self._fitted().preparation_
         check_number("n_samples", n_samples, least=1, integer=True)
         if component is not None:
-            check_number("component", component, least=0, below=self.n_components, integer=True)
+            check_number("component", component, least=0, below=self.family_.n_components, integer=True)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         if y is None:
             prior = to_numpy(self.priors_).astype(float)

@@ -1,0 +1,82 @@
+"""The wrapper search: what it tries, what it keeps, and that unlabelled rows stay in the training parts."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import KFold
+
+from latentia import LatentClassificationModel
+from latentia.latent_classification_cv import LatentClassificationModelCV
+
+X, y = load_iris(return_X_y=True)
+QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
+
+
+def test_the_best_pair_is_fitted_on_all_rows():
+    model = LatentClassificationModelCV([1, 2], [1, 2], search="exhaustive", cv=3, **QUICK).fit(X, y)
+    table = model.results_
+    assert len(table["n_latent"]) == 4
+    best = np.lexsort((table["mean_log_loss"], -table["mean_accuracy"].round(10)))[0]
+    assert (model.n_latent_, model.n_components_) == (table["n_latent"][best], table["n_components"][best])
+    assert model.best_score_ == table["mean_accuracy"][best]
+    assert model.transform(X).shape == (150, model.n_latent_)
+    assert model.score(X, y) > 0.9
+    assert clone(model).get_params()["n_latent"] == [1, 2]  # arguments are left as they are
+
+
+def test_scores_are_those_of_the_folds():
+    folds = list(KFold(3, shuffle=True, random_state=1).split(X))
+    model = LatentClassificationModelCV([2], [1], cv=folds, **QUICK).fit(X, y)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    own = {**QUICK, "random_state": seed}
+    right = [
+        LatentClassificationModel(2, kinds="continuous", **own).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds
+    ]
+    assert model.results_["mean_accuracy"][0] == pytest.approx(np.mean(right))
+
+
+def test_greedy_search_stops_when_more_factors_do_not_help():
+    seen = []
+    model = LatentClassificationModelCV(
+        [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, callback=lambda t: seen.append(t) and False, **QUICK
+    )
+    model.fit(X, y)
+    ranks = [t.rank for t in seen if hasattr(t, "rank")]
+    assert 2 <= len(ranks) < 8
+    assert ranks[-1] <= max(ranks[:-1]) and all(b > a for a, b in zip(ranks[:-2], ranks[1:-1], strict=True))
+
+
+def test_limits_of_the_papers_hold():
+    few = np.r_[0:6, 50:56, 100:106]
+    model = LatentClassificationModelCV([2, 4, 12, 13], [1, 3, 5], cv=3, search="exhaustive", **QUICK).fit(
+        X[few], y[few]
+    )
+    pairs = set(zip(model.results_["n_latent"], model.results_["n_components"], strict=True))
+    assert pairs == {(2, 1), (2, 3), (2, 5), (4, 1), (4, 3), (12, 1)}  # q <= 4 columns x 3 classes, q m <= 12 rows
+
+
+def test_unlabelled_rows_train_in_every_fold():
+    some = np.where(np.arange(150) % 3 == 0, y, -1)
+    model = LatentClassificationModelCV([1], [1], cv=2, **QUICK).fit(X, some)
+    assert model.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({"n_latent": 3}, "n_latent=3; allowed"),
+        ({"n_components": [0]}, "n_components=0"),
+        ({"n_latent": [13]}, "n_features \\* n_classes = 12"),
+        ({"search": "random"}, "search='random'"),
+        ({"cv": 1}, "cv=1"),
+    ],
+)
+def test_bad_grids_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        LatentClassificationModelCV(**{"n_latent": [1], "n_components": [1], **QUICK, **wrong}).fit(X, y)
+
+
+def test_processes_give_the_same_result():
+    one, two = (LatentClassificationModelCV([1, 2], [1], cv=2, n_jobs=n, **QUICK).fit(X, y) for n in (None, 2))
+    np.testing.assert_allclose(one.results_["mean_accuracy"], two.results_["mean_accuracy"])
