@@ -1,9 +1,9 @@
-r"""Rows with gaps or bounded columns: each row has its own Gaussian posterior of z.
+r"""Rows with gaps or bounded columns: each row has its own Gaussian posterior of the latents.
 
-The columns of a row add up to the quadratic :math:`k + h^\top z - \tfrac12 z^\top R z`. With the class prior :math:`z = \mu + \Gamma^{1/2}u`,
-:math:`u \sim N(0, I)`, the posterior of u has precision :math:`A = I + \Gamma^{1/2}R\Gamma^{1/2}`, which is well conditioned even where a variance is nearly zero.
-The precisions of all rows are one product of curvatures with the packed :math:`w w^\top`; the variances of all heads are one product of the packed
-posterior covariances with the same matrix.
+In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's heads are :math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`,
+:math:`a_0 = W\mu + b`, and its columns add up to the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru`. So u has the precision :math:`A = I + R`, which is well conditioned even where
+a variance is nearly zero, and the integral over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The precisions of all rows are one product of curvatures with
+the packed :math:`KK^\top` of the heads; the variances of all heads are one product of the packed posterior covariances with the same matrix.
 
 The bounds are placed by the moments of the heads, first under the prior, then under the posterior, until the curvatures settle (Algorithm 1 of Langseth & Nielsen
 2009). A bound that is off by a small step costs only the step's square.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from latentia._arrays import LOG_2PI, Array, namespace, transpose
 from latentia.core import Cells
 from latentia.families._packing import doubled, eye, inverse, log_det, pack, pairs, unpack
-from latentia.families.kinds import Quadratic
+from latentia.families.kinds import Layout, Quadratic
 
 
 class RowPosterior(NamedTuple):
@@ -29,62 +29,66 @@ class RowPosterior(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """k + h'z - z'Rz/2 of each row; R packed."""
+    """k + h'u - u'Ru/2 of each row; R packed. Some parts have one row where all rows share them."""
 
     precision: Array | float  # (..., N, q(q+1)/2)
     linear: Array | float  # (..., N, q)
     constant: Array | float  # (..., N)
 
 
-def infer_rows(layout: Any, params: Any, cells: Cells, tol: float, max_rounds: int) -> RowPosterior:
+def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds: int) -> RowPosterior:
     """Posterior of z for every row, class and component, with the bounds at their fixed point."""
     xp = namespace(params.loadings)
-    n_rows = cells.values.shape[0]
-    mu, gamma = params.means[..., :, None, None, :], params.variances[..., :, None, None, :]
-    fixed = _gaussian_form(layout, params, cells)
-    if not layout.n_bounded:
-        return _result(fixed, _posterior(fixed, mu, gamma), None, params, n_rows)
-    W = params.loadings[..., None, :, layout.n_gaussian :, :]  # (..., 1, M, H, q)
-    b = params.offsets[..., None, :, None, layout.n_gaussian :]  # (..., 1, M, 1, H)
-    W2 = pairs(W)
-    W2_doubled = transpose(doubled(W2, W.shape[-1]))
-    mean, cov = mu, gamma[..., None] * eye(W.shape[-1], W)
-    known = [layout.cells_of(kind, cells) for kind in layout.bounded]
-    curvature = None
-    for _ in range(max_rounds):
-        heads = xp.matmul(mean, transpose(W)) + b
-        spread = xp.clip(xp.matmul(pack(cov), W2_doubled), min=0.0)
-        quadratic = _bound(layout, known, heads, spread)
-        form = _add(fixed, quadratic, W, W2, b)
-        step = _posterior(form, mu, gamma)
-        mean, cov = step.mean, step.cov
-        previous, curvature = curvature, quadratic.curvature
-        if previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature)):
-            break
-    return _result(form, step, quadratic, params, n_rows)
+    G, q, n_rows = layout.n_gaussian, params.means.shape[-1], cells.values.shape[0]
+    root = xp.sqrt(params.variances)[..., :, None, None, :]
+    loadings = params.loadings[..., None, :, :, :]
+    K = loadings * root  # (..., C, M, H, q)
+    a0 = xp.matmul(loadings, params.means[..., :, None, :, None])[..., 0] + params.offsets[..., None, :, :]
+    form = fixed = _gaussian_form(layout, K[..., :G, :], a0[..., :G], params.noise[..., None, :, :], cells)
+    quadratic = None
+    if layout.n_bounded:
+        K, a0 = K[..., G:, :], a0[..., None, G:]
+        K2 = pairs(K)
+        K2_doubled = transpose(doubled(K2, q))
+        known = [layout.cells_of(kind, cells) for kind in layout.bounded]
+        u, cov = xp.zeros_like(root), eye(q, root)[None, :, :]
+        curvature = None
+        for _ in range(max_rounds):
+            heads = xp.matmul(u, transpose(K)) + a0
+            spread = xp.clip(xp.matmul(pack(cov), K2_doubled), min=0.0)
+            quadratic = _bound(layout, known, heads, spread)
+            form = _add(fixed, quadratic, K, K2, a0)
+            A, cov, u = _posterior(form, q)
+            previous, curvature = curvature, quadratic.curvature
+            if previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature)):
+                break
+    else:
+        A, cov, u = _posterior(form, q)
+    scores = form.constant + 0.5 * xp.sum(form.linear * u, axis=-1) - 0.5 * log_det(A)
+    scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
+    shape = (*scores.shape[:-1], n_rows)
+    mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
+    cov = xp.broadcast_to(root[..., None] * cov * root[..., None, :], (*shape, q, q))
+    return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
 
 
-def _gaussian_form(layout: Any, params: Any, cells: Cells) -> _Form:
-    """What the continuous columns add, the same for all classes: (..., 1, M, N, .)."""
-    xp = namespace(params.loadings)
+def _gaussian_form(layout: Layout, K: Array, a0: Array, theta: Array, cells: Cells) -> _Form:
+    """What the continuous columns add."""
+    xp = namespace(K)
     if not layout.n_gaussian:
         return _Form(0.0, 0.0, 0.0)
     x, seen = layout.cells_of(layout.gaussian, cells)
     seen = xp.ones_like(x) if seen is None else seen
-    L = params.loadings[..., None, :, : layout.n_gaussian, :]
-    eta = params.offsets[..., None, :, : layout.n_gaussian]
-    theta = params.noise[..., None, :, :]
-    LT = L / theta[..., None]
-    precision = xp.matmul(seen, pairs(L) / theta[..., None])
-    linear = xp.matmul(x, LT) - xp.matmul(seen, LT * eta[..., None])
-    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + eta * eta / theta)
-    columns = xp.stack([xp.broadcast_to(per_cell, eta.shape), eta / theta], axis=-1)
-    constant = xp.matmul(seen, columns[..., :1]) + xp.matmul(x, columns[..., 1:])
+    scaled = K / theta[..., None]
+    precision = xp.matmul(seen, pairs(K) / theta[..., None])
+    linear = xp.matmul(x, scaled) - xp.matmul(seen, scaled * a0[..., None])
+    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta)
+    constant = xp.matmul(seen, per_cell[..., None]) + xp.matmul(x, (a0 / theta)[..., None])
     constant = constant - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])
     return _Form(precision, linear, constant[..., 0])
 
 
-def _bound(layout: Any, known: list, heads: Array, spread: Array) -> Quadratic:
+def _bound(layout: Layout, known: list, heads: Array, spread: Array) -> Quadratic:
     """The quadratics of all bounded columns side by side."""
     xp = namespace(heads)
     parts, first = [], 0
@@ -103,54 +107,21 @@ def _bound(layout: Any, known: list, heads: Array, spread: Array) -> Quadratic:
     )
 
 
-def _add(fixed: _Form, quadratic: Quadratic, W: Array, W2: Array, b: Array) -> _Form:
-    """The quadratic in the heads as one in z, added to the continuous columns' own."""
-    xp = namespace(W)
+def _add(fixed: _Form, quadratic: Quadratic, K: Array, K2: Array, a0: Array) -> _Form:
+    """The quadratic in the heads as one in u, added to the continuous columns' own."""
+    xp = namespace(K)
     curvature, slope, constant = quadratic
-    lean = slope - curvature * b
+    pull = curvature * a0
     return _Form(
-        fixed.precision + xp.matmul(curvature, W2),
-        fixed.linear + xp.matmul(lean, W),
-        fixed.constant + constant + xp.sum((slope - 0.5 * curvature * b) * b, axis=-1),
+        fixed.precision + xp.matmul(curvature, K2),
+        fixed.linear + xp.matmul(slope - pull, K),
+        fixed.constant + constant + xp.sum((slope - 0.5 * pull) * a0, axis=-1),
     )
 
 
-class _Step(NamedTuple):
-    """The posterior of z, and what its normaliser needs."""
-
-    mean: Array  # (..., N, q)
-    cov: Array  # (..., N, q, q)
-    shift: Array  # (..., N, q) mean of u
-    force: Array  # (..., N, q) linear term in u
-    pull: Array  # (..., N, q) R mu
-    precision: Array  # (..., N, q, q) of u; one row where all rows share it
-
-
-def _posterior(form: _Form, mu: Array, gamma: Array) -> _Step:
-    xp = namespace(mu)
-    q = mu.shape[-1]
-    root = xp.sqrt(gamma)
-    R = unpack(form.precision, q)
-    pull = xp.matmul(R, mu[..., None])[..., 0]
-    h = root * (form.linear - pull)
-    A = root[..., None] * R * root[..., None, :] + eye(q, mu)
-    Ai = inverse(A)
-    u = xp.matmul(Ai, h[..., None])[..., 0]
-    return _Step(mu + root * u, root[..., None] * Ai * root[..., None, :], u, h, pull, A)
-
-
-def _log_integral(form: _Form, mu: Array, step: _Step) -> Array:
-    """Log of the integral over z of prior times exp(quadratic), (..., N)."""
-    xp = namespace(mu)
-    at_mean = form.constant + xp.sum((form.linear - 0.5 * step.pull) * mu, axis=-1)
-    return at_mean + 0.5 * xp.sum(step.force * step.shift, axis=-1) - 0.5 * log_det(step.precision)
-
-
-def _result(form: _Form, step: _Step, quadratic: Quadratic | None, params: Any, n_rows: int) -> RowPosterior:
-    xp = namespace(params.means)
-    scores = _log_integral(form, params.means[..., :, None, None, :], step)
-    scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
-    shape = (*scores.shape[:-1], n_rows)
-    q = params.means.shape[-1]
-    mean, cov = xp.broadcast_to(step.mean, (*shape, q)), xp.broadcast_to(step.cov, (*shape, q, q))
-    return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
+def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array]:
+    """Precision, covariance and mean of u."""
+    xp = namespace(form.linear)
+    A = unpack(form.precision + pack(eye(q, form.linear)), q)
+    cov = inverse(A)
+    return A, cov, xp.matmul(cov, form.linear[..., None])[..., 0]

@@ -186,13 +186,13 @@ class LatentFactors(SmoothFamily):
         return slope(params, stats, edges, tied=self.tied, floor=self.var_floor, ridge=self.ridge, pseudo=self.pseudo)
 
     def row_size(self, params: FactorParams) -> int:
+        n, q = self.layout.n_gaussian, self.n_latent
         leading = int(np.prod(params.log_mix.shape, dtype=int))
-        # several starts: a sweep over the training rows, class by class; one: a question about rows that may have gaps
-        if self.complete and params.means.ndim > 2:
-            n = self.layout.n_gaussian
-            return n * (n + 3) // 2 + 1 + 4 * (leading // self.n_classes)
-        q = self.n_latent
-        return leading * (4 * q * q + 2 * q + 6 * self.layout.n_bounded + 8) + 3 * self.layout.n_heads
+        if params.means.ndim > 2:  # several starts: a sweep over the training rows, mostly one class at a time
+            leading //= self.n_classes
+            if self.complete:
+                return n * (n + 3) // 2 + 1 + 4 * leading
+        return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_heads
 
     def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
         """Sweeps that do not see the rows: one component, complete continuous rows, all labelled, likelihood."""
