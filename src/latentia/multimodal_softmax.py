@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, logsumexp, namespace, transpose
+from latentia._arrays import Array, like, logsumexp, namespace, transpose
 from latentia._softmax_training import Fitted, Rows
 from latentia._structures import Subclasses
 from latentia.core import Cells, Params
@@ -272,4 +272,5 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 def _relevant(fitted: Fitted, keep: np.ndarray) -> SoftmaxWeights:
     """A parent's weights of the subclasses that were kept."""
     weights = fitted.weights.weights
-    return SoftmaxWeights(weights[np.flatnonzero(keep).tolist(), ...])
+    xp = namespace(weights)
+    return SoftmaxWeights(xp.take(weights, like(np.flatnonzero(keep), weights, dtype=xp.int64), axis=0))

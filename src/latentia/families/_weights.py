@@ -51,6 +51,17 @@ def augment(x: Array) -> Array:
     return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype, device=device(x))], axis=1)
 
 
+def complete_rows(
+    rng: np.random.Generator, n_rows: int, n_features: int, n_classes: int, n_outputs: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows for tests without gaps, with a class each, or with numbers if there are outputs."""
+    y = rng.permutation(np.arange(n_rows) % n_classes)
+    X = rng.normal(size=(n_rows, n_features)) + rng.normal(size=(n_classes, n_features))[y]
+    if not n_outputs:
+        return X, y
+    return X, np.abs(X[:, :n_outputs]) + 0.1 * rng.normal(size=(n_rows, n_outputs))
+
+
 def outer_features(x: Array) -> Array:
     """The products x_j x_k, j <= k, of rows (N, D): (N, D(D+1)/2)."""
     return namespace(x).concat([x[:, j : j + 1] * x[:, j:] for j in range(x.shape[1])], axis=1)

@@ -30,6 +30,7 @@ from latentia.families._weights import (
     Pull,
     Weights,
     augment,
+    complete_rows,
     outer_features,
     score_mean,
     score_variance,
@@ -104,6 +105,18 @@ class Experts(Family):
         return ExpertsParams((Weights(None, None, None, None),) * len(self.branches), None)
 
     stats_class_axes = params_class_axes
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[Experts]:
+        """Small instances for tests: flat, a tree, one expert, annealed, linear."""
+        softmax, linear = SoftmaxLeaf(n_classes), LinearLeaf(2)
+        flat = [cls((2,), softmax), cls((1,), softmax), cls((3,), linear, beta=0.5)]
+        return [*flat, cls((2, 3), softmax, GammaPrior(2.0, 0.5)), cls((2, 2), linear)]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Complete rows, every one with a label or outputs."""
+        n_outputs = self.leaf.n_scores if isinstance(self.leaf, LinearLeaf) else 0
+        return complete_rows(rng, n_rows, n_features, self.n_classes, n_outputs)
 
     def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> ExpertsParams:
         """Small random weights (the estimators start from maximum likelihood)."""

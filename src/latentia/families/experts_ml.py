@@ -18,7 +18,7 @@ import numpy as np
 from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, one_hot, transpose
 from latentia.core import Cells, SmoothFamily, Source
 from latentia.families._gates import gate_shares, path_scores
-from latentia.families._weights import augment, score_mean, weighted_sum
+from latentia.families._weights import augment, complete_rows, score_mean, weighted_sum
 from latentia.families.softmax_ml import ridge_of
 
 #: Least variance of a linear expert's noise, in units of the outputs' variance.
@@ -34,12 +34,13 @@ class ExpertsWeights(NamedTuple):
 
 
 class ExpertsSlopes(NamedTuple):
-    """Gradient of the log likelihood, and the sum of squared lengths of the rows, which bounds its curvature."""
+    """Gradient of the log likelihood, and what bounds its curvature: x x' <= diag(|x_j| sum_k |x_k|)."""
 
     gates: tuple[Array, ...]
     experts: Array
     log_noise: Array
-    length: Array  # (..., 1)
+    reach: Array  # (..., L, D) sums of |x_j| sum_k |x_k| by the experts' shares
+    mass: Array  # (..., L, 1)
 
 
 class ExpertsLikelihoodPosterior(NamedTuple):
@@ -84,6 +85,16 @@ class ExpertsLikelihood(SmoothFamily):
     @property
     def n_classes(self) -> int:
         return 1 if self.linear else self.n_scores
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[ExpertsLikelihood]:
+        """Small instances for tests: flat, a tree, linear."""
+        return [cls((2,), n_classes, ridge=0.3), cls((2, 3), n_classes, ridge=0.3), cls((2,), 2, True, 0.3)]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Complete rows, every one with a label or outputs."""
+        n_outputs = self.n_scores if self.linear else 0
+        return complete_rows(rng, n_rows, n_features, self.n_classes, n_outputs)
 
     def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> ExpertsWeights:
         """Random weights, larger in every other start."""
@@ -142,19 +153,40 @@ class ExpertsLikelihood(SmoothFamily):
         )
         experts = weighted_sum(share[..., None, :] * posterior.slope, x)
         noise = xp.sum(share[..., None, :] * posterior.noise_slope, axis=-1)
-        length = xp.sum(weight * xp.sum(x * x, axis=1), axis=-1)
-        return ExpertsSlopes(gates, experts, noise, length)
+        size = xp.abs(x)
+        reach = weighted_sum(share, size * xp.sum(size, axis=1, keepdims=True))
+        return ExpertsSlopes(gates, experts, noise, reach, xp.sum(share, axis=-1, keepdims=True))
 
     def update(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
-        """A gradient step of the weights, of the length that a bound on the curvature of the expected log likelihood allows."""
+        """A step to the top of a quadratic below the expected log likelihood, and the noise that fits after it."""
         xp = namespace(params.experts)
         slope, ridge = self.gradient(params, stats), self._ridges(params)
-        half = stats.length[..., None, None] / 2
-        gates = tuple(w + g / (half + r) for w, g, r in zip(params.gates, slope.gates, ridge.gates, strict=True))
-        bend = half
-        if self.linear:
-            bend = stats.length[..., None, None] / (NOISE_FLOOR + xp.exp(params.log_noise))[..., None]
-        return ExpertsWeights(gates, params.experts + slope.experts / (bend + ridge.experts), params.log_noise)
+        gates = []
+        for level, (weights, g, r) in enumerate(zip(params.gates, slope.gates, ridge.gates, strict=True)):
+            n_nodes = math.prod(self.branches[:level])
+            shape = (*stats.reach.shape[:-2], n_nodes, -1, 1, stats.reach.shape[-1])
+            reach = xp.sum(xp.reshape(stats.reach, shape), axis=-3)
+            gates.append(weights + g / (reach / 2 + r))
+        if not self.linear:
+            experts = params.experts + slope.experts / (stats.reach[..., None, :] / 2 + ridge.experts)
+            return ExpertsWeights(tuple(gates), experts, params.log_noise)
+        return ExpertsWeights(tuple(gates), *self._linear_step(params, stats, slope.experts, ridge.experts))
+
+    def _linear_step(
+        self, params: ExpertsWeights, stats: ExpertsSlopes, slope: Array, ridge: Array
+    ) -> tuple[Array, Array]:
+        """Weights and log noise of linear experts."""
+        xp = namespace(params.experts)
+        free = xp.exp(params.log_noise)
+        variance = NOISE_FLOOR + free
+        reach = stats.reach[..., None, :]
+        step = slope / (reach / variance[..., None] + ridge)
+        # residuals before the step, from the noise's slope; after it, at most
+        square = 2 * stats.log_noise * variance * variance / free + stats.mass * variance
+        moment = stats.experts * variance[..., None]
+        square = square - xp.sum(2 * step * moment - reach * step * step, axis=-1)
+        noise = xp.clip(square, min=0.0) / xp.clip(stats.mass, min=1e-12)
+        return params.experts + step, xp.log(xp.clip(noise - NOISE_FLOOR, min=1e-10))
 
     def log_prior(self, params: ExpertsWeights) -> Array:
         xp = namespace(params.experts)

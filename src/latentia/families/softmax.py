@@ -32,6 +32,7 @@ from latentia.families._weights import (
     SlowCoordinates,
     Weights,
     augment,
+    complete_rows,
     outer_features,
     score_mean,
     score_variance,
@@ -83,6 +84,16 @@ class MultimodalSoftmax(Family):
     def owner(self) -> np.ndarray:
         """The class of each subclass."""
         return np.repeat(np.arange(self.n_classes), self.n_subclasses)
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[MultimodalSoftmax]:
+        """Small instances for tests."""
+        several = tuple(1 + k % 3 for k in range(n_classes))
+        return [cls(several), cls((1,) * n_classes, GammaPrior(2.0, 0.5)), cls(several, beta=0.4)]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Complete rows, every one with a label."""
+        return complete_rows(rng, n_rows, n_features, self.n_classes)
 
     def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Weights:
         """Nearest-centroid softmax about random rows of each class (see `softmax_starts` for better ones)."""

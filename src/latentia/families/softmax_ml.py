@@ -16,7 +16,7 @@ import numpy as np
 from latentia._arrays import Array, like, logsumexp, namespace, one_hot, to_numpy
 from latentia.core import Cells, SmoothFamily, Source
 from latentia.families._kmeans import cluster_starts
-from latentia.families._weights import augment, score_mean, weighted_sum
+from latentia.families._weights import augment, complete_rows, score_mean, weighted_sum
 
 #: Rows of each class that starts are made from.
 START_ROWS = 2000
@@ -61,6 +61,15 @@ class SoftmaxLikelihood(SmoothFamily):
     def owner(self) -> np.ndarray:
         """The class of each subclass."""
         return np.repeat(np.arange(self.n_classes), self.n_subclasses)
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[SoftmaxLikelihood]:
+        """Small instances for tests."""
+        return [cls(tuple(1 + k % 3 for k in range(n_classes)), 0.1), cls((1,) * n_classes, 0.5)]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Complete rows, every one with a label."""
+        return complete_rows(rng, n_rows, n_features, self.n_classes)
 
     def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> SoftmaxWeights:
         return SoftmaxWeights(mixed_starts(self.n_subclasses, source, rng, n_starts))
