@@ -39,10 +39,10 @@ def test_units_do_not_matter(covariance, scale):
     )
 
 
-@pytest.mark.parametrize("objective", ["likelihood", "conditional", "margin", "hybrid"])
+@pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
 @pytest.mark.parametrize("covariance", SHAPES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X has no value")
-def test_hard_tables(covariance, objective):
+def test_hard_tables(covariance, objective_name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 15))  # fewer rows than features
     X[:, 3] = 7.0  # constant
@@ -52,7 +52,7 @@ def test_hard_tables(covariance, objective):
     X[4] = X[5] = X[6]  # the same row again
     y = np.array([0] * 6 + [1] * 5 + [2])  # a class of one row
     model = GaussianMixtureClassifier(
-        3, covariance=covariance, objective=objective, n_init=2, max_iter=20, random_state=0
+        3, covariance=covariance, objective=objective_name, n_init=2, max_iter=20, random_state=0
     ).fit(X, y)
     check_finite(model, X)
 

@@ -1,7 +1,4 @@
-"""Full and tied covariance matrices; rows with gaps are grouped by which of their cells are known.
-
-The missing cells of a row are latent. With the pattern's observed precision ``A`` (padded with zeros), ``T = Sigma A`` and ``u = mu - T mu``, the expected row is
-``T x + u`` and its covariance ``V = Sigma - Sigma A Sigma``: expected moments are a linear map of the moments of the zero-filled rows, once per pattern.
+"""Full and tied covariance matrices.
 
 Eigenvalues are raised to the floor ``zeta``, the exact M-step under ``Sigma >= zeta I``. The free coordinates are
 ``Sigma = zeta I + L L'`` with the logarithm of L's diagonal.
@@ -9,25 +6,12 @@ Eigenvalues are raised to the floor ``zeta``, the exact M-step under ``Sigma >= 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from latentia._arrays import (
-    LOG_2PI,
-    Array,
-    eye_like,
-    floor_eigenvalues,
-    like,
-    namespace,
-    product_over_rows,
-    product_with_rows,
-    symmetric,
-    to_numpy,
-    transpose,
-)
+from latentia._arrays import Array, eye_like, floor_eigenvalues, namespace, symmetric, transpose
 from latentia.core import Cells
 from latentia.families._covariance import ABOVE_FLOOR, TINY, Covariance, Moments
+from latentia.families._gaps import Patterns, expected_moments, expected_rows, log_density
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
 NEXT_TO_NOTHING = 1e-8
@@ -48,46 +32,28 @@ class Full(Covariance):
         return a
 
     def initial(self, variances: Array) -> Array:
-        namespace(variances)
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
     def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
-        xp = namespace(means)
         patterns = Patterns.of(cells)
-        parts = []
-        for mask, values in patterns.groups:
-            A, log_det, n_known = _observed_precision(self.each(spread), mask)
-            pull = xp.matmul(A, means[..., None])[..., 0]
-            constant = -0.5 * (n_known * LOG_2PI + log_det + xp.sum(pull * means, axis=-1))
-            packed = xp.broadcast_to(_pack(-0.5 * A), (*means.shape[:-1], values.shape[1] - means.shape[-1]))
-            natural = xp.concat([packed, pull], axis=-1)
-            parts.append(product_with_rows(natural, values) + constant[..., None])
-        return patterns.in_row_order(parts), patterns
+        sigma = self.each(spread)
+        return patterns.in_row_order([log_density(means, sigma, group) for group in patterns.groups]), patterns
 
     def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
-        D = means.shape[-1]
         count = xp.sum(weight, axis=-1)
         first: Array = 0.0
         second: Array = 0.0
-        for (mask, values), w in zip(cache.groups, cache.in_group_order(weight), strict=True):
-            sums = product_over_rows(w, values)
-            n, s1, s2 = xp.sum(w, axis=-1), sums[..., -D:], _unpack(sums[..., :-D], D)
-            if mask is not None:
-                s1, s2 = _complete(self.each(spread), means, mask, n, s1, s2)
-            first, second = first + s1, second + s2
+        for group, w in zip(cache.groups, cache.in_group_order(weight), strict=True):
+            group_first, group_second = expected_moments(means, self.each(spread), group, w)
+            first, second = first + group_first, second + group_second
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 
     def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
         xp = namespace(means)
         sigma = xp.broadcast_to(self.each(spread), (*means.shape, means.shape[-1]))[:, k, ...]
-        D = means.shape[-1]
         patterns = Patterns.of(cells)
-        parts = []
-        for mask, values in patterns.groups:
-            T = xp.matmul(sigma, _observed_precision(sigma, mask)[0])
-            u = means[:, k, :, None] - xp.matmul(T, means[:, k, :, None])
-            parts.append(xp.matmul(T, transpose(values[:, -D:])) + u)
+        parts = [transpose(expected_rows(means[:, k, :], sigma, group)) for group in patterns.groups]
         return transpose(patterns.in_row_order(parts))
 
     def update(self, spread: Array, moments: Moments, means: Array) -> Array:
@@ -162,101 +128,3 @@ class Tied(Full):
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_features * (n_features + 1) // 2
-
-
-class Patterns(NamedTuple):
-    """Rows grouped by which of their cells are known, with the features of each group."""
-
-    groups: list[tuple[Array | None, Array]]  # mask (D,) or None when complete; features (n, P)
-    order: list[Array] | None  # row numbers of each group; None for a single group
-
-    @classmethod
-    def of(cls, cells: Cells) -> Patterns:
-        if cells.observed is None:
-            return cls([(None, _quadratic(cells.values))], None)
-        xp = namespace(cells.values)
-        known = to_numpy(cells.observed) > 0
-        _, example, group = np.unique(np.packbits(known, axis=1), axis=0, return_index=True, return_inverse=True)
-        rows = np.argsort(group.ravel(), kind="stable")
-        cuts = np.flatnonzero(np.diff(group.ravel()[rows])) + 1
-        order, groups = [], []
-        for index in np.split(rows, cuts):
-            order.append(like(index, cells.values, dtype=xp.int64))
-            mask = None if known[index[0]].all() else cells.observed[int(index[0]), :]
-            groups.append((mask, _quadratic(xp.take(cells.values, order[-1], axis=0))))
-        return cls(groups, order)
-
-    def in_group_order(self, weight: Array) -> list[Array]:
-        """The columns of each group."""
-        if self.order is None:
-            return [weight]
-        xp = namespace(weight)
-        return [xp.take(weight, index, axis=-1) for index in self.order]
-
-    def in_row_order(self, parts: list[Array]) -> Array:
-        """The groups' columns put back where their rows are."""
-        xp = namespace(parts[0])
-        if self.order is None:
-            return parts[0]
-        back = xp.argsort(xp.concat(self.order))
-        return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
-
-
-def _quadratic(X: Array) -> Array:
-    """Rows expanded to the upper triangle of x x', then x."""
-    xp = namespace(X)
-    return xp.concat([X[:, i : i + 1] * X[:, i:] for i in range(X.shape[1])] + [X], axis=1)
-
-
-def _pack(A: Array) -> Array:
-    """Symmetric matrices as coefficients of the upper triangle: off-diagonal entries count twice."""
-    xp = namespace(A)
-    D = A.shape[-1]
-    rows = [xp.concat([A[..., i, i : i + 1], 2 * A[..., i, i + 1 :]], axis=-1) for i in range(D)]
-    return xp.concat(rows, axis=-1)
-
-
-def _unpack(packed: Array, D: int) -> Array:
-    """Upper triangles as symmetric matrices."""
-    xp = namespace(packed)
-    position = np.zeros((D, D), dtype=np.int64)
-    upper = np.triu_indices(D)
-    position[upper] = np.arange(len(upper[0]))
-    position = np.maximum(position, position.T)
-    flat = xp.take(packed, like(position.ravel(), packed, dtype=xp.int64), axis=-1)
-    return xp.reshape(flat, (*packed.shape[:-1], D, D))
-
-
-def _observed_precision(sigma: Array, mask: Array | None) -> tuple[Array, Array, Any]:
-    """Precision of the known cells padded with zeros, log determinant of their covariance, and their number."""
-    xp = namespace(sigma)
-    D = sigma.shape[-1]
-    n_known: Any = D
-    if mask is not None:
-        both = mask[:, None] * mask[None, :]
-        # Unit variances stand in for the unknown cells: they change neither determinant nor precision of the known.
-        sigma = sigma * both + (1.0 - mask) * eye_like(D, sigma)
-        n_known = xp.sum(mask)
-    L = xp.linalg.cholesky(sigma)
-    log_det = 2.0 * xp.sum(xp.log(xp.linalg.diagonal(L)), axis=-1)
-    A = symmetric(xp.linalg.inv(sigma))
-    return (A if mask is None else A * both), log_det, n_known
-
-
-def _complete(
-    sigma: Array, means: Array, mask: Array, count: Array, first: Array, second: Array
-) -> tuple[Array, Array]:
-    """Expected moments of full rows from those of the known, zero-filled cells of one pattern."""
-    xp = namespace(means)
-    A, _, _ = _observed_precision(sigma, mask)
-    T = xp.matmul(sigma, A)
-    u = means - xp.matmul(T, means[..., None])[..., 0]
-    V = sigma - xp.matmul(T, sigma)
-    filled = xp.matmul(T, first[..., None])[..., 0]
-    cross = filled[..., :, None] * u[..., None, :]
-    n = count[..., None, None]
-    moved = xp.matmul(T, xp.matmul(second, transpose(T)))
-    return (
-        filled + count[..., None] * u,
-        symmetric(moved + cross + transpose(cross) + n * (u[..., :, None] * u[..., None, :] + V)),
-    )
