@@ -1,0 +1,76 @@
+"""Set-up and chores, on a machine that has only Python (3.11 or later) and git.
+
+    python3 tasks.py demo     fit, compare and report on a table with gaps and few labels
+    python3 tasks.py test     run the tests
+    python3 tasks.py matrix   run the slower product of families, objectives and array libraries (installs PyTorch)
+    python3 tasks.py check    lint, types, import rules and spelling
+
+Each makes the virtual environment .venv beside this file and installs what it needs there, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+FOLDER = ROOT / ".venv"
+PYTHON = FOLDER / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def run(*command: str | Path) -> None:
+    """Run a command in the project's folder; stop where it fails."""
+    code = subprocess.run([str(part) for part in command], cwd=ROOT).returncode
+    if code:
+        sys.exit(code)
+
+
+def install(extras: str, *packages: str) -> None:
+    """The package itself, editable, with some extras; skipped when nothing has changed since."""
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + repr((extras, packages)).encode()).hexdigest()
+    stamp = FOLDER / f"installed-{extras.replace(',', '-') or 'package'}"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    if not PYTHON.exists():
+        print(f"Making the virtual environment {FOLDER.name} ...", flush=True)
+        venv.create(FOLDER, with_pip=True)
+    print("Installing ...", flush=True)
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", f".[{extras}]" if extras else ".", *packages)
+    stamp.write_text(wanted)
+
+
+def demo() -> None:
+    install("")
+    run(PYTHON, "-m", "latentia", "demo")
+
+
+def test() -> None:
+    install("test")
+    run(PYTHON, "-m", "pytest", "-n", "2", *sys.argv[2:])
+
+
+def matrix() -> None:
+    install("test", "torch==2.13.0")
+    run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
+
+
+def check() -> None:
+    install("test,dev")
+    folders = ["src", "tests", "benchmarks", "examples", "tasks.py"]
+    run(PYTHON, "-m", "ruff", "check", *folders)
+    run(PYTHON, "-m", "ruff", "format", "--check", *folders)
+    run(PYTHON, "-m", "mypy")
+    run(FOLDER / PYTHON.parent.name / "lint-imports")
+    run(PYTHON, "-m", "codespell_lib", *folders, "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+
+
+TASKS = {"demo": demo, "test": test, "matrix": matrix, "check": check}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in TASKS:
+        sys.exit(__doc__)
+    TASKS[sys.argv[1]]()
