@@ -22,8 +22,8 @@ from latentia._arrays import Array, logsumexp, namespace, to_numpy
 from latentia._embedding_rows import by_blocks
 from latentia._label_matrix import read_label_matrix
 from latentia.core import chunk_rows
+from latentia.families._probit_values import project
 from latentia.families._truncated_normal import upper_side
-from latentia.families.probit import project
 
 
 class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):

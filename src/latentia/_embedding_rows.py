@@ -10,7 +10,7 @@ from scipy import sparse
 
 from latentia._arrays import like, namespace
 from latentia.core import Cells
-from latentia.sources import Standardise, column_moments
+from latentia.preparation import Standardise, column_moments
 
 
 class Scale(NamedTuple):
@@ -48,7 +48,7 @@ def by_blocks(X: Any, prepare: Preparation, fn: Callable[[Any], Any], rows: int)
     if sparse.issparse(X) and isinstance(prepare, Standardise):
         return by_blocks(X.tocsr(), lambda part: prepare(part.toarray()), fn, rows)
     edges = range(0, X.shape[0], rows)
-    return [fn(prepare(X[start : start + rows, ...]).values) for start in edges]
+    return [fn(prepare(X[start : min(start + rows, X.shape[0]), ...]).values) for start in edges]
 
 
 def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:

@@ -12,7 +12,8 @@ from latentia._embedding_predictions import EmbeddingPredictions
 from latentia.families._anderson import Accelerated
 from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
-from latentia.families.probit import Embedding, ProbitEmbedding
+from latentia.families._probit_values import Embedding
+from latentia.families.probit import ProbitEmbedding
 from latentia.solvers import EM, Solution
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
 
-from latentia._arrays import Array, namespace, transpose
+from latentia._arrays import Array, namespace, symmetric, transpose
 
 #: Matrices of this size and above are inverted by LAPACK, one by one.
 LARGE = 32
@@ -23,6 +24,8 @@ LARGE = 32
 THREADED = 128
 #: A matrix of this size is worth several threads.
 HUGE = 3000
+#: Rows that are mirrored together.
+STRIP = 256
 #: Products of entries in one column that a sparse table may keep.
 MOST_PAIRS = 3 * 10**7
 #: Entries of a dense block of columns.
@@ -32,7 +35,8 @@ BLOCK = 2**22
 def fold(a: Array, b: Array) -> Array:
     """The product of (..., n, k) with (k, m) as one matrix product."""
     xp = namespace(a, b)
-    return xp.reshape(xp.matmul(xp.reshape(a, (-1, a.shape[-1])), b), (*a.shape[:-1], b.shape[-1]))
+    flat = xp.reshape(a, (math.prod(a.shape[:-1]), a.shape[-1]))
+    return xp.reshape(xp.matmul(flat, b), (*a.shape[:-1], b.shape[-1]))
 
 
 def spd_inverse(matrix: Array) -> tuple[Array, Array]:
@@ -40,13 +44,26 @@ def spd_inverse(matrix: Array) -> tuple[Array, Array]:
     if array_api_compat.is_numpy_array(matrix) and matrix.shape[-1] >= LARGE:
         return _lapack_inverses(matrix)
     xp = namespace(matrix)
-    factor = xp.linalg.cholesky(matrix)
+    try:
+        factor = xp.linalg.cholesky(matrix)
+    except (np.linalg.LinAlgError, RuntimeError):
+        return _by_eigenvalues(matrix)
     log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
     if array_api_compat.is_torch_array(matrix):
         return xp.cholesky_inverse(factor), log_det
     eye = xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=array_api_compat.device(matrix))
     half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye)
     return xp.matmul(transpose(half), half), log_det
+
+
+def _by_eigenvalues(matrix: Array) -> tuple[Array, Array]:
+    """The same where rounding has made an eigenvalue negative: such are raised to what rounding leaves uncertain."""
+    xp = namespace(matrix)
+    eigenvalues, vectors = xp.linalg.eigh(symmetric(matrix))
+    least = xp.max(eigenvalues, axis=-1, keepdims=True) * (matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps))
+    eigenvalues = xp.maximum(eigenvalues, least)
+    inverse = xp.matmul(vectors / eigenvalues[..., None, :], transpose(vectors))
+    return inverse, xp.sum(xp.log(eigenvalues), axis=-1)
 
 
 def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,16 +80,21 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _invert_in_place(matrix: np.ndarray) -> float:
     """Replace a matrix by its inverse, and return its log determinant."""
     potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (matrix,))
+    diagonal = matrix.diagonal().copy()
     # a C-ordered symmetric matrix is its own transpose in Fortran's order: no copies are made
     factor, failed = potrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError(
-            "the precision matrix of the projection is not positive definite: standardise the columns or use float64"
-        )
+    if failed:  # the other triangle is still there
+        upper = np.triu(matrix, 1)
+        inverse, log_det = _by_eigenvalues(upper + upper.T + np.diag(diagonal))
+        matrix[...] = inverse
+        return float(log_det)
     log_det = 2 * float(np.log(np.diagonal(factor)).sum())
-    inverse, _ = potri(factor, lower=0, overwrite_c=1)
-    lower = np.tril(inverse.T)
-    np.add(lower, np.tril(lower, -1).T, out=matrix)
+    potri(factor, lower=0, overwrite_c=1)
+    for row in range(0, matrix.shape[0], STRIP):  # mirror a strip at a time: small temporaries, and in cache
+        strip = slice(row, row + STRIP)
+        matrix[:row, strip] = matrix[strip, :row].T
+        square = np.tril(matrix[strip, strip])
+        matrix[strip, strip] = square + np.tril(square, -1).T
     return log_det
 
 
@@ -98,6 +120,10 @@ def _controller() -> ThreadpoolController:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count())
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 class Products(Protocol):

@@ -8,7 +8,7 @@ sum over known labels, refreshing :math:`q(t_o)` first turns the row's bound int
 
 with :math:`A = I/\sigma^2 + \sum_o E[w_o w_o^T]`, q(z) = N(m, A^{-1}). The paper's alternating updates of q(t) and q(z) are the ascent
 :math:`m \leftarrow m + A^{-1} \nabla F`, as :math:`-\nabla^2 F \le A`. F is strictly concave, so Newton's steps reach the same and only fixed point, in a few rounds;
-a row that Newton would lower takes the paper's step. Arrays have rows before latent dimensions here: m is (..., N, R).
+a row that would get worse takes a shorter step. Arrays have rows before latent dimensions here: m is (..., N, R).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from array_api_compat import device
 from latentia._arrays import Array, namespace, transpose
 from latentia.families._truncated_normal import truncate
 
-#: Newton's steps stop after one that promised a smaller gain than this power of the rounding error. As they converge quadratically, what is
-#: left is about the square of that; a warm start belongs to a longer ascent, which goes on from there.
-COLD, WARM = 0.75, 0.4
+#: A row rests after a Newton step that promised a smaller gain than this power of the rounding error: as the steps converge quadratically, what is left is
+#: about the square of that. A warm start is part of a longer ascent, which goes on from there.
+COLD, WARM = 0.75, 0.6
 MAX_ROUNDS = 60
 
 
@@ -115,21 +115,25 @@ def place_rows(
     value, slope, bent, target = look(mean)
     unit = float(xp.finfo(prior_mean.dtype).eps)
     enough = unit ** (COLD if start is None else WARM)
+    active = xp.ones_like(value) > 0
     for _ in range(MAX_ROUNDS):
         if separate:  # where the two sides pull apart F is convex, and Newton would go downhill
             bent = xp.clip(bent, min=0.0)
         curvature = base + xp.reshape(xp.matmul(bent, c.outer), (*mean.shape, n_latent))
         step = xp.linalg.solve(curvature, slope[..., None])[..., 0]
-        promise = xp.sum(step * slope, axis=-1)
+        # a row rests after its own last step, whatever the others do: results do not depend on the rows beside it
+        step = xp.where(active[..., None], step, xp.zeros_like(step))
+        active = xp.sum(step * slope, axis=-1) > enough
         ahead = look(mean + step)
-        worse = ahead[0] < value - 64 * unit * (1 + xp.abs(value))
-        if bool(xp.any(worse)):
-            careful = xp.linalg.solve(precision, slope[..., None])[..., 0]
-            step = xp.where(worse[..., None], careful, step)
+        for _ in range(MAX_ROUNDS):
+            worse = ahead[0] < value - 64 * unit * (1 + xp.abs(value))
+            if not bool(xp.any(worse)):
+                break
+            step = xp.where(worse[..., None], step / 4, step)
             ahead = look(mean + step)
         mean = mean + step
         value, slope, bent, target = ahead
-        if float(xp.max(promise)) <= enough:
+        if not bool(xp.any(active)):
             break
     return Places(mean, precision, value - half_log_det(precision, noise), target)
 

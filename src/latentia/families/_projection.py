@@ -141,37 +141,35 @@ class Wide:
 
     def posterior(self, precision: Array, cross: Array) -> Normals:
         xp = namespace(cross)
-        lead, n_features = cross.shape[:-2], cross.shape[-1]
-        n_sets = precision.shape[-2]
-        inverse_precision = xp.reshape(1 / precision, (-1, n_features))
-        per_set = xp.reshape(cross, (inverse_precision.shape[0], -1, n_features))  # (sets, R or 1, D)
+        lead, n_features, n_rows = cross.shape[:-2], cross.shape[-1], self.rows.shape[0]
+        v = xp.reshape(1 / precision, (-1, n_features))
+        each = xp.reshape(cross, (v.shape[0], -1, n_features))  # (sets, R or 1, D)
+        mean, variance, log_det = xp.zeros_like(each), xp.zeros_like(v), xp.zeros_like(v[:, 0])
+        covariance = xp.empty((v.shape[0], n_rows, n_rows), dtype=v.dtype, device=device(v))
 
-        def one(k: int) -> tuple[Array, Array, Array, Array]:
-            return self._one(inverse_precision[k, ...], per_set[k, ...])
+        def one(k: int) -> None:
+            covariance[k, ...] = self.noise * xp.eye(n_rows, dtype=v.dtype, device=device(v))
+            covariance[k, ...] += self.products.kernel(v[k, ...])
+            covariance[k, ...], log_det[k] = spd_inverse(covariance[k, ...])
+            mean[k, ...], variance[k, ...] = self._moments(covariance[k, ...], v[k, ...], each[k, ...])
 
-        parts = on_cores(one, inverse_precision.shape[0], self.rows.shape[0])
-        mean, covariance, variance, log_det = (xp.stack(list(part), axis=0) for part in zip(*parts, strict=True))
-        n_rows = covariance.shape[-1]
-        log_det = log_det + n_rows * math.log(self.noise) + xp.sum(xp.log(inverse_precision), axis=-1)
+        on_cores(one, v.shape[0], n_rows)
+        log_det = n_rows * math.log(self.noise) + xp.sum(xp.log(v), axis=-1) - log_det
+        sets = (*lead, precision.shape[-2])
         return Normals(
             xp.reshape(mean, cross.shape),
-            xp.reshape(covariance, (*lead, n_sets, n_rows, n_rows)),
-            xp.reshape(variance, (*lead, n_sets, n_features)),
-            xp.reshape(log_det, (*lead, n_sets)),
+            xp.reshape(covariance, (*sets, n_rows, n_rows)),
+            xp.reshape(variance, (*sets, n_features)),
+            xp.reshape(log_det, sets),
         )
 
-    def _one(self, v: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean, K^-1, variances and -log|K| for inverse precisions v (D,) and cross (R, D)."""
-        xp = namespace(v)
-        n_rows = self.rows.shape[0]
-        eye = xp.eye(n_rows, dtype=v.dtype, device=device(v))
-        kernel = self.noise * eye + self.products.kernel(v)
-        inverse, log_det = spd_inverse(kernel)
+    def _moments(self, inverse: Array, v: Array, cross: Array) -> tuple[Array, Array]:
+        """Means (R, D) and variances (D,) from K^-1, inverse precisions v and cross (R, D)."""
         moved = cross * v
         inner = inverse @ (self.rows @ transpose(moved))  # (N, R)
         mean = (moved - v * transpose(self.rows.T @ inner)) / self.noise
         variance = v - v * v * self.products.diagonal(inverse)
-        return mean, inverse, xp.clip(variance, min=0.0), -log_det
+        return mean, namespace(v).clip(variance, min=0.0)
 
     def row_spread(self, covariance: Array, precision: Array, values: Any) -> Array:
         xp = namespace(covariance)
