@@ -22,7 +22,7 @@ def code(page: Path) -> str:
     return "\n".join(kept) + "\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run_and_print_what_they_say(page):
     parsed = doctest.DocTestParser().get_doctest(code(page), {}, page.name, str(page), 0)
     report: list[str] = []
@@ -31,7 +31,7 @@ def test_examples_run_and_print_what_they_say(page):
     assert runner.failures == 0, "".join(report)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_pages_that_are_named_exist(page):
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`", text)
