@@ -65,7 +65,7 @@ def test_unlabelled_rows_train_in_every_fold():
 @pytest.mark.parametrize(
     "wrong,message",
     [
-        ({"n_latent": 3}, "n_latent=3; allowed"),
+        ({"n_latent": []}, "n_latent=\\[\\]; allowed"),
         ({"n_components": [0]}, "n_components=0"),
         ({"n_latent": [13]}, "n_features \\* n_classes = 12"),
         ({"search": "random"}, "search='random'"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -27,7 +28,7 @@ from latentia.tree import one_start, take_starts
 from latentia.validation import check_choice, check_number, codes_of
 
 
-class LatentClassificationModel(GenerativeClassifier):
+class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativeClassifier):
     """Naive Bayes on latent factors, joined to a mixture of factor analysers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose share depends on the class, maps them to the columns:
@@ -338,6 +339,10 @@ class LatentClassificationModel(GenerativeClassifier):
         self.edges_ = edges
 
     # ---------------------------------------------------------------- what the latents say
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.family_.n_latent)
+
     def transform(self, X: Any) -> Array:
         """Posterior means of the latent factors, given the known cells of each row.
 

@@ -48,10 +48,10 @@ class LatentClassificationModelCV(LatentClassificationModel):
 
     Parameters
     ----------
-    n_latent : sequence of int or None, default=None
+    n_latent : int, sequence of int or None, default=None
         Numbers of factors to try, in this order. None: 1, 2, ... up to ``n_features * n_classes`` for continuous tables, and 2, 5, 10, 15, ..., 40, 50, 75, 100
         if a column is binary or categorical.
-    n_components : sequence of int or None, default=None
+    n_components : int, sequence of int or None, default=None
         Numbers of components to try. None: 1, 2, 3, 4, 5, 10, 15, ..., 40 for continuous tables, else 1 and 2.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows). Unlabelled rows are in every training part.
@@ -89,8 +89,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
 
     def __init__(
         self,
-        n_latent: Sequence[int] | None = None,
-        n_components: Sequence[int] | None = None,
+        n_latent: int | Sequence[int] | None = None,
+        n_components: int | Sequence[int] | None = None,
         *,
         cv: Any = 5,
         search: str = "greedy",
@@ -165,9 +165,9 @@ class LatentClassificationModelCV(LatentClassificationModel):
             grid = getattr(self, name)
             if grid is None:
                 continue
-            if np.ndim(grid) == 0 or len(grid) == 0:
-                raise ValueError(f"{name}={grid!r}; allowed are None or a sequence of integers >= {least}.")
-            for number in list(grid):
+            if isinstance(grid, str) or np.size(grid) == 0:
+                raise ValueError(f"{name}={grid!r}; allowed are None, an integer or a sequence of integers >= {least}.")
+            for number in np.atleast_1d(np.asarray(grid, dtype=object)).tolist():
                 check_number(name, number, least=least, integer=True)
 
     def _sizes(self) -> tuple[int, int]:
@@ -207,8 +207,9 @@ class LatentClassificationModelCV(LatentClassificationModel):
         most = self.n_features_in_ * n_classes
         continuous = all(kind == "continuous" for kind in self.table_.kinds)
         usual = range(1, most + 1) if continuous else BINARY_LATENT
-        q_grid = [int(q) for q in (usual if self.n_latent is None else self.n_latent)]
-        m_grid = self.n_components if self.n_components is not None else COMPONENTS if continuous else BINARY_COMPONENTS
+        q_grid = [int(q) for q in (usual if self.n_latent is None else np.atleast_1d(self.n_latent))]
+        m_grid = COMPONENTS if continuous else BINARY_COMPONENTS
+        m_grid = m_grid if self.n_components is None else np.atleast_1d(self.n_components)
         if all(q > most for q in q_grid):
             raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {most}.")
         return [q for q in q_grid if q <= most], sorted({int(m) for m in m_grid})
@@ -221,7 +222,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
             check_number("cv", cv, least=2, integer=True)
             if labelled.size < cv:
                 raise ValueError(
-                    f"cv={cv}, but only {labelled.size} rows are labelled: allowed is at most one fold per row."
+                    f"cv={cv}, but X has n_samples={labelled.size} labelled rows: allowed is at most one fold per row."
                 )
             rare = np.bincount(codes[labelled])[np.unique(codes[labelled])].min() < cv
             cv = (KFold if rare else StratifiedKFold)(int(cv), shuffle=True, random_state=rng.randint(2**31 - 1))

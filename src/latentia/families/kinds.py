@@ -50,17 +50,17 @@ class Kind(ABC):
         return list(self.columns)
 
     @abstractmethod
-    def initial_heads(self, values: Array, observed: Array) -> tuple[Array, Array]:
-        """Rough offsets (H,) of the heads, and centred values (N, H) whose covariance the loadings start from."""
+    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+        """Rough offsets (H,) of the heads from rows of these weights (N, 1), and centred values (N, H) whose covariance the loadings start from."""
 
 
 class Gaussian(Kind):
     """Continuous columns with normal noise."""
 
-    def initial_heads(self, values: Array, observed: Array) -> tuple[Array, Array]:
+    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
-        count = xp.clip(xp.sum(observed, axis=0), min=1.0)
-        mean = xp.sum(values * observed, axis=0) / count
+        count = xp.sum(observed * weight, axis=0)
+        mean = xp.sum(values * observed * weight, axis=0) / xp.where(count > 0, count, xp.ones_like(count))
         return mean, (values - mean) * observed
 
 
@@ -105,10 +105,10 @@ class Bernoulli(Bounded):
         xp = namespace(heads)
         return 0.5 * (1 + xp.tanh(heads / 2))
 
-    def initial_heads(self, values: Array, observed: Array) -> tuple[Array, Array]:
+    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
-        count = xp.sum(observed, axis=0)
-        share = (xp.sum(values * observed, axis=0) + 1.0) / (count + 2.0)
+        count = xp.sum(observed * weight, axis=0)
+        share = (xp.sum(values * observed * weight, axis=0) + 1.0) / (count + 2.0)
         # a slope of p (1 - p) carries a step of the head to the value
         return xp.log(share / (1 - share)), (values - share) * observed / (share * (1 - share))
 
@@ -183,14 +183,14 @@ class Categorical(Bounded):
             shares.append(share / xp.sum(share, axis=-1, keepdims=True))
         return xp.concat(shares, axis=-1)
 
-    def initial_heads(self, values: Array, observed: Array) -> tuple[Array, Array]:
+    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
         hits = self.indicators(values, observed)
         wide = xp.take(
             observed, like([p for p, _, size in self.parts() for _ in range(size)], values, dtype=xp.int64), axis=1
         )
-        share = (xp.sum(hits, axis=0) + 1.0) / (
-            xp.sum(wide, axis=0) + like([s for s in self.sizes for _ in range(s)], values)
+        share = (xp.sum(hits * weight, axis=0) + 1.0) / (
+            xp.sum(wide * weight, axis=0) + like([s for s in self.sizes for _ in range(s)], values)
         )
         return xp.log(share), (hits - share * wide) / xp.clip(share * (1 - share), min=0.05)
 
