@@ -31,7 +31,9 @@ START_VARIANCE = 0.1  # of the weights' posterior at the start
 SCREEN = 3  # starts tried by likelihood for each that goes on
 RACE_STEPS = 40  # after these, only the best starts of variational Bayes go on
 RACE_KEEPS = 4
-CORRECTIONS = 2  # one re-estimate of the precisions: measured best on three of four benchmarks, more rounds shrink too far
+CORRECTIONS = (
+    2  # one re-estimate of the precisions: measured best on three of four benchmarks, more rounds shrink too far
+)
 ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
 ANNEALING_STEPS = 20
 
@@ -92,7 +94,7 @@ def fit_structure(
     evidence, weights = float("nan"), params
     if options.inference == "vb":
         evidence = float(solution.value[winner]) - structure.log_permutations
-        weights = _corrected(structure, rows, params)
+        weights = _corrected(structure, rows, params, options)
     log_likelihood = float(to_numpy(Problem(structure.likelihood(), Likelihood(), rows.raw).sweep(weights).value))
     n_free = structure.n_free(rows.raw.n_features + 1)
     return Fitted(
@@ -122,7 +124,10 @@ def _likelihood_starts(
     solution = BatchedLBFGS(max_iter=200, tol=1e-4).solve(problem, rough)
     order = np.argsort(-solution.value, kind="stable")[: options.n_init]
     found = [one_start(solution.params, int(k)) for k in order]
-    return stack_starts([*(structure.in_raw_units(weights, rows.prepare) for weights in found), *extra])
+    raw = [structure.in_raw_units(weights, rows.prepare) for weights in found]
+    if structure.is_convex and options.inference == "vb":
+        raw = structure.gauges(raw[0])
+    return stack_starts([*raw, *extra])
 
 
 def _by_likelihood(structure: Structure, rows: Rows, options: Options, starts: Params, on_step: OnStep) -> Solution:
@@ -178,12 +183,13 @@ def _joined(race: Solution, final: Solution, best: np.ndarray) -> Solution:
     return Solution(stack_starts(params), value, curves, n_iter, converged, reason)
 
 
-def _corrected(structure: Structure, rows: Rows, params: Params) -> Params:
+def _corrected(structure: Structure, rows: Rows, params: Params, options: Options) -> Params:
     """The mode of the exact posterior near the variational means."""
     weights = structure.means(params)
     for _ in range(CORRECTIONS):
         problem = Problem(structure.correction(params, weights), Likelihood(), rows.raw)
-        weights = one_start(BatchedLBFGS(max_iter=200, tol=1e-4).solve(problem, add_start_axis(weights)).params, 0)
+        solver = BatchedLBFGS(max_iter=500, tol=options.tol)
+        weights = one_start(solver.solve(problem, add_start_axis(weights)).params, 0)
     return weights
 
 

@@ -38,6 +38,7 @@ class Structure(Protocol):
     def start(self, weights: Any, variance: float) -> Any: ...
     def means(self, params: Any) -> Any: ...
     def in_raw_units(self, weights: Any, prepare: Standardise) -> Any: ...
+    def gauges(self, weights: Any) -> list[Any]: ...  # of a convex structure: equal in likelihood, unequal in prior
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ class Subclasses:
 
     def in_raw_units(self, weights: SoftmaxWeights, prepare: Standardise) -> SoftmaxWeights:
         return SoftmaxWeights(_raw(weights.weights, prepare))
+
+    def gauges(self, weights: SoftmaxWeights) -> list[SoftmaxWeights]:
+        """The same model with each subclass in turn at zero, where the posterior likes to have one."""
+        w = weights.weights
+        return [weights, *(SoftmaxWeights(w - w[..., k : k + 1, :]) for k in range(w.shape[-2]))]
 
     def class_shares(self, family: Family, params: Any, rows: ArrayRows) -> np.ndarray:
         """Eq. 33: each subclass' part of its class, by weight. (S,)"""
@@ -148,6 +154,12 @@ class ExpertTree:
     def in_raw_units(self, weights: ExpertsWeights, prepare: Standardise) -> ExpertsWeights:
         gates = tuple(_raw(gate, prepare) for gate in weights.gates)
         return ExpertsWeights(gates, _raw(weights.experts, prepare), weights.log_noise)
+
+    def gauges(self, weights: ExpertsWeights) -> list[ExpertsWeights]:
+        """The same model with each class in turn at zero; linear experts have no such freedom."""
+        w = weights.experts
+        turns = range(0 if self.linear else w.shape[-2])
+        return [weights, *(weights._replace(experts=w - w[..., k : k + 1, :]) for k in turns)]
 
 
 def _precision(posterior: Weights, mean: Array, prior: GammaPrior) -> Array:

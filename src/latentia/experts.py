@@ -52,7 +52,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     max_iter : int, default=600
         Most steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
-        Steps that gain less per row count as converged after three of them.
+        Variational Bayes ends when six steps together gain less per row; L-BFGS at a finer threshold.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts.
     callback : callable, default=None

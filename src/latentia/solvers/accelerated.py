@@ -17,13 +17,13 @@ from latentia.solvers._batches import BatchRecord, from_start_rows, host, replac
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import one_start, take_starts
 
-#: Steps with a small gain in a row that end a start: a single poor trial is no sign of convergence.
-SMALL_STEPS = 3
+#: A start ends when this many steps together gain less than `tol`: a few poor trials are no sign of convergence.
+WINDOW = 6
 
 
 @dataclass(frozen=True)
 class AcceleratedEM:
-    """EM until each start gains less than `tol` per unit of sample weight in three steps running.
+    """EM until each start gains less than `tol` per unit of sample weight in six steps together.
 
     The family must map its parameters to unconstrained coordinates (`to_free`, `from_free`); coordinates that are left out of them follow the plain step.
     """
@@ -37,23 +37,22 @@ class AcceleratedEM:
         family = problem.family
         running = _Running(params, problem.sweep(params), self.memory)
         record = BatchRecord(running.values)
-        small = np.zeros(len(running.values), dtype=int)
+        recent = [running.values]  # values of the last steps
         why = f"max_iter={self.max_iter} reached"
         for iteration in range(self.max_iter):
-            before = running.values
             plain = family.update(running.params, running.stats)
             running.step(problem, plain)
             record.add(running.values)
-            small = np.where(running.values - before <= self.tol * problem.total_weight, small + 1, 0)
+            recent = [*recent, running.values][-WINDOW - 1 :]
             best = partial(one_start, running.params, int(running.values.argmax()))
             stop = on_step(Step("EM", iteration + 1, float(running.values.max()), len(running.values), best))
-            done = small >= SMALL_STEPS
+            done = (len(recent) > WINDOW) & (recent[-1] - recent[0] <= self.tol * problem.total_weight)
             record.finish(np.flatnonzero(done), running.params, "converged: the gain fell below tol")
             if stop:
                 why = "stopped by the callback"
                 break
             if done.any():
-                small = small[~done]
+                recent = [values[~done] for values in recent]
                 running.keep(np.flatnonzero(~done))
             if done.all():
                 break
