@@ -63,7 +63,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         )
         return max(fits, key=self._score)
 
-    def _publish(self, structure: ExpertTree, params: Params, weights: Params) -> None:
+    def _publish(self, structure: Any, params: Params, weights: Params) -> None:
         self.structure_, self.params_, self.point_ = structure, params, weights
         self.n_experts_ = math.prod(structure.branches)
         self.gate_weights_ = tuple(gate[..., :-1] for gate in weights.gates)

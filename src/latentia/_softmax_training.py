@@ -60,7 +60,7 @@ class Options(NamedTuple):
 class Fitted(NamedTuple):
     """A trained structure."""
 
-    structure: Structure
+    structure: Any  # a `Structure`
     params: Params  # the variational posterior; the weights again for maximum likelihood
     weights: Params  # point estimate: corrected, or of maximum likelihood
     curve: np.ndarray

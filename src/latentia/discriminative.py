@@ -55,8 +55,8 @@ class DiscriminativeClassifier(ClassifierMixin, LatentSoftmaxEstimator):
         self._train(X, y, self._rows(X, codes, weight))
         return self
 
-    def _log_proba(self, cells: Cells) -> Array:
-        """Log probabilities (n_rows, n_classes)."""
+    def _log_proba(self, cells: Cells, average: bool = True) -> Array:
+        """Log probabilities (n_rows, n_classes), averaged over the posterior or of the point estimate."""
         raise NotImplementedError  # pragma: no cover
 
     def predict_log_proba(self, X: Any) -> Array:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_array
 
 from latentia._arrays import Array, like, namespace, to_numpy, transpose
 from latentia._expert_estimator import ExpertEstimator
-from latentia._structures import ExpertTree
 from latentia.core import Cells, Params
 from latentia.families._weights import augment, outer_features
 from latentia.families.experts_ml import NOISE_FLOOR
@@ -197,7 +196,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         if self.inference == "vb":
             self.log_evidence_ -= units
 
-    def _publish(self, structure: ExpertTree, params: Params, weights: Params) -> None:
+    def _publish(self, structure: Any, params: Params, weights: Params) -> None:
         super()._publish(structure, params, weights)
         xp = namespace(weights.experts)
         scale, shift = like(self.output_scale_, weights.experts), like(self.output_shift_, weights.experts)
@@ -254,7 +253,9 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
 def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
     """Outputs (N, O), and whether they came as one column without an axis of its own."""
     if y is None:
-        raise ValueError("This regressor requires y to be passed, but the target y is None: give a number, or several, for each row.")
+        raise ValueError(
+            "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
+        )
     y = to_numpy(y) if hasattr(y, "__dlpack__") else y
     values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     flat = values.ndim == 1

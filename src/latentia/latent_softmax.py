@@ -59,8 +59,8 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         xp = namespace(X)
         half = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
         mass, mean, variance = column_moments(X, weight, xp.float32 if half else xp.float64)
-        standard = Standardise.of(mass, mean, variance)
-        self.preparation_ = Standardise(xp.zeros_like(mean), xp.ones_like(mean), None)
+        standard: Any = Standardise.of(mass, mean, variance)
+        self.preparation_: Any = Standardise(xp.zeros_like(mean), xp.ones_like(mean), None)
         return Rows(ArrayRows(X, y, weight, self.preparation_), ArrayRows(X, y, weight, standard), standard)
 
     @property
@@ -110,7 +110,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
             self.log_evidence_ = fitted.log_evidence
         self._publish(fitted.structure, fitted.params, fitted.weights)
 
-    def _publish(self, structure: Structure, params: Params, weights: Params) -> None:
+    def _publish(self, structure: Any, params: Params, weights: Params) -> None:
         """Set the learned attributes."""
         raise NotImplementedError  # pragma: no cover
 

@@ -225,7 +225,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         )
         return seen[best_configuration(seen)].trial.model
 
-    def _publish(self, structure: Subclasses, params: Params, weights: Params) -> None:
+    def _publish(self, structure: Any, params: Params, weights: Params) -> None:
         self.structure_, self.params_, self.point_ = structure, params, weights
         self.n_subclasses_ = np.array(structure.n_subclasses)
         self.subclass_classes_ = self.classes_[structure.owner]

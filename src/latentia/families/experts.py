@@ -28,7 +28,6 @@ from latentia.families._softmax_bound import SoftmaxBound, softmax_bound
 from latentia.families._weights import (
     GammaPrior,
     Pull,
-    Weights,
     augment,
     complete_rows,
     outer_features,
@@ -46,7 +45,7 @@ from latentia.families._weights import (
 class ExpertsParams(NamedTuple):
     """Posteriors of all weights."""
 
-    gates: tuple[Weights, ...]  # one level each: (..., B, b, D)
+    gates: tuple[Any, ...]  # weights of one level each: (..., B, b, D)
     leaves: Any  # of the experts
 
 
@@ -89,22 +88,18 @@ class Experts(Family):
     leaf: SoftmaxLeaf | LinearLeaf
     prior: GammaPrior = field(default_factory=GammaPrior)
     beta: float = 1.0
+    n_classes: int = field(init=False)
+    # a conditional family is never cut by class
+    params_class_axes: Any = field(default=None, init=False, repr=False)
+    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    @property
-    def n_classes(self) -> int:
-        return self.leaf.n_classes
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", self.leaf.n_classes)
 
     @property
     def n_experts(self) -> int:
         """Number of leaves."""
         return math.prod(self.branches)
-
-    @property
-    def params_class_axes(self) -> ExpertsParams:  # type: ignore[override]
-        """Conditional families are never cut by class."""
-        return ExpertsParams((Weights(None, None, None, None),) * len(self.branches), None)
-
-    stats_class_axes = params_class_axes
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Experts]:

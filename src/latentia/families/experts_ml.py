@@ -10,7 +10,7 @@ so that an expert cannot collapse on a single row.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -78,13 +78,13 @@ class ExpertsLikelihood(SmoothFamily):
     linear: bool = False
     ridge: Any = 0.0
     gates_only: bool = False
+    n_classes: int = field(init=False)
+    # a conditional family is never cut by class
+    params_class_axes: Any = field(default=None, init=False, repr=False)
+    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    params_class_axes: ClassVar[None] = None
-    stats_class_axes: ClassVar[None] = None
-
-    @property
-    def n_classes(self) -> int:
-        return 1 if self.linear else self.n_scores
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", 1 if self.linear else self.n_scores)
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[ExpertsLikelihood]:

@@ -19,7 +19,7 @@ So with many rows the means tend to weights whose *logistic* scores, not whose s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -73,12 +73,13 @@ class MultimodalSoftmax(Family):
     n_subclasses: tuple[int, ...]
     prior: GammaPrior = field(default_factory=GammaPrior)
     beta: float = 1.0
-    params_class_axes: ClassVar[Weights] = Weights(None, None, None, None)
-    stats_class_axes: ClassVar[Pull] = Pull(None, None)
+    n_classes: int = field(init=False)
+    # a conditional family is never cut by class
+    params_class_axes: Any = field(default=None, init=False, repr=False)
+    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    @property
-    def n_classes(self) -> int:
-        return len(self.n_subclasses)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", len(self.n_subclasses))
 
     @property
     def owner(self) -> np.ndarray:

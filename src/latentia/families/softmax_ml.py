@@ -8,7 +8,7 @@ and :math:`\rho = 0` this is multinomial logistic regression. Adding one vector 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,12 +50,13 @@ class SoftmaxLikelihood(SmoothFamily):
     conditional: ClassVar[bool] = True
     n_subclasses: tuple[int, ...]
     ridge: Any = 0.0
-    params_class_axes: ClassVar[SoftmaxWeights] = SoftmaxWeights(None)
-    stats_class_axes: ClassVar[Slopes] = Slopes(None, None)
+    n_classes: int = field(init=False)
+    # a conditional family is never cut by class
+    params_class_axes: Any = field(default=None, init=False, repr=False)
+    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    @property
-    def n_classes(self) -> int:
-        return len(self.n_subclasses)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", len(self.n_subclasses))
 
     @property
     def owner(self) -> np.ndarray:

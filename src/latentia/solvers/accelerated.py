@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from latentia.core import AnyProblem, Params
+from latentia.core import AnyProblem, Params, Sweep
 from latentia.solvers._batches import BatchRecord, from_start_rows, host, replace_starts, start_rows
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import one_start, take_starts
@@ -64,7 +65,7 @@ class AcceleratedEM:
 class _Running:
     """The starts that have not converged, where they are and where they were."""
 
-    def __init__(self, params: Params, sweep, memory: int):
+    def __init__(self, params: Params, sweep: Sweep, memory: int):
         self.params, self.stats = params, sweep.stats
         self.values = host(sweep.value)
         self.memory = memory
@@ -74,7 +75,7 @@ class _Running:
 
     def step(self, problem: AnyProblem, plain: Params) -> None:
         """One trial, and the plain step for the starts it does not lift."""
-        family = problem.family
+        family: Any = problem.family  # with `to_free` and `from_free`
         here = start_rows(family.to_free(self.params))
         self.points = [*self.points, here][-self.memory - 1 :]
         self.residuals = [*self.residuals, start_rows(family.to_free(plain)) - here][-self.memory - 1 :]

@@ -63,15 +63,16 @@ class _Ascent:
 
     def __init__(self, problem: AnyProblem, params: Params, memory: int):
         assert isinstance(problem.family, SmoothFamily)
+        self.family: SmoothFamily = problem.family
         self.problem, self.template, self.memory = problem, params, memory
         self.per_row = 1.0 / problem.total_weight
-        self.points = start_rows(problem.family.to_free(params))
+        self.points = start_rows(self.family.to_free(params))
         self.loss, self.slope = self._evaluate(self.points, np.arange(len(self.points)))
         self.moves: list[np.ndarray] = []
         self.changes: list[np.ndarray] = []
 
     def params(self) -> Params:
-        family = self.problem.family
+        family = self.family
         return family.from_free(from_start_rows(self.points, family.to_free(self.template)), self.template)
 
     def params_of(self, start: int) -> Params:
@@ -79,7 +80,7 @@ class _Ascent:
 
     def _evaluate(self, points: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Loss per row and its slope at points of some starts; infinite where the numbers end."""
-        family = self.problem.family
+        family = self.family
         template = take_starts(self.template, index.tolist())
         params = family.from_free(from_start_rows(points, family.to_free(template)), template)
         value, stats = self.problem.sweep(params)
