@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -59,9 +59,10 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         xp = namespace(X)
         half = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
         mass, mean, variance = column_moments(X, weight, xp.float32 if half else xp.float64)
-        standard: Any = Standardise.of(mass, mean, variance)
-        self.preparation_: Any = Standardise(xp.zeros_like(mean), xp.ones_like(mean), None)
-        return Rows(ArrayRows(X, y, weight, self.preparation_), ArrayRows(X, y, weight, standard), standard)
+        standard = cast(Any, Standardise.of(mass, mean, variance))
+        as_it_is = cast(Any, Standardise(xp.zeros_like(mean), xp.ones_like(mean), None))
+        self.preparation_ = as_it_is
+        return Rows(ArrayRows(X, y, weight, as_it_is), ArrayRows(X, y, weight, standard), standard)
 
     @property
     def _prior(self) -> GammaPrior:
