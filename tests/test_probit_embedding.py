@@ -69,6 +69,8 @@ def test_it_learns_a_low_rank_problem(prior):
     assert (model.predict(X_test) == Y_test).mean() > 0.85
     assert model.converged_ and model.log_evidence_ == model.objective_curve_[-1]
     assert model.projection_.shape == (8, 2) and model.weights_.shape == (5, 2) and model.intercepts_.shape == (5,)
+    assert model.precisions_.shape == {"entries": (8, 2), "columns": (1, 2), "rows": (8, 1)}[prior]
+    assert model.weights_covariance_.shape == (5, 3, 3)
     assert len(model.objective_curve_) == model.n_iter_ + 1
     assert np.diff(model.objective_curve_).min() >= 0
 
@@ -173,6 +175,16 @@ def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
+def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path, monkeypatch):
+    X, Y = data(n_rows=60, unknown=0.2)
+    whole = ProbitEmbeddingClassifier(prior=prior).fit(X, Y)
+    monkeypatch.setattr("latentia._embedding_training.MOST_ENTRIES", 100)
+    np.save(tmp_path / "X.npy", X)
+    streamed = ProbitEmbeddingClassifier(prior=prior).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), Y)
+    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
 def test_weight_two_is_a_row_twice(prior):
     X, Y = data(n_rows=50, unknown=0.2)
     weight = np.random.default_rng(0).integers(0, 3, 50)
@@ -228,6 +240,7 @@ def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):
     import array_api_strict
 
     torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
     X, Y = data(1, *shape, unknown=0.2)
     curves = []
     for make in (np.asarray, torch.asarray, array_api_strict.asarray):
@@ -235,7 +248,7 @@ def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):
             ProbitEmbedding(5, 2, GROUPINGS[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
         )
         start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 2)
-        solution = EM(10, -np.inf).solve(problem, start)
+        solution = EM(5, -np.inf).solve(problem, start)
         assert type(solution.params.projection) is type(make(X))
         curves.append(np.array(solution.curves))
     np.testing.assert_allclose(curves[1], curves[0], **NAMESPACE)

@@ -49,6 +49,7 @@ class EmbeddingTraining(EmbeddingPredictions):
                 best = fitted
             if n_latent - best[0].n_latent >= PATIENCE:
                 break
+        assert best is not None
         self._keep(*best)
         columns = (np.array(column) for column in zip(*found, strict=True))
         self.search_results_ = dict(zip(("n_latent", "log_evidence", "n_iter"), columns, strict=True))
@@ -97,6 +98,8 @@ class EmbeddingTraining(EmbeddingPredictions):
         self.projection_ = xp.matrix_transpose(params.projection)
         self.weights_ = params.weights[:, 1:]
         self.intercepts_ = params.weights[:, 0]
+        self.weights_covariance_ = params.weights_cov
+        self.precisions_ = xp.matrix_transpose(self.family_.precision(params))
         self.feature_shift_, self.feature_scale_ = self.preparation_.shift, self.preparation_.scale
         strength = xp.sum(self.weights_**2, axis=0)  # (R,)
         share = self.projection_**2 @ strength

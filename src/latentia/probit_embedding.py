@@ -76,6 +76,10 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         Means of the label weights.
     intercepts_ : array of shape (n_labels,)
         Means of the label intercepts.
+    weights_covariance_ : array of shape (n_labels, 1 + n_latent_, 1 + n_latent_)
+        Posterior covariances of each label's intercept and weights, in this order.
+    precisions_ : array of shape (n_features or 1, n_latent_ or 1)
+        Expected precisions of the projection's entries; of length one along the axis whose entries share theirs.
     feature_shift_, feature_scale_ : array of shape (n_features,)
         What was taken off the columns, and what they were divided by.
     feature_relevance_ : array of shape (n_features,)
