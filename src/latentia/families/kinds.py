@@ -114,11 +114,12 @@ class Bernoulli(Bounded):
 
 
 class Categorical(Bounded):
-    """Columns of category codes 0, 1, ...; `sizes` are their numbers of categories."""
+    """Columns of category codes 0, 1, ...; `sizes` are their numbers of categories. Kept in the order of their sizes."""
 
     def __init__(self, columns: Sequence[int], sizes: Sequence[int]):
-        super().__init__(columns)
-        self.sizes = tuple(sizes)
+        by_size = sorted(zip(sizes, columns, strict=True), key=lambda pair: pair[0])
+        super().__init__([column for _, column in by_size])
+        self.sizes = tuple(size for size, _ in by_size)
 
     @property
     def n_heads(self) -> int:
@@ -135,6 +136,17 @@ class Categorical(Bounded):
             first += size
         return parts
 
+    def groups(self) -> list[tuple[int, int, int, int]]:
+        """Columns of one size side by side: place of the first, its first head, how many columns, their size."""
+        groups: list[tuple[int, int, int, int]] = []
+        for place, first, size in self.parts():
+            if groups and groups[-1][3] == size:
+                begin, head, count, _ = groups.pop()
+                groups.append((begin, head, count + 1, size))
+            else:
+                groups.append((place, first, 1, size))
+        return groups
+
     def indicators(self, values: Array, observed: Array | None) -> Array:
         """One column per category (N, H), zero where the cell is missing."""
         xp = namespace(values)
@@ -146,21 +158,25 @@ class Categorical(Bounded):
 
     def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
         xp = namespace(mean)
-        hits = self.indicators(values, observed)
         curvatures, slopes, constant = [], [], 0.0
-        for place, first, size in self.parts():
-            m, v = mean[..., first : first + size], variance[..., first : first + size]
-            best = softmax_bound(transpose(m), transpose(v))
-            curvature, slope = transpose(best.curvature), transpose(best.slope)
-            # the bound holds exactly as a quadratic with this constant, whatever the heads
-            least = -best.value + xp.sum(0.5 * curvature * (m * m + v) - slope * m, axis=-1)
+        for place, first, count, size in self.groups():
+            own, shape = slice(first, first + count * size), (*mean.shape[:-1], count, size)
+            m, v = (
+                xp.reshape(mean[..., own], shape),
+                xp.reshape(variance[..., own], (*variance.shape[:-1], count, size)),
+            )
+            m, v = xp.broadcast_arrays(m, v)
+            best = softmax_bound(_rows_last(m), _rows_last(v))
+            curvature, slope = _rows_first(best.curvature), _rows_first(best.slope)
+            # the bound holds as a quadratic with this constant, whatever the heads
+            least = -transpose(best.value) + xp.sum(0.5 * curvature * (m * m + v) - slope * m, axis=-1)
             if observed is not None:
-                seen = observed[:, place]
-                curvature, slope, least = curvature * seen[:, None], slope * seen[:, None], least * seen
-            curvatures.append(curvature)
-            slopes.append(slope)
-            constant = constant + least
-        slope = xp.concat(slopes, axis=-1) + hits
+                seen = observed[:, place : place + count]
+                curvature, slope, least = curvature * seen[..., None], slope * seen[..., None], least * seen
+            curvatures.append(xp.reshape(curvature, (*curvature.shape[:-2], count * size)))
+            slopes.append(xp.reshape(slope, (*slope.shape[:-2], count * size)))
+            constant = constant + xp.sum(least, axis=-1)
+        slope = xp.concat(slopes, axis=-1) + self.indicators(values, observed)
         return Quadratic(xp.concat(curvatures, axis=-1), slope, constant)
 
     def log_density(self, values: Array, observed: Array | None, heads: Array) -> Array:
@@ -193,6 +209,16 @@ class Categorical(Bounded):
             xp.sum(wide * weight, axis=0) + like([s for s in self.sizes for _ in range(s)], values)
         )
         return xp.log(share), (hits - share * wide) / xp.clip(share * (1 - share), min=0.05)
+
+
+def _rows_last(a: Array) -> Array:
+    """(..., N, columns, size) as (..., columns, size, N)."""
+    return namespace(a).moveaxis(a, -3, -1)
+
+
+def _rows_first(a: Array) -> Array:
+    """(..., columns, size, N) as (..., N, columns, size)."""
+    return namespace(a).moveaxis(a, -1, -3)
 
 
 class Layout:
