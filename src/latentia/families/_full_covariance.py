@@ -84,9 +84,14 @@ class Full(Covariance):
         return moments.second - self.pool(cross + transpose(cross) - square)
 
     def _factor(self, spread: Array, above_floor: float) -> Array:
+        """Cholesky factor of what lies above the floor, by eigenvalues and QR: it exists however ill-conditioned that is."""
+        xp = namespace(spread)
         eye = eye_like(spread.shape[-1], spread)
-        above = floor_eigenvalues(spread - self.floor * eye, above_floor * self.floor)
-        return namespace(spread).linalg.cholesky(above)
+        eigenvalues, vectors = xp.linalg.eigh(symmetric(spread - self.floor * eye))
+        root = xp.sqrt(xp.clip(eigenvalues, min=above_floor * self.floor))
+        R = xp.linalg.qr(root[..., :, None] * transpose(vectors)).R
+        sign = xp.where(xp.linalg.diagonal(R) < 0, -xp.ones_like(root), xp.ones_like(root))
+        return transpose(sign[..., :, None] * R)
 
     def to_free(self, spread: Array) -> Array:
         xp = namespace(spread)

@@ -13,6 +13,9 @@ from latentia.core import AnyProblem, Params, SmoothFamily
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import add_start_axis, flatten, one_start, unflatten
 
+#: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
+NOWHERE = 1e50
+
 
 @dataclass(frozen=True)
 class LBFGS:
@@ -45,12 +48,17 @@ class LBFGS:
 
         def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
             here = family.from_free(unflatten(vector, free), params)
-            value, stats = problem.sweep(here)
+            try:
+                value, stats = problem.sweep(here)
+            except Exception as error:
+                if not type(error).__name__.endswith("LinAlgError"):  # NumPy's or torch's, or another bug
+                    raise
+                return NOWHERE, np.zeros_like(vector)
             value = float(to_numpy(value))
             if not curve:
                 curve.append(value)
             if not np.isfinite(value):  # the line search has left the numbers: let it come back
-                return np.inf, np.zeros_like(vector)
+                return NOWHERE, np.zeros_like(vector)
             return -value * per_row, -flatten(family.gradient(here, stats)) * per_row
 
         def step(intermediate_result: OptimizeResult) -> None:
