@@ -29,6 +29,11 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def on_host(array: Array) -> bool:
+    """Whether an array lives in the main memory."""
+    return isinstance(array, np.ndarray) or str(array_api_compat.device(array)).lower().startswith("cpu")
+
+
 def like(values: Any, array: Array, dtype: Any = None) -> Array:
     """`values` as an array beside `array`: same namespace and device, its dtype unless told."""
     xp = namespace(array)

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from sklearn import get_config
 
-from latentia._arrays import Array, namespace
-from latentia.tree import Tree, join_classes, select_class, tree_add
+from latentia._arrays import Array, namespace, on_host
+from latentia.tree import Tree, join_classes, leaves, select_class, tree_add
 
 Params = Any
 Stats = Any
@@ -140,6 +140,7 @@ class Source(ABC):
 
     n_rows: int
     n_features: int
+    any_unlabelled: bool = True
 
     @abstractmethod
     def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
@@ -188,7 +189,7 @@ class Problem:
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""
         family = self.family
-        own_class = self.objective.own_class_only and not family.conditional
+        own_class = self._own_class
 
         def visit(block: Block) -> Totals:
             label = block.label if own_class and block.label is not None and block.label >= 0 else None
@@ -212,20 +213,31 @@ class Problem:
         stats = join_classes(totals, family.stats_class_axes, family.n_classes)
         return Sweep(value, stats if every is None else tree_add(stats, every))
 
+    @property
+    def _own_class(self) -> bool:
+        return self.objective.own_class_only and not self.family.conditional
+
     def rows_per_chunk(self, params: Params) -> int:
         """Rows whose working memory fits the budget."""
         if self.chunk_rows is not None:
             return self.chunk_rows
-        return chunk_rows(self.family.row_size(params))
+        if self._own_class and not self.source.any_unlabelled:
+            params = select_class(params, self.family.params_class_axes, 0)
+        return chunk_rows(self.family.row_size(params), next(leaves(params)))
 
 
 #: Working memory of one chunk, in MiB: a few times the second-level cache is where sweeps run fastest.
 CHUNK_MIB = 8
 
 
-def chunk_rows(numbers_per_row: int) -> int:
-    """Rows whose working memory fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less."""
-    budget = min(CHUNK_MIB, get_config()["working_memory"]) * 2**20
+def chunk_rows(numbers_per_row: int, beside: Array | None = None) -> int:
+    """Rows whose working memory fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less.
+
+    An accelerator, where `beside` may live, wants few large chunks: it gets all of `working_memory`.
+    """
+    budget = get_config()["working_memory"] * 2**20
+    if beside is None or on_host(beside):
+        budget = min(budget, CHUNK_MIB * 2**20)
     return max(1, int(budget // (8 * max(1, numbers_per_row))))
 
 

@@ -23,7 +23,7 @@ from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
 from latentia.solvers import EM, LBFGS, Solution
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows, map_rows
-from latentia.tree import one_start, take_starts
+from latentia.tree import leaves, one_start, take_starts
 from latentia.validation import (
     Labels,
     check_choice,
@@ -233,7 +233,7 @@ def _error_on(family: SmoothFamily, rows: ArrayRows) -> Any:
             log_joint = family.infer(params, cells).log_joint
             return log_joint - logsumexp(log_joint, axis=-2)[None, :]
 
-        parts = map_rows(rows.X, rows.prepare, scores, chunk_rows(family.row_size(params)))
+        parts = map_rows(rows.X, rows.prepare, scores, chunk_rows(family.row_size(params), next(leaves(params))))
         log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
         wrong = np.argmax(log_proba, axis=0) != rows.y
         log_loss = -np.maximum(log_proba[rows.y, np.arange(rows.n_rows)], -50.0)

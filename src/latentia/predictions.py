@@ -208,6 +208,6 @@ class GenerativePredictions(ClassifierMixin, BaseEstimator):
         """`fn` of the prepared rows in blocks, its results one after the other."""
         prepare = self._fitted().preparation_
         X = X if checked else self._check_rows(X, reset=False)
-        rows = chunk_rows(self.family_.row_size(self.params_))
+        rows = chunk_rows(self.family_.row_size(self.params_), prepare.shift)
         parts = map_rows(X, prepare, fn, rows)
         return namespace(parts[0]).concat(parts, axis=0)

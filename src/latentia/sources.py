@@ -8,6 +8,7 @@ sums do not depend on the number of threads.
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +19,14 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from threadpoolctl import ThreadpoolController
 
-from latentia._arrays import Array, like, namespace
+from latentia._arrays import Array, like, namespace, on_host
 from latentia.core import Block, Cells, Source, Totals
 from latentia.tree import tree_add
 
 #: Prepared tables up to this size are kept in memory, in MiB.
 KEEP_MIB = 64
+#: The same on an accelerator, where reading rows again costs more than the memory.
+KEEP_ON_DEVICE_MIB = 8192
 
 
 class ArrayRows(Source):
@@ -44,6 +47,11 @@ class ArrayRows(Source):
         self.n_rows, self.n_features = X.shape
         self.skip_unlabelled = skip_unlabelled
         self._sorted: _Sorted | None = None
+        self._order: np.ndarray | None = None
+
+    @property
+    def any_unlabelled(self) -> bool:  # type: ignore[override]
+        return not self.skip_unlabelled and bool((self.y < 0).any())
 
     @property
     def total_weight(self) -> float:
@@ -92,11 +100,23 @@ class ArrayRows(Source):
             if group:
                 yield _later(kept.blocks, group)
             return
+        if by_label and not _is_mapped(self.X):  # rows in memory can be gathered from anywhere
+            if self._order is None:
+                self._order = np.argsort(self.y, kind="stable")
+            for label, first, last in _label_ranges(self.y[self._order]):
+                for start, stop in _even_pieces(first, last, rows):
+                    yield _later(self._gathered_block, start, stop, label)
+            return
         for start, stop in _even_pieces(0, self.n_rows, rows):
             yield _later(self._read_blocks, start, stop, by_label)
 
+    def _gathered_block(self, start: int, stop: int, label: int) -> Iterator[Block]:
+        assert self._order is not None
+        yield self._block(self._order[start:stop], label)
+
     def _keep(self) -> _Sorted | None:
-        small = self.n_rows * self.n_features * 8 <= KEEP_MIB * 2**20
+        limit = KEEP_MIB if on_host(self.X) else KEEP_ON_DEVICE_MIB
+        small = self.n_rows * self.n_features * 8 <= limit * 2**20
         if self._sorted is None and small:
             self._sorted = _Sorted.of(self)
         return self._sorted
@@ -142,10 +162,7 @@ class _Sorted(NamedTuple):
         if rows.y.ndim > 1 or rows.y.dtype.kind not in "iu":
             return cls(rows._block(slice(0, rows.n_rows), None), [(-1, 0, rows.n_rows)])
         order = np.argsort(rows.y, kind="stable")
-        codes, starts = np.unique(rows.y[order], return_index=True)
-        stops = [*starts[1:], rows.n_rows]
-        labels = [(int(c), int(a), int(b)) for c, a, b in zip(codes, starts, stops, strict=True)]
-        return cls(rows._block(order, None), labels)
+        return cls(rows._block(order, None), _label_ranges(rows.y[order]))
 
     def blocks(self, pieces: list[tuple[int, int, int | None]]) -> Iterator[Block]:
         (values, observed), y, weight, _ = self.block
@@ -163,6 +180,22 @@ class _Sorted(NamedTuple):
         for label, first, last in self.labels:
             for start, stop in _even_pieces(first, last, rows):
                 yield start, stop, label
+
+
+def _label_ranges(sorted_y: np.ndarray) -> list[tuple[int, int, int]]:
+    """Label, first row and row after the last, of sorted labels."""
+    codes, starts = np.unique(sorted_y, return_index=True)
+    stops = [*starts[1:], sorted_y.size]
+    return [(int(c), int(a), int(b)) for c, a, b in zip(codes, starts, stops, strict=True)]
+
+
+def _is_mapped(X: Array) -> bool:
+    """Whether rows lie in a file, which is best read in its own order."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap):
+            return True
+        X = X.base
+    return isinstance(X, mmap.mmap)
 
 
 def as_cells(dtype: Any) -> Callable[[Array], Cells]:
