@@ -84,7 +84,7 @@ class Table(NamedTuple):
         index = np.clip(np.searchsorted(values, known), 0, max(values.size - 1, 0))
         match = values[index] == known if values.size else np.zeros(known.shape, bool)
         if not match.all():
-            text = f"column {self.names[place]!r} holds {known[~match][0]!r}, which fit did not see; known are {values.tolist()[:10]}"
+            text = f"column {self.names[place]!r} holds {known[~match].tolist()[0]!r}, which fit did not see; known are {values.tolist()[:10]}"
             if unknown == "error":
                 raise ValueError(f"{text}. Pass unknown='missing' to treat such cells as missing.")
             warnings.warn(f"{text}: such cells are treated as missing.", UserWarning, stacklevel=2)

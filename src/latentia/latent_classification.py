@@ -76,7 +76,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
-    ridge : float, default=0.01
+    ridge : float, default=0.3
         Precision of a normal prior on the loadings and offsets of binary and categorical columns; keeps them finite where a column separates the rows.
     unknown : {"missing", "error"}, default="missing"
         What becomes of a category at prediction that `fit` did not see: a missing cell with a warning, or an error.
@@ -173,7 +173,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
-        ridge: float = 0.01,
+        ridge: float = 0.3,
         unknown: str = "missing",
         refine: str | None = None,
         n_draws: int = 200,

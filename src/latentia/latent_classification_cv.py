@@ -113,7 +113,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
-        ridge: float = 0.01,
+        ridge: float = 0.3,
         unknown: str = "missing",
         refine: str | None = None,
         n_draws: int = 200,
