@@ -39,7 +39,17 @@ def install(extras: str, *packages: str) -> None:
         print(f"Making the virtual environment {FOLDER.name} ...", flush=True)
         venv.create(FOLDER, with_pip=True)
     print("Installing ...", flush=True)
-    run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", f".[{extras}]" if extras else ".", *packages)
+    run(
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-e",
+        f".[{extras}]" if extras else ".",
+        *packages,
+    )
     stamp.write_text(wanted)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, logsumexp, namespace, to_numpy
-from latentia.core import AnyProblem, Cells, Objective, Params, Problem, SmoothFamily, check_compatible, chunk_rows
+from latentia.core import Cells, Objective, Params, Problem, SmoothFamily, check_compatible, chunk_rows
 from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
 from latentia.preparation import Standardise, column_moments
@@ -23,7 +23,7 @@ from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
 from latentia.solvers import EM, LBFGS, Solution
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows, map_rows
-from latentia.tree import leaves, one_start, take_starts
+from latentia.tree import leaves, one_start
 from latentia.validation import (
     Labels,
     check_choice,
@@ -65,7 +65,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         """Set the learned attributes from `params_`."""
         raise NotImplementedError  # pragma: no cover
 
-    def _choose_start(self, solution: Solution, problem: AnyProblem) -> int:
+    def _choose_start(self, solution: Solution, source: ArrayRows) -> int:
         """Which start wins."""
         return int(np.argmax(solution.value))
 
@@ -154,16 +154,12 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         n_starts = self.n_init if self._has_random_starts() else 1
         params = family.init(source.labelled(), rng, n_starts)
         problem = family.shortcut(Likelihood(), source) or Problem(family, Likelihood(), source)
-        solution = EM(self.max_iter, self.tol).solve(problem, params, on_step)
-        winner = self._choose_start(solution, problem)
-        return Solution(
-            take_starts(solution.params, [winner]),
-            solution.value[winner : winner + 1],
-            [solution.curves[winner]],
-            solution.n_iter[winner : winner + 1],
-            solution.converged[winner : winner + 1],
-            [solution.reason[winner]],
-        )
+        solution = self._em().solve(problem, params, on_step)
+        return solution.only(self._choose_start(solution, source))
+
+    def _em(self) -> Any:
+        """The solver of the likelihood."""
+        return EM(self.max_iter, self.tol)
 
     def _ascend_by_gradient(
         self, objective: Objective, source: ArrayRows, params: Params, rng: np.random.Generator, on_step: OnStep

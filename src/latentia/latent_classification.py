@@ -12,20 +12,22 @@ from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, transpose
 from latentia._tables import Table, frame_type, is_textual
-from latentia.core import Block, Cells, Problem, Totals, chunk_rows
+from latentia.core import Block, Cells, Totals, chunk_rows
 from latentia.estimator import GenerativeClassifier
 from latentia.families._gauge import presentable
 from latentia.families._importance import importance_scores
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Kind, Layout
-from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
-from latentia.solvers import EM, Solution
+from latentia.solvers import Solution
 from latentia.solvers.record import OnStep
 from latentia.solvers.structural_em import StructuralEM
 from latentia.sources import ArrayRows
-from latentia.tree import one_start, take_starts
-from latentia.validation import check_choice, check_number, codes_of
+from latentia.tree import one_start
+from latentia.validation import check_choice, check_number
+
+#: Training accuracy is taken on at most this many random rows.
+ACCURACY_ROWS = 200_000
 
 
 class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativeClassifier):
@@ -255,6 +257,9 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ) -> Standardise:
         prepare = Standardise.of(mass, mean, variance)
         xp = namespace(mean)
+        total = float(X.shape[0] if weight is None else weight.sum())
+        # with weights a gap may weigh next to nothing: only a look at the cells can tell
+        self._complete = bool(xp.all(mass == total)) if weight is None else not _has_gaps(X)
         continuous = like([kind == "continuous" for kind in self.table_.kinds], mean, dtype=xp.bool)
         shift = xp.where(continuous, prepare.shift, xp.zeros_like(mean))
         return prepare._replace(shift=shift, scale=xp.where(continuous, prepare.scale, xp.ones_like(mean)))
@@ -280,7 +285,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             *self._sizes(),
             tied=self.noise == "tied",
             var_floor=self.var_floor,
-            complete=_is_complete(source),
+            complete=self._complete,
             all_edges=self.structure == "full" or self._sizes()[0] == 0,
             log_prior=log_prior,
             ridge=self.ridge,
@@ -297,21 +302,19 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # ---------------------------------------------------------------- choice of the start, and what is learned
     def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
-        family = self.family_
-        n_starts = self.n_init if self._has_random_starts() else 1
-        params = family.init(source.labelled(), rng, n_starts)
-        problem = family.shortcut(Likelihood(), source) or Problem(family, Likelihood(), source)
-        solver = EM(self.max_iter, self.tol)
-        solution = (solver if family.all_edges else StructuralEM(solver)).solve(problem, params, on_step)
-        winner = _only(solution, self._choose_start(solution, source))
-        if not family.all_edges:
-            self.family_ = family.with_edges(one_start(winner.params, 0).edges)
+        winner = super()._ascend_by_em(source, rng, on_step)
+        if not self.family_.all_edges:
+            self.family_ = self.family_.with_edges(one_start(winner.params, 0).edges)
         return winner
 
-    def _choose_start(self, solution: Solution, source: ArrayRows) -> int:
+    def _em(self) -> Any:
+        solver = super()._em()
+        return solver if self.family_.all_edges else StructuralEM(solver)
+
+    def _best_start(self, solution: Solution, source: ArrayRows, rng: np.random.Generator) -> int:
         if self.selection == "likelihood" or len(solution.value) == 1:
             return int(np.argmax(solution.value))
-        right = _training_accuracy(self.family_, solution.params, source)
+        right = _training_accuracy(self.family_, solution.params, source, rng)
         best = right >= right.max() - 1e-9 * max(1.0, right.max())
         return int(np.flatnonzero(best)[np.argmax(solution.value[best])])
 
@@ -482,18 +485,10 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         y : ndarray of shape (n_samples,)
         """
         prepare = self._fitted().preparation_
-        check_number("n_samples", n_samples, least=1, integer=True)
         if component is not None:
             check_number("component", component, least=0, below=self.family_.n_components, integer=True)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        if y is None:
-            prior = to_numpy(self.priors_).astype(float)
-            codes = rng.choice(len(prior), n_samples, p=prior / prior.sum())
-        else:
-            each = np.full(n_samples, y, dtype=self.classes_.dtype) if np.ndim(y) == 0 else np.asarray(y)
-            codes = codes_of(each, self.classes_, n_samples)
-            if (codes < 0).any():
-                raise ValueError(f"y={y!r} asks for unlabelled rows; allowed are the classes {self.classes_.tolist()}.")
+        codes = self._draw_codes(n_samples, y, rng)
         values = like(self.family_.sample(self.params_, codes, rng, component), prepare.shift)
         return self.table_.decode(prepare.restore(values)), self.classes_[codes]
 
@@ -504,26 +499,25 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return tags
 
 
-def _only(solution: Solution, k: int) -> Solution:
-    """One start of a solution."""
-    one = slice(k, k + 1)
-    value, n_iter, converged = solution.value[one], solution.n_iter[one], solution.converged[one]
-    return Solution(
-        take_starts(solution.params, [k]), value, solution.curves[one], n_iter, converged, solution.reason[one]
-    )
+def _has_gaps(X: Array) -> bool:
+    """Whether any cell is missing."""
+    xp = namespace(X)
+    if not xp.isdtype(X.dtype, "real floating"):
+        return False
+    step = 100_000
+    return any(bool(xp.any(xp.isnan(X[k : k + step, ...]))) for k in range(0, X.shape[0], step))
 
 
-def _is_complete(source: ArrayRows) -> bool:
-    """Whether no cell is missing, in one pass."""
-
-    def visit(block: Block) -> Totals:
-        return {"gaps": 0 if block.cells.observed is None else 1}
-
-    return source.reduce(visit, rows=100_000)["gaps"] == 0
-
-
-def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows) -> np.ndarray:
-    """Weight of the labelled rows that each start classifies rightly."""
+def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows, rng: np.random.Generator) -> np.ndarray:
+    """Weight of the labelled rows that each start classifies rightly; of random rows where there are very many."""
+    if source.n_rows > ACCURACY_ROWS:
+        head = source.head(ACCURACY_ROWS // family.n_classes, rng)
+        X = (
+            namespace(head.cells.values).where(head.cells.observed > 0, head.cells.values, np.nan)
+            if head.cells.observed is not None
+            else head.cells.values
+        )
+        source = ArrayRows(X, to_numpy(head.y), None if head.weight is None else to_numpy(head.weight))
 
     def visit(block: Block) -> Totals:
         log_joint = family.infer(params, block.cells).log_joint
@@ -531,4 +525,5 @@ def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows) ->
         right = xp.astype(xp.argmax(log_joint, axis=-2) == block.y[None, :], log_joint.dtype)
         return {"right": xp.sum(right if block.weight is None else right * block.weight, axis=-1)}
 
-    return to_numpy(source.reduce(visit, chunk_rows(family.row_size(params)))["right"]).astype(float)
+    rows = chunk_rows(family.row_size(params), params.means)
+    return to_numpy(source.reduce(visit, rows)["right"]).astype(float)

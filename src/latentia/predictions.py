@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, transpose
 from latentia.core import Cells, chunk_rows
 from latentia.sources import map_rows
-from latentia.validation import codes_of
+from latentia.validation import check_number, codes_of
 
 
 class GenerativePredictions(ClassifierMixin, BaseEstimator):
@@ -153,16 +153,21 @@ class GenerativePredictions(ClassifierMixin, BaseEstimator):
         """
         prepare = self._fitted().preparation_
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        if y is None:
-            prior = np.exp(to_numpy(self.params_.log_prior).astype(float))
-            codes = rng.choice(len(prior), n_samples, p=prior / prior.sum())
-        else:
-            each = np.full(n_samples, y, dtype=self.classes_.dtype) if np.ndim(y) == 0 else np.asarray(y)
-            codes = codes_of(each, self.classes_, n_samples)
-            if (codes < 0).any():
-                raise ValueError(f"y={y!r} asks for unlabelled rows; allowed are the classes {self.classes_.tolist()}.")
+        codes = self._draw_codes(n_samples, y, rng)
         values = like(self.family_.sample(self.params_, codes, rng), prepare.shift)
         return prepare.restore(values), self.classes_[codes]
+
+    def _draw_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
+        """Codes of the classes to sample from."""
+        check_number("n_samples", n_samples, least=1, integer=True)
+        if y is None:
+            prior = np.exp(to_numpy(self.params_.log_prior).astype(float))
+            return rng.choice(len(prior), n_samples, p=prior / prior.sum())
+        each = np.full(n_samples, y, dtype=self.classes_.dtype) if np.ndim(y) == 0 else np.asarray(y)
+        codes = codes_of(each, self.classes_, n_samples)
+        if (codes < 0).any():
+            raise ValueError(f"y={y!r} asks for unlabelled rows; allowed are the classes {self.classes_.tolist()}.")
+        return codes
 
     def bic(self, X: Any, y: Any) -> float:
         """Bayesian information criterion on labelled (and, by their density, unlabelled) rows; lower is better.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.core import Params
+from latentia.tree import take_starts
 
 
 class Step(NamedTuple):
@@ -33,6 +34,18 @@ class Solution(NamedTuple):
     n_iter: np.ndarray  # (n_starts,)
     converged: np.ndarray  # (n_starts,) booleans
     reason: list[str]  # why each start stopped
+
+    def only(self, k: int) -> Solution:
+        """One start of several."""
+        one = slice(k, k + 1)
+        return Solution(
+            take_starts(self.params, [k]),
+            self.value[one],
+            self.curves[one],
+            self.n_iter[one],
+            self.converged[one],
+            self.reason[one],
+        )
 
 
 def never_stop(step: Step) -> bool:
