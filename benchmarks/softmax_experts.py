@@ -1,6 +1,6 @@
 """Multimodal softmax and mixtures of experts beside the paper's tables (Ahmed & Campbell 2011, tables IV and VI).
 
-    LATENTIA_DATA=... python benchmarks/softmax_experts.py errors [--sets banana image] [--models mms me]
+    LATENTIA_DATA=... python benchmarks/softmax_experts.py errors [--sets banana image] [--models mms me] [--criterion validation]
     LATENTIA_DATA=... python benchmarks/softmax_experts.py brute-force      compressive search beside all configurations
     LATENTIA_DATA=... python benchmarks/softmax_experts.py speed
     LATENTIA_DATA=... python benchmarks/softmax_experts.py calibration
@@ -72,14 +72,14 @@ def losses(proba: np.ndarray, codes: np.ndarray, bins: int = 15) -> tuple[float,
     return 100 * (1 - right.mean()), float(-np.log(proba[np.arange(len(codes)), codes]).mean()), float(sum(gaps))
 
 
-def errors(sets, kinds) -> None:
+def errors(sets, kinds, criterion) -> None:
     """Table IV: automatic structure."""
     for name in sets:
         for kind in kinds:
             found, wrong, seconds, tried = [], [], [], []
             for X, y, X_test, y_test in splits(name):
                 began = time.perf_counter()
-                model = model_of(kind).fit(X, y)
+                model = model_of(kind, criterion=criterion).fit(X, y)
                 seconds.append(time.perf_counter() - began)
                 found.append(structure(model))
                 tried.append(len(model.search_results_["bic"]))
@@ -214,10 +214,11 @@ def main() -> None:
     parser.add_argument("what", choices=["errors", "brute-force", "speed", "calibration", "bias", "linear"])
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--models", nargs="+", default=["mms", "me"])
+    parser.add_argument("--criterion", default="evidence")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     if args.what == "errors":
-        errors(args.sets or SETS, args.models)
+        errors(args.sets or SETS, args.models, args.criterion)
     elif args.what == "brute-force":
         brute_force(args.sets or SETS)
     elif args.what == "calibration":

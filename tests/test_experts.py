@@ -117,6 +117,16 @@ def test_probabilities_and_search(moons, averaging):
     assert model.score(X, y) > 0.95
 
 
+def test_validation_chooses_by_rows_held_out(moons, bent):
+    for cls, (X, y) in ((MixtureOfExpertsClassifier, moons), (MixtureOfExpertsRegressor, bent)):
+        model = cls(max_experts=2, criterion="validation", n_init=2, tol=1e-4, random_state=0).fit(X, y)
+        assert (
+            model.n_experts_ == 2 == model.search_results_["n_experts"][int(np.argmax(model.search_results_["score"]))]
+        )
+        fixed = cls(2, n_init=2, tol=1e-4, random_state=0).fit(X, y)  # the winner is fitted on all rows again
+        assert model.log_evidence_ == pytest.approx(fixed.log_evidence_, abs=3.0)
+
+
 def test_a_tree_of_experts(moons):
     X, y = moons
     model = MixtureOfExpertsClassifier(2, depth=2, n_init=2, tol=1e-4, random_state=0).fit(X, y)

@@ -52,16 +52,19 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
     def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
         fits: list[Fitted] = []
+        scores: list[float] = []
         for branches in self._trees():
             fits.append(fit_one(ExpertTree(branches, self._n_scores(), self._linear, self._prior)))
+            scores.append(self._score(fits[-1]))
             if watch.stopped:
                 break
         self.search_results_ = search_table(
             fits,
             n_experts=[math.prod(fit.structure.branches) for fit in fits],
             branches=[fit.structure.branches for fit in fits],
+            score=scores,
         )
-        return max(fits, key=self._score)
+        return fits[int(np.argmax(scores))]
 
     def _publish(self, structure: Any, params: Params, weights: Params) -> None:
         self.structure_, self.params_, self.point_ = structure, params, weights

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from latentia._arrays import Array, like, namespace, to_numpy
+from latentia._arrays import Array, like, namespace, one_hot, to_numpy, transpose
 from latentia.core import Cells
 from latentia.latent_softmax import LatentSoftmaxEstimator, classes_at
 from latentia.progress import with_callbacks
@@ -58,6 +58,12 @@ class DiscriminativeClassifier(ClassifierMixin, LatentSoftmaxEstimator):
     def _log_proba(self, cells: Cells, average: bool = True) -> Array:
         """Log probabilities (n_rows, n_classes), averaged over the posterior or of the point estimate."""
         raise NotImplementedError  # pragma: no cover
+
+    def _log_score(self, cells: Cells, y: Array) -> Array:
+        log_proba = self._log_proba(cells)
+        xp = namespace(log_proba)
+        own = transpose(one_hot(y, len(self.classes_), log_proba.dtype)) > 0
+        return xp.sum(xp.where(own, log_proba, xp.zeros_like(log_proba)), axis=-1)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log p(c | x), in the order of `classes_`.

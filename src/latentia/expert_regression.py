@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from latentia._arrays import Array, like, namespace, to_numpy, transpose
+from latentia._arrays import LOG_2PI, Array, like, namespace, to_numpy, transpose
 from latentia._expert_estimator import ExpertEstimator
 from latentia.core import Cells, Params
 from latentia.families._weights import augment, outer_features
@@ -37,8 +37,9 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         The most experts that "auto" tries.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
-    criterion : {"evidence", "bic"}, default="evidence"
-        What "auto" chooses by: the variational bound less the log number of permutations of experts, or BIC. Maximum likelihood has BIC only.
+    criterion : {"evidence", "bic", "validation"}, default="evidence"
+        What "auto" chooses by: the variational bound less the log number of permutations of experts, or BIC. Maximum likelihood
+        has BIC in place of the evidence. "validation" compares log scores on a quarter of the rows held out, then fits the winner on all: for prediction rather than explanation.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. "corrected": averaged over a posterior about the mode of the exact likelihood and learned prior, because the bound's own means
         are too confident; "posterior": averaged over the variational posterior; "plugin": corrected weights without averaging.
@@ -76,7 +77,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     log_evidence_ : float
         Variational bound less the log number of permutations of experts (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the trees tried: `n_experts`, `branches`, `log_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
+        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
         `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
     start_values_ : ndarray of shape (n_starts,)
         Where the starts of the chosen tree ended, best first.
@@ -235,6 +236,12 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         if self._flat:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
+
+    def _log_score(self, cells: Cells, y: Array) -> Array:
+        moments = self._moments(cells)
+        xp = namespace(moments)
+        mean, variance = moments[:, :, 0], moments[:, :, 1]
+        return -xp.sum((y - mean) ** 2 / variance + xp.log(variance) + LOG_2PI, axis=-1) / 2
 
     def _moments(self, cells: Cells) -> Array:
         """Mean and variance (N, O, 2) of the standardised outputs."""

@@ -34,8 +34,9 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         The most experts that "auto" tries.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
-    criterion : {"evidence", "bic"}, default="evidence"
-        What "auto" chooses by: the variational bound less the log number of permutations of experts, or BIC. Maximum likelihood has BIC only.
+    criterion : {"evidence", "bic", "validation"}, default="evidence"
+        What "auto" chooses by: the variational bound less the log number of permutations of experts, or BIC. Maximum likelihood
+        has BIC in place of the evidence. "validation" compares log scores on a quarter of the rows held out, then fits the winner on all: for prediction rather than explanation.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. "corrected": averaged over a posterior about the mode of the exact likelihood and learned prior, because the bound's own means
         are too confident; "posterior": averaged over the variational posterior; "plugin": corrected weights without averaging.
@@ -73,7 +74,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     log_evidence_ : float
         Variational bound less the log number of permutations of experts (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the trees tried: `n_experts`, `branches`, `log_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
+        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
         `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
     start_values_ : ndarray of shape (n_starts,)
         Where the starts of the chosen tree ended, best first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from latentia._arrays import Array, like, namespace, to_numpy
 from latentia._softmax_training import Fitted, Options, Rows, fit_structure
 from latentia._structures import Structure
-from latentia.core import Params, chunk_rows
+from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._weights import GammaPrior
 from latentia.preparation import Standardise, column_moments
 from latentia.progress import CallbackSupportMixin, reporting
@@ -23,7 +24,7 @@ from latentia.sources import ArrayRows, map_rows
 from latentia.validation import check_choice, check_number
 
 INFERENCES = ("vb", "ml")
-CRITERIA = ("evidence", "bic")
+CRITERIA = ("evidence", "bic", "validation")
 AVERAGES = ("corrected", "posterior", "plugin")
 NO_GAPS = (
     "X has missing cells (NaN), which {name} cannot use: it models p(y | x) and not x. Impute them first, or use a generative estimator, "
@@ -73,6 +74,9 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _score(self, fitted: Fitted) -> float:
         """What the choice of the structure maximises."""
+        if self.criterion == "validation" and self._held_out is not None:
+            self._publish(fitted.structure, fitted.params, fitted.weights)
+            return mean_log_score(self._held_out, self._log_score, chunk_rows(self._numbers_per_row()))
         if self.inference == "ml" or self.criterion == "bic":
             return -fitted.bic / 2
         return fitted.log_evidence
@@ -81,14 +85,18 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         """Search, and publish the winner."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         current: list[Structure] = []
+        some, self._held_out = hold_out(rows, rng) if self.criterion == "validation" else (rows, None)
         with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as on_step:
             watch = _Watch(on_step)
 
-            def fit_one(structure: Structure, extra: tuple[Params, ...] = ()) -> Fitted:
+            def fit_one(structure: Structure, extra: tuple[Params, ...] = (), on: Rows = some) -> Fitted:
                 current.append(structure)
-                return fit_structure(structure, rows, self._options(), rng, watch, extra)
+                return fit_structure(structure, on, self._options(), rng, watch, extra)
 
-            fitted = self._search(rows, fit_one, watch)
+            fitted = self._search(some, fit_one, watch)
+            if self._held_out is not None:
+                fitted = fit_one(fitted.structure, (fitted.weights,), rows)
+        del self._held_out
         self._keep(fitted)
         if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
             warnings.warn(
@@ -99,6 +107,10 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
         """Fit what the options ask for, set `search_results_`, return the best."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _log_score(self, cells: Cells, y: Array) -> Array:
+        """Log predictive probability or density (n_rows,) of what was observed."""
         raise NotImplementedError  # pragma: no cover
 
     def _keep(self, fitted: Fitted) -> None:
@@ -140,6 +152,41 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
+
+
+#: Share of the rows on which `criterion="validation"` compares structures.
+HELD_OUT = 0.25
+
+
+def hold_out(rows: Rows, rng: np.random.Generator) -> tuple[Rows, ArrayRows | None]:
+    """Rows to fit on and raw rows to compare on, a quarter of each class; None if that is nothing."""
+    y = rows.raw.y
+    labels = y if y.ndim == 1 and y.dtype.kind in "iu" else np.zeros(len(y), dtype=int)
+    chosen = np.zeros(len(y), dtype=bool)
+    for label in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        chosen[members[: int(HELD_OUT * len(members))]] = True
+    if not chosen.any():
+        return rows, None
+    some = Rows(_part(rows.raw, ~chosen), _part(rows.standard, ~chosen), rows.prepare)
+    return some, _part(rows.raw, chosen)
+
+
+def _part(rows: ArrayRows, mask: np.ndarray) -> ArrayRows:
+    xp = namespace(rows.X)
+    X = xp.take(rows.X, like(np.flatnonzero(mask), rows.X, dtype=xp.int64), axis=0)
+    return ArrayRows(X, rows.y[mask], None if rows.weight is None else rows.weight[mask], rows.prepare)
+
+
+def mean_log_score(rows: ArrayRows, log_score: Callable[[Cells, Array], Array], chunk: int) -> float:
+    """Weighted mean of the log scores of rows."""
+
+    def visit(block: Block) -> Totals:
+        score = log_score(block.cells, block.y)
+        xp = namespace(score)
+        return {"sum": xp.sum(score if block.weight is None else score * block.weight, axis=-1)}
+
+    return float(to_numpy(rows.reduce(visit, chunk)["sum"])) / rows.total_weight
 
 
 class _Watch:

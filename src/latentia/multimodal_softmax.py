@@ -45,8 +45,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Compressive search drops a subclass that holds a smaller part of its class; several thresholds are tried at once.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
-    criterion : {"evidence", "bic"}, default="evidence"
-        What chooses the structure: the variational bound less the log number of permutations of subclasses, or BIC. Maximum likelihood has BIC only.
+    criterion : {"evidence", "bic", "validation"}, default="evidence"
+        What chooses the structure: the variational bound less the log number of permutations of subclasses, or BIC. Maximum likelihood
+        has BIC in place of the evidence. "validation" compares log scores on a quarter of the rows held out, then fits the winner on all: for prediction rather than explanation.
     search : {"compressive", "exhaustive"}, default="compressive"
         Compressive search fits equal numbers of subclasses, then what is left of them without the subclasses that hold little; exhaustive search fits every
         configuration up to `max_subclasses`.
@@ -98,7 +99,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     log_evidence_ : float
         Variational bound less the log number of permutations of subclasses (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the structures tried: `n_subclasses`, `parents` and `children` (of compressive search), `round`, `log_evidence`, `bic`, `log_likelihood`,
+        A table of the structures tried: `n_subclasses`, `score` (what was maximised), `parents` and `children` (of compressive search), `round`, `log_evidence`, `bic`, `log_likelihood`,
         `start_spread` (best less median of the starts' values), `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
     start_values_ : ndarray of shape (n_starts,)
         Where the starts of the chosen structure ended, best first.
@@ -219,6 +220,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.search_results_ = search_table(
             [entry.trial.model for entry in seen.values()],
             n_subclasses=list(seen),
+            score=[entry.trial.score for entry in seen.values()],
             round=[entry.round for entry in seen.values()],
             parents=[entry.parents for entry in seen.values()],
             children=[entry.children for entry in seen.values()],

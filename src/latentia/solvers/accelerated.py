@@ -87,6 +87,11 @@ class _Running:
         if good.all():
             self.params, self.stats, self.values = trial, sweep.stats, values
             return
+        if not good.any():  # nothing to put together, and no copies of large parameters
+            fallback = problem.sweep(plain)
+            self.params, self.stats, self.values = plain, fallback.stats, host(fallback.value)
+            self.age[:] = 0
+            return
         bad = np.flatnonzero(~good)
         instead = take_starts(plain, bad.tolist())
         fallback = problem.sweep(instead)
