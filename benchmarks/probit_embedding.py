@@ -118,7 +118,7 @@ def large_one(prior: str) -> None:
     plane = X @ rng.standard_normal((n_features, 5))
     hidden = plane / plane.std(axis=0) @ rng.standard_normal((5, n_labels)) + rng.standard_normal((n_rows, n_labels))
     start = time.perf_counter()
-    model = ProbitEmbeddingClassifier(10, prior=prior, tol=1e-4).fit(X, (hidden > 1.5).astype(int))
+    model = ProbitEmbeddingClassifier(10, prior=prior).fit(X, (hidden > 1.5).astype(int))
     model.predict_proba(X[:100])
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

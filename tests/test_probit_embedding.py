@@ -165,13 +165,13 @@ def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
     dense = ProbitEmbeddingClassifier(2, prior=prior, standardise=False).fit(X, Y)
     for kind in (sparse.csr_array, sparse.csc_matrix):
         model = ProbitEmbeddingClassifier(2, prior=prior, standardise=False).fit(kind(X), Y)
-        np.testing.assert_allclose(model.predict_proba(kind(X)), dense.predict_proba(X), atol=1e-6)
+        np.testing.assert_allclose(model.predict_proba(kind(X)), dense.predict_proba(X), atol=1e-4)
         np.testing.assert_allclose(
             model.transform(X, return_cov=True)[1], dense.transform(kind(X), return_cov=True)[1], atol=1e-6
         )
     scaled = ProbitEmbeddingClassifier(2, prior=prior).fit(sparse.csr_array(X * np.arange(1, 26)), Y)
     other = ProbitEmbeddingClassifier(2, prior=prior).fit(sparse.csr_array(X), Y)
-    np.testing.assert_allclose(scaled.predict_proba(X * np.arange(1, 26)), other.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(scaled.predict_proba(X * np.arange(1, 26)), other.predict_proba(X), atol=1e-4)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -191,7 +191,7 @@ def test_weight_two_is_a_row_twice(prior):
     again = np.repeat(np.arange(50), weight)
     weighted = ProbitEmbeddingClassifier(2, prior=prior).fit(X, Y, sample_weight=weight)
     repeated = ProbitEmbeddingClassifier(2, prior=prior).fit(X[again], Y[again])
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
 
 
 def test_units_do_not_matter():

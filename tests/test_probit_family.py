@@ -9,7 +9,6 @@ from scipy.special import digamma
 from tolerances import BRUTE_FORCE, EQUAL, FALL
 
 from latentia.core import Problem
-from latentia.families._anderson import Accelerated
 from latentia.families._matrices import BlockProducts, DenseProducts, PairProducts, spd_inverse
 from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import EmbeddingProblem, StreamedEmbeddingProblem
@@ -19,6 +18,7 @@ from latentia.families._truncated_normal import truncate, upper_side
 from latentia.families.probit import ProbitEmbedding
 from latentia.objectives import Likelihood
 from latentia.solvers import EM
+from latentia.solvers.accelerated import AcceleratedEM
 from latentia.sources import ArrayRows
 from latentia.tree import leaves, one_start
 
@@ -200,7 +200,7 @@ def test_bound_never_falls_on_random_problems():
 
 def accelerate(problem, n_iter, tol=-np.inf, n_starts=1):
     start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_starts)
-    return EM(n_iter, tol).solve(Accelerated(problem), start)
+    return AcceleratedEM(n_iter, tol).solve(problem, start)
 
 
 @pytest.mark.parametrize("unknown", [0.0, 0.4])
@@ -322,9 +322,9 @@ def test_accelerated_starts_do_not_see_each_other():
     X, y = problem_rows(10)
     problem = EmbeddingProblem(some_family("entries"), X, y)
     start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 3)
-    together = EM(12, -np.inf).solve(Accelerated(problem), start)
+    together = AcceleratedEM(12, -np.inf).solve(problem, start)
     for k in range(3):
-        alone = EM(12, -np.inf).solve(Accelerated(problem), type(start)(*(a[k : k + 1] for a in start)))
+        alone = AcceleratedEM(12, -np.inf).solve(problem, type(start)(*(a[k : k + 1] for a in start)))
         np.testing.assert_allclose(alone.curves[0], together.curves[k], rtol=1e-6)
 
 

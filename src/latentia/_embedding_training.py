@@ -9,12 +9,12 @@ import numpy as np
 
 from latentia._arrays import like, namespace, to_numpy
 from latentia._embedding_predictions import EmbeddingPredictions
-from latentia.families._anderson import Accelerated
 from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families._probit_values import Embedding
 from latentia.families.probit import ProbitEmbedding
-from latentia.solvers import EM, Solution
+from latentia.solvers import Solution
+from latentia.solvers.accelerated import AcceleratedEM
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows
 from latentia.tree import one_start
@@ -78,7 +78,7 @@ class EmbeddingTraining(EmbeddingPredictions):
         """Variational Bayes from all starts."""
         self.family_ = problem.family
         params = self.family_.start(problem.label_sums(), rng, self.n_init)
-        return self.family_, EM(self.max_iter, self.tol).solve(Accelerated(problem), params, on_step)
+        return self.family_, AcceleratedEM(self.max_iter, self.tol).solve(problem, params, on_step)
 
     def _keep(self, family: ProbitEmbedding, solution: Solution) -> None:
         """Keep the start with the largest bound."""

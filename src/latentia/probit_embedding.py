@@ -49,8 +49,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         predicts best, the others from random ones.
     max_iter : int, default=500
         Most iterations.
-    tol : float, default=1e-5
-        Stop when the bound per row gains less.
+    tol : float, default=1e-4
+        Stop when six iterations together raise the bound per row by less.
     random_state : int, RandomState instance or None, default=None
         Seeds the random starts.
     callback : callable, default=None
@@ -132,7 +132,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         standardise: bool = True,
         n_init: int = 1,
         max_iter: int = 500,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,

@@ -21,7 +21,7 @@ import numpy as np
 from array_api_compat import device
 
 from latentia._arrays import Array, namespace, symmetric, to_numpy, transpose
-from latentia.families._matrices import fold, on_cores, one_blas_thread, products, spd_inverse
+from latentia.families._matrices import Products, fold, on_cores, one_blas_thread, products, spd_inverse
 
 
 class Normals(NamedTuple):
@@ -99,14 +99,8 @@ class Spectral:
     @classmethod
     def of_rows(cls, rows: Any, noise: float) -> Spectral:
         """From fewer rows than features, by the N x N matrix of their products."""
-        xp = namespace(rows.data if hasattr(rows, "tocsr") else rows)
-        ones = np.ones(rows.shape[1], dtype=rows.dtype) if hasattr(rows, "tocsr") else xp.ones_like(rows[0, ...])
-        kernel = products(rows).kernel(ones)
-        eigenvalues, vectors = xp.linalg.eigh(symmetric(kernel))
-        top = float(xp.max(eigenvalues))
-        keep = to_numpy(eigenvalues) > top * kernel.shape[0] * float(xp.finfo(kernel.dtype).eps)
-        first = int(np.argmax(keep)) if keep.any() else kernel.shape[0]  # they come in rising order
-        eigenvalues, vectors = eigenvalues[first:], vectors[:, first:]
+        eigenvalues, vectors = row_spectrum(rows, products(rows))
+        xp = namespace(eigenvalues)
         return cls(eigenvalues, rows.T @ (vectors / xp.sqrt(eigenvalues)), noise)
 
     def posterior(self, precision: Array, cross: Array) -> Normals:
@@ -138,6 +132,8 @@ class Wide:
         self.rows = rows
         self.noise = noise
         self.products = products(rows)
+        eigenvalues, vectors = row_spectrum(rows, self.products)
+        self.inverse_products = (vectors / eigenvalues) @ transpose(vectors)  # of X X', within its range
 
     def posterior(self, precision: Array, cross: Array) -> Normals:
         xp = namespace(cross)
@@ -165,9 +161,9 @@ class Wide:
 
     def _moments(self, inverse: Array, v: Array, cross: Array) -> tuple[Array, Array]:
         """Means (R, D) and variances (D,) from K^-1, inverse precisions v and cross (R, D)."""
-        moved = cross * v
-        inner = inverse @ (self.rows @ transpose(moved))  # (N, R)
-        mean = (moved - v * transpose(self.rows.T @ inner)) / self.noise
+        # cross = z'X for some z (N, R); by way of z no large numbers cancel, however much the rows say
+        z = self.inverse_products @ (self.rows @ transpose(cross))
+        mean = v * transpose(self.rows.T @ (inverse @ z))
         variance = v - v * v * self.products.diagonal(inverse)
         return mean, namespace(v).clip(variance, min=0.0)
 
@@ -187,6 +183,21 @@ class Wide:
     def total_spread(self, covariance: Array) -> Array:
         xp = namespace(covariance)
         return self.noise * (covariance.shape[-1] - self.noise * xp.linalg.trace(covariance))
+
+
+def row_spectrum(rows: Any, of_rows: Products) -> tuple[Array, Array]:
+    """Eigenvalues of X X' that are not zero, and their vectors."""
+    if hasattr(rows, "tocsr"):
+        ones: Any = np.ones(rows.shape[1], dtype=rows.dtype)
+    else:
+        ones = namespace(rows).ones_like(rows[0, ...])
+    kernel = of_rows.kernel(ones)
+    xp = namespace(kernel)
+    eigenvalues, vectors = xp.linalg.eigh(symmetric(kernel))
+    least = float(xp.max(eigenvalues)) * kernel.shape[0] * float(xp.finfo(kernel.dtype).eps)
+    keep = to_numpy(eigenvalues) > least
+    first = int(np.argmax(keep)) if keep.any() else kernel.shape[0]  # they come in rising order
+    return eigenvalues[first:], vectors[:, first:]
 
 
 def dense_spread(covariance: Array, values: Any) -> Array:

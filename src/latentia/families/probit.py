@@ -222,21 +222,17 @@ class ProbitEmbedding(Family):
         n_weights = params.weights.shape[-2] * params.weights.shape[-1]
         return of_projection + entropy + of_weights + log_dets + n_weights / 2
 
-    def coordinates(self, params: Embedding) -> Array:
-        """The means of the projection and of the label weights, (..., k)."""
-        xp = namespace(params.projection)
-        lead = params.projection.shape[:-2]
-        return xp.concat([xp.reshape(a, (*lead, -1)) for a in (params.projection, params.weights)], axis=-1)
+    def to_free(self, params: Embedding) -> tuple[Array, Array]:
+        """The means of the projection and of the label weights: what acceleration may move."""
+        return params.projection, params.weights
 
-    def with_coordinates(self, params: Embedding, coordinates: Array) -> Embedding:
-        """Posteriors with these means."""
-        xp = namespace(coordinates)
-        n_entries = params.projection.shape[-2] * params.projection.shape[-1]
-        projection = xp.reshape(coordinates[..., :n_entries], params.projection.shape)
-        weights = xp.reshape(coordinates[..., n_entries:], params.weights.shape)
+    def from_free(self, free: tuple[Array, Array], params: Embedding) -> Embedding:
+        """Posteriors with these means; the rest is that of `params`."""
+        projection, weights = free
         pool = self.grouping.pool
         size = params.size + pool(projection * projection) - pool(params.projection * params.projection)
-        return params._replace(projection=projection, weights=weights, size=xp.clip(size, min=0.0))
+        size = namespace(size).clip(size, min=0.0)
+        return params._replace(projection=projection, weights=weights, size=size)
 
     def row_size(self, params: Embedding) -> int:
         n_sets = math.prod(params.log_det.shape)
