@@ -1,6 +1,7 @@
 """Latent-variable probabilistic classifiers in scikit-learn's conventions."""
 
 from latentia.compare import Comparison, compare
+from latentia.completion_display import CompletionDisplay
 from latentia.embedding_display import EmbeddingDisplay
 from latentia.experts import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor
 from latentia.gaussian_mixture import GaussianMixtureClassifier
@@ -14,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Comparison",
+    "CompletionDisplay",
     "EmbeddingDisplay",
     "GaussianMixtureClassifier",
     "LatentClassificationModel",

@@ -188,10 +188,8 @@ class LatentFactors(SmoothFamily):
     def row_size(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
         leading = int(np.prod(params.log_mix.shape, dtype=int))
-        if params.means.ndim > 2:  # several starts: a sweep over the training rows, mostly one class at a time
-            leading //= self.n_classes
-            if self.complete:
-                return n * (n + 3) // 2 + 1 + 4 * leading
+        if self.complete and params.means.ndim > 2:  # a sweep over the training rows; other questions may be about gaps
+            return n * (n + 3) // 2 + 1 + 4 * leading
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_heads
 
     def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
