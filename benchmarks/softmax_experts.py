@@ -3,7 +3,7 @@
     LATENTIA_DATA=... python benchmarks/softmax_experts.py errors [--sets banana image] [--models mms me] [--criterion validation]
     LATENTIA_DATA=... python benchmarks/softmax_experts.py brute-force      compressive search beside all configurations
     LATENTIA_DATA=... python benchmarks/softmax_experts.py speed
-    LATENTIA_DATA=... python benchmarks/softmax_experts.py calibration
+    LATENTIA_DATA=... python benchmarks/softmax_experts.py calibration [--sets banana] [--models mms] [--splits 5]
     python benchmarks/softmax_experts.py bias                               contrasts beside maximum likelihood as rows are added
     python benchmarks/softmax_experts.py linear                             seconds of a variational cycle as rows are added
 
@@ -40,6 +40,10 @@ PAPER = {
 }
 
 
+#: Splits used of each set; --splits lowers it.
+MOST_SPLITS = 10
+
+
 def splits(name: str):
     """Training and test rows of each split."""
     data = load_splits(name)
@@ -49,7 +53,7 @@ def splits(name: str):
     else:
         orders = [np.random.default_rng(seed).permutation(len(y)) for seed in range(10)]
         pairs = [(order[:140], order[140:]) for order in orders]
-    return [(X[a], y[a], X[b], y[b]) for a, b in pairs]
+    return [(X[a], y[a], X[b], y[b]) for a, b in list(pairs)[:MOST_SPLITS]]
 
 
 def model_of(kind: str, **options):
@@ -132,10 +136,10 @@ def speed() -> None:
         )
 
 
-def calibration(sets) -> None:
+def calibration(sets, kinds) -> None:
     """Bayesian averages, plug-in and maximum likelihood, with the structure that variational Bayes chose in the first split."""
     for name in sets:
-        for kind in ("mms", "me"):
+        for kind in kinds:
             size = {}
             table: dict[str, list[tuple[float, float, float]]] = {}
             for X, y, X_test, y_test in splits(name):
@@ -215,14 +219,17 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--models", nargs="+", default=["mms", "me"])
     parser.add_argument("--criterion", default="evidence")
+    parser.add_argument("--splits", type=int, default=10)
     args = parser.parse_args()
+    global MOST_SPLITS
+    MOST_SPLITS = args.splits
     warnings.simplefilter("ignore", ConvergenceWarning)
     if args.what == "errors":
         errors(args.sets or SETS, args.models, args.criterion)
     elif args.what == "brute-force":
         brute_force(args.sets or SETS)
     elif args.what == "calibration":
-        calibration(args.sets or ("banana", "image"))
+        calibration(args.sets or ("banana", "image"), args.models)
     else:
         {"speed": speed, "bias": bias, "linear": linear}[args.what]()
 
