@@ -80,6 +80,19 @@ def test_complete_rows_and_rows_with_a_mask_agree(q, m, tied, rng):
         np.testing.assert_allclose(a, b, **EQUAL)
 
 
+def test_wide_tables_are_projected_to_the_same_result(rng):
+    X, y = rng.normal(size=(N, 40)), rng.integers(0, C, N)
+    wide = LatentFactors(Layout.continuous_columns(40), C, 2, 2, complete=True)
+    assert wide.wide and not LatentFactors(Layout.continuous_columns(40), C, 5, 2).wide
+    narrow = LatentFactors(Layout.continuous_columns(40), C, 2, 2, complete=True)
+    narrow.wide = False
+    rows = ArrayRows(X, y)
+    params = some_params(wide, rows, rng)
+    sweeps = [Problem(family, Likelihood(), rows).sweep(params) for family in (wide, narrow)]
+    for a, b in zip(leaves(sweeps[0]), leaves(sweeps[1]), strict=True):
+        np.testing.assert_allclose(a, b, **EQUAL)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("q", [0, 2, 8])
 def test_class_moments_give_the_sweep_over_rows(q, weighted, rng):

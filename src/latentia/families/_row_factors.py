@@ -78,14 +78,18 @@ def _gaussian_form(layout: Layout, K: Array, a0: Array, theta: Array, cells: Cel
     if not layout.n_gaussian:
         return _Form(0.0, 0.0, 0.0)
     x, seen = layout.cells_of(layout.gaussian, cells)
-    seen = xp.ones_like(x) if seen is None else seen
     scaled = K / theta[..., None]
-    precision = xp.matmul(seen, pairs(K) / theta[..., None])
-    linear = xp.matmul(x, scaled) - xp.matmul(seen, scaled * a0[..., None])
+    square = pairs(K) / theta[..., None]
+    linear = xp.matmul(x, scaled)
     per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta)
-    constant = xp.matmul(seen, per_cell[..., None]) + xp.matmul(x, (a0 / theta)[..., None])
-    constant = constant - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])
-    return _Form(precision, linear, constant[..., 0])
+    constant = xp.matmul(x, (a0 / theta)[..., None])[..., 0] - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])[..., 0]
+    if seen is None:  # all rows share their precision: it has one row
+        linear = linear - xp.sum(scaled * a0[..., None], axis=-2, keepdims=True)
+        return _Form(
+            xp.sum(square, axis=-2, keepdims=True), linear, constant + xp.sum(per_cell, axis=-1, keepdims=True)
+        )
+    linear = linear - xp.matmul(seen, scaled * a0[..., None])
+    return _Form(xp.matmul(seen, square), linear, constant + xp.matmul(seen, per_cell[..., None])[..., 0])
 
 
 def _bound(layout: Layout, known: list, heads: Array, spread: Array) -> Quadratic:

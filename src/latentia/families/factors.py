@@ -44,6 +44,8 @@ from latentia.families.structure import best_edges
 
 #: Free coordinates of a variance start at least this share of the floor above it.
 ABOVE_FLOOR = 1e-6
+#: Tables with more columns than this, and than eight to a latent, are projected instead of expanded to squares and products.
+WIDE = 32
 
 
 class LatentFactors(SmoothFamily):
@@ -79,6 +81,7 @@ class LatentFactors(SmoothFamily):
         self.n_classes, self.n_latent, self.n_components = n_classes, n_latent, n_components
         self.tied, self.var_floor = tied, var_floor
         self.complete = complete and layout.continuous
+        self.wide = layout.n_gaussian > max(WIDE, 8 * n_latent)
         self.all_edges = all_edges
         self.fixed_log_prior = log_prior
         self.ridge = ridge
@@ -91,7 +94,7 @@ class LatentFactors(SmoothFamily):
 
     def infer(self, params: FactorParams, cells: Cells, y: Array | None = None) -> FactorPosterior:
         rows = phi = known = None
-        if self.layout.continuous and cells.observed is None:
+        if self._by_features(cells):
             phi, known = features(cells.values), shared(params)
             scores = component_scores(known.natural, phi)
         else:
@@ -102,6 +105,10 @@ class LatentFactors(SmoothFamily):
         log_joint = logsumexp(scores, axis=-2)
         component = namespace(scores).exp(scores - log_joint[..., None, :])
         return FactorPosterior(log_joint, component, rows, phi, known)
+
+    def _by_features(self, cells: Cells) -> bool:
+        """Whether rows are complete and continuous, and their squares and products fewer than wide tables with few latents have."""
+        return self.layout.continuous and cells.observed is None and not self.wide
 
     def statistics(self, params: FactorParams, cells: Cells, posterior: FactorPosterior, weight: Array) -> FactorStats:
         w = weight[..., None, :] * posterior.component
@@ -188,7 +195,9 @@ class LatentFactors(SmoothFamily):
     def row_size(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
         leading = int(np.prod(params.log_mix.shape, dtype=int))
-        if self.complete and params.means.ndim > 2:  # a sweep over the training rows; other questions may be about gaps
+        if (
+            self.complete and not self.wide and params.means.ndim > 2
+        ):  # a sweep over the training rows; other questions may be about gaps
             return n * (n + 3) // 2 + 1 + 4 * leading
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_heads
 
@@ -196,7 +205,7 @@ class LatentFactors(SmoothFamily):
         """Sweeps that do not see the rows: one component, complete continuous rows, all labelled, likelihood."""
         codes = getattr(source, "y", None)
         labelled = codes is not None and bool((np.asarray(codes) >= 0).all())
-        usable = self.complete and self.n_components == 1 and objective.rises_under_em and labelled
+        usable = self.complete and not self.wide and self.n_components == 1 and objective.rises_under_em and labelled
         return ClassMoments(self, source) if usable else None
 
     def n_free(self, n_features: int) -> int:
@@ -215,7 +224,7 @@ class LatentFactors(SmoothFamily):
 
     def latent_means(self, params: FactorParams, cells: Cells) -> tuple[Array, Array]:
         """Log joint of class, component and row (..., C, M, N), and the mean of z given all three (..., C, M, N, q)."""
-        if not self.layout.continuous or cells.observed is not None:
+        if not self._by_features(cells):
             rows = infer_rows(self.layout, params, cells, self.inner_tol, self.inner_max_iter)
             return rows.scores, rows.mean
         xp = namespace(params.means)
