@@ -91,7 +91,12 @@ def test_rows():
 def test_a_failed_fit_loses_nothing():
     model = GaussianMixtureClassifier(random_state=0).fit(X, y)
     before = model.predict_proba(X)
-    for bad in [lambda: model.fit(X, np.full(20, -1)), lambda: model.fit(np.where(X > 1, np.inf, X), y)]:
+    too_many = [1, 2, 3, 4]
+
+    def late():
+        model.set_params(n_components=too_many).fit(X, np.arange(20) % 3)
+
+    for bad in [lambda: model.fit(X, np.full(20, -1)), lambda: model.fit(np.where(X > 1, np.inf, X), y), late]:
         with pytest.raises(ValueError):
             bad()
         np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -15,17 +15,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, logsumexp, namespace, to_numpy
-from latentia.core import Cells, Objective, Params, Problem, SmoothFamily, check_compatible, chunk_rows
+from latentia.core import Block, Cells, Params, Problem, SmoothFamily, Totals, check_compatible, chunk_rows
 from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
+from latentia.progress import CallbackSupportMixin, keeping_what_was_learned, reporting, with_callbacks
 from latentia.solvers import EM, LBFGS, Solution
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows, map_rows
 from latentia.tree import leaves, one_start
 from latentia.validation import (
-    Labels,
     check_choice,
     check_loss_matrix,
     check_number,
@@ -96,6 +95,10 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         -------
         self : estimator
         """
+        with keeping_what_was_learned(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         self._check_options()
         X = self._check_rows(X, reset=True)
         labels = encode_labels(y, X.shape[0])
@@ -107,36 +110,30 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         self.preparation_ = self._fit_preparation(X, weight, *moments)
         if self.preparation_.ignored is not None:
             empty = np.flatnonzero(to_numpy(self.preparation_.ignored)).tolist()
-            warnings.warn(f"X has no value in the columns {empty}: they are ignored.", UserWarning, stacklevel=2)
-        units = float(
-            to_numpy(namespace(moments[0]).sum(moments[0] * namespace(moments[0]).log(self.preparation_.scale)))
-        )
+            warnings.warn(f"X has no value in the columns {empty}: they are ignored.", UserWarning, stacklevel=3)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         with reporting(self, X, y, self._attributes_at) as on_step:
-            self._train(X, labels, weight, log_prior, units, rng, on_step)
+            self._train(ArrayRows(X, labels.codes, weight, self.preparation_), log_prior, rng, on_step)
         return self
 
     def _train(
-        self,
-        X: Array,
-        labels: Labels,
-        weight: np.ndarray | None,
-        log_prior: np.ndarray | None,
-        units: float,
-        rng: np.random.Generator,
-        on_step: OnStep,
+        self, source: ArrayRows, log_prior: np.ndarray | None, rng: np.random.Generator, on_step: OnStep
     ) -> None:
         objective = OBJECTIVES[self.objective](self.trade_off, self.margin, self.ramp)
-        source = ArrayRows(X, labels.codes, weight, self.preparation_)
+        held_out = None
+        if self.early_stopping and not objective.rises_under_em:
+            source, held_out = _hold_out(source, self.validation_fraction, rng)
         starts = source if objective.rises_under_em else source.labelled()  # as the thesis does (3.3.2)
         self.family_ = self._make_family(starts, log_prior, on_step, rng)
         check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
         solution = self._ascend_by_em(starts, rng, on_step)
         if not objective.rises_under_em:
             check_compatible(self.family_, objective, needs_em=False, needs_gradient=True)
-            solution = self._ascend_by_gradient(objective, source, solution.params, rng, on_step)
+            validate = None if held_out is None else _error_on(self.family_, held_out)
+            solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
+            solution = solver.solve(Problem(self.family_, objective, source), solution.params, on_step)
         self.params_ = one_start(solution.params, 0)
-        self.objective_curve_ = solution.curves[0] - (units if objective.is_density else 0.0)
+        self.objective_curve_ = solution.curves[0] - (_log_units(source) if objective.is_density else 0.0)
         self.n_iter_ = int(solution.n_iter[0])
         self.converged_ = bool(solution.converged[0])
         self.stopping_reason_ = solution.reason[0]
@@ -144,7 +141,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
             warnings.warn(
                 f"{type(self).__name__} stopped before it converged ({self.stopping_reason_}). Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._publish()
 
@@ -160,16 +157,6 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
     def _em(self) -> Any:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
-
-    def _ascend_by_gradient(
-        self, objective: Objective, source: ArrayRows, params: Params, rng: np.random.Generator, on_step: OnStep
-    ) -> Solution:
-        validate = None
-        if self.early_stopping:
-            source, held_out = _hold_out(source, self.validation_fraction, rng)
-            validate = _error_on(self.family_, held_out)
-        solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
-        return solver.solve(Problem(self.family_, objective, source), params, on_step)
 
     def _has_random_starts(self) -> bool:
         """Whether starts differ at all."""
@@ -197,6 +184,17 @@ def _working_dtype(X: Array) -> Any:
     xp = namespace(X)
     small = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
     return xp.float32 if small else xp.float64
+
+
+def _log_units(source: ArrayRows) -> float:
+    """What the change of units adds to the log density of all rows."""
+    prepare: Any = source.prepare
+
+    def visit(block: Block) -> Totals:
+        units = prepare.log_scale(block.cells)
+        return {"units": namespace(units).sum(units if block.weight is None else units * block.weight)}
+
+    return float(to_numpy(source.reduce(visit, chunk_rows(3 * source.n_features))["units"]))
 
 
 def _hold_out(source: ArrayRows, fraction: float, rng: np.random.Generator) -> tuple[ArrayRows, ArrayRows]:

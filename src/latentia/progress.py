@@ -9,7 +9,7 @@ from typing import Any
 
 from latentia.solvers.record import OnStep, Step
 
-__all__ = ["CallbackSupportMixin", "reporting", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "keeping_what_was_learned", "reporting", "with_callbacks"]
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -21,6 +21,23 @@ except ImportError:  # pragma: no cover - depends on the installed version
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Stands in where scikit-learn has no callbacks yet."""
         return method
+
+
+@contextmanager
+def keeping_what_was_learned(estimator: Any) -> Iterator[None]:
+    """A fit that fails leaves the attributes of the one before as they were."""
+
+    def learned() -> dict[str, Any]:
+        return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
+
+    before = learned()
+    try:
+        yield
+    except BaseException:
+        for name in learned():
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise
 
 
 @contextmanager
