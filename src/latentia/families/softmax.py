@@ -11,9 +11,9 @@ with the priors of `_weights` on every :math:`w_i`. The denominator is bounded b
 after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The parameters are those of q(w) and q(alpha). Slips of the paper that are mended here:
 eq. 31 has (S+1)/2 for S/2; eq. 32 needs :math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
 
-The bound is not tight even at known weights: it treats :math:`e^{a_i - \gamma}/(1 + e^{a_i - \gamma})` with :math:`\sum_i = 1` as the class probabilities.
-So with many rows the means tend to weights whose *logistic* scores, not whose softmax, are right: for two subclasses the contrasts come out twice too large.
-`inference="ml"`, and the link of `predict` in the estimator, do not have this bias.
+The bound is not tight even at known weights: there it is a product of S logistic models, :math:`\ln P(i) \ge a_i - \gamma - \sum_j \ln(1 + e^{a_j - \gamma})`.
+So with many rows the means tend to weights whose *logistic* probabilities, not whose softmax, are right: for two subclasses the contrasts come out twice too large.
+`inference="ml"`, and the corrected weights of the estimator, do not have this bias.
 """
 
 from __future__ import annotations
