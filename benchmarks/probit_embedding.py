@@ -72,24 +72,30 @@ def accuracy() -> None:
 
 def speed() -> None:
     print(
-        "| data | R | iterations | seconds | author's code | target | converged after | seconds |\n" + "|---" * 8 + "|"
+        "| data | R | iterations | seconds | of CPU | author's code | target | converged after | seconds | of CPU |\n" + "|---" * 10 + "|"
     )
     for name, n_latent, n_iter, theirs, target in SPEED:
         X, Y, _, _ = load(name)
-        best = np.inf
+        best = (np.inf, np.inf)
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.perf_counter(), time.process_time()
             problem = EmbeddingProblem(ProbitEmbedding(Y.shape[1], n_latent, GROUPINGS["entries"]), X, Y)
             params = problem.family.start(problem.label_sums(), np.random.default_rng(0), 1)
             EM(n_iter, -np.inf).solve(problem, params)
-            best = min(best, time.perf_counter() - start)
-        start = time.perf_counter()
+            best = min(best, _since(start))
+        start = time.perf_counter(), time.process_time()
         model = ProbitEmbeddingClassifier(n_latent).fit(X, Y)
-        whole = time.perf_counter() - start
+        whole = _since(start)
         print(
-            f"| {name} | {n_latent} | {n_iter} | {best:.2f} | {theirs} | {target} | {model.n_iter_} | {whole:.2f} |",
+            f"| {name} | {n_latent} | {n_iter} | {best[0]:.2f} | {best[1]:.2f} | {theirs} | {target} | {model.n_iter_} | "
+            f"{whole[0]:.2f} | {whole[1]:.2f} |",
             flush=True,
         )
+
+
+def _since(start: tuple[float, float]) -> tuple[float, float]:
+    """Seconds by the clock and of the processors; on a busy machine only the second says much."""
+    return time.perf_counter() - start[0], time.process_time() - start[1]
 
 
 def unknown() -> None:
