@@ -70,11 +70,11 @@ class ProbitEmbedding(Family):
     margin: float = 0.0
     separate: bool = False
     design: Design | None = None
-    params_class_axes: ClassVar[Embedding] = Embedding(*(None,) * 8)
-    stats_class_axes: ClassVar[EmbeddingStats] = EmbeddingStats(*(None,) * 4)
+    params_class_axes: ClassVar[Embedding] = Embedding(*(None,) * 8)  # type: ignore[misc]
+    stats_class_axes: ClassVar[EmbeddingStats] = EmbeddingStats(*(None,) * 4)  # type: ignore[misc]
 
     @property
-    def n_classes(self) -> int:
+    def n_classes(self) -> int:  # type: ignore[override]
         return self.n_labels
 
     @classmethod
