@@ -20,7 +20,7 @@ class Table(NamedTuple):
     """The kinds of a table's columns and the values of those that are coded."""
 
     kinds: tuple[str, ...]
-    categories: tuple[np.ndarray | None, ...]  # sorted values of a coded column, None for a continuous one
+    categories: tuple[Any, ...]  # sorted values of a coded column, None for a continuous one
     names: tuple[Any, ...]  # as errors and warnings call the columns
     frame: str  # "pandas", "polars" or "array": what `decode` returns
 
@@ -81,7 +81,7 @@ class Table(NamedTuple):
         codes = np.full(len(cells), np.nan)
         known = cells[~missing]
         known = known.astype(str) if values.dtype.kind == "U" else as_numbers(known, self.names[place])
-        index = np.clip(np.searchsorted(values, known), 0, max(values.size - 1, 0))
+        index = np.clip(np.searchsorted(values, np.asarray(known)), 0, max(values.size - 1, 0))
         match = values[index] == known if values.size else np.zeros(known.shape, bool)
         if not match.all():
             text = f"column {self.names[place]!r} holds {known[~match].tolist()[0]!r}, which fit did not see; known are {values.tolist()[:10]}"

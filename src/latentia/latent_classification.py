@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, transpose
+from latentia._arrays import Array, like, namespace, to_numpy
+from latentia._latent_answers import LatentAnswers
 from latentia._tables import Table, frame_type, is_textual
-from latentia.core import Block, Cells, Totals, chunk_rows
+from latentia.core import Block, Totals, chunk_rows
 from latentia.estimator import GenerativeClassifier
 from latentia.families._gauge import presentable
-from latentia.families._importance import importance_scores
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Kind, Layout
 from latentia.preparation import Standardise
@@ -30,7 +28,7 @@ from latentia.validation import check_choice, check_number
 ACCURACY_ROWS = 200_000
 
 
-class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativeClassifier):
+class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
     """Naive Bayes on latent factors, joined to a mixture of factor analysers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose share depends on the class, maps them to the columns:
@@ -340,157 +338,6 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         edges = np.zeros((layout.n_columns, self.family_.n_latent), dtype=bool)
         edges[columns] = to_numpy(params.edges) > 0
         self.edges_ = edges
-
-    # ---------------------------------------------------------------- what the latents say
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.family_.n_latent)
-
-    def transform(self, X: Any) -> Array:
-        """Posterior means of the latent factors, given the known cells of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-
-        Returns
-        -------
-        Z : array of shape (n_samples, n_latent)
-        """
-        family, params = self._fitted().family_, self.params_
-
-        def means(cells: Cells) -> Array:
-            scores, z = family.latent_means(params, cells)
-            xp = namespace(scores)
-            share = xp.exp(scores - logsumexp(logsumexp(scores, axis=-2), axis=-2)[None, None, :])
-            return xp.sum(share[..., None] * z, axis=(0, 1))
-
-        return self._by_rows(X, means)
-
-    def responsibilities(self, X: Any) -> Array:
-        """Probabilities p(m | x) of the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-
-        Returns
-        -------
-        responsibilities : array of shape (n_samples, n_components)
-        """
-        family, params = self._fitted().family_, self.params_
-
-        def shares(cells: Cells) -> Array:
-            posterior = family.infer(params, cells)
-            xp = namespace(posterior.log_joint)
-            given = xp.exp(posterior.log_joint - logsumexp(posterior.log_joint, axis=-2)[None, :])
-            return transpose(xp.sum(given[:, None, :] * posterior.component, axis=0))
-
-        return self._by_rows(X, shares)
-
-    def predict_joint_log_proba(self, X: Any) -> Array:
-        """Log p(x, c), in the order of `classes_`: exact for continuous columns, else the bound, or its refinement if `refine` asks for it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-
-        Returns
-        -------
-        log_joint : array of shape (n_samples, n_classes)
-        """
-        return self._refined(X) if self.refine is not None else super().predict_joint_log_proba(X)
-
-    def _refined(self, X: Any) -> Array:
-        prepare = self._fitted().preparation_
-        family, params = self.family_, self.params_
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-
-        draws = rng.standard_normal((self.n_draws, family.n_latent))
-
-        def joint(cells: Cells) -> Array:
-            return transpose(importance_scores(family, params, cells, draws) - prepare.log_scale(cells))
-
-        return self._by_rows(X, joint)
-
-    def score_samples(self, X: Any, refine: str | None = None) -> Any:
-        """Log p(x), the density of the known cells of each row: low for outliers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-        refine : {"importance"} or None, default=None
-            "importance" returns the bound and its importance-sampling estimate; their difference is the bound's gap.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples,), or two of them
-        """
-        if refine is None:
-            return logsumexp(self.predict_joint_log_proba(X), axis=-1)
-        check_choice("refine", refine, ["importance"])
-        return logsumexp(super().predict_joint_log_proba(X), axis=-1), logsumexp(self._refined(X), axis=-1)
-
-    def impute(self, X: Any, method: str = "mean", condition: str | None = None) -> Any:
-        """Rows with each missing cell replaced by what the known cells of its row say of it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-        method : {"mean", "mode"}, default="mean"
-            Expected values, or the most probable value of binary columns. Categorical columns always get their most probable category.
-        condition : {"class"} or None, default=None
-            "class": given the most probable class of the row; None: averaged over the classes.
-
-        Returns
-        -------
-        X_complete : array of shape (n_samples, n_features), or a data frame if the model was fitted on one with text or categories
-            Known cells are unchanged.
-        """
-        check_choice("method", method, ["mean", "mode"])
-        if condition is not None:
-            check_choice("condition", condition, ["class"])
-        prepare = self._fitted().preparation_
-        family, params = self.family_, self.params_
-        coded = self._check_rows(X, reset=False)
-        xp = namespace(prepare.shift)
-
-        def fill(cells: Cells) -> Array:
-            return prepare.restore(family.complete_rows(params, cells, method == "mode", condition == "class"))
-
-        filled = self._by_rows(coded, fill, checked=True)
-        raw = like(coded, filled)
-        return self.table_.decode(xp.where(xp.isnan(raw), filled, raw))
-
-    def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
-        """Draw rows from the model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        y : class or array-like of shape (n_samples,), default=None
-            The class of all rows, or of each; drawn from the class priors by default.
-        component : int, default=None
-            The component of all rows; drawn from the class's own shares by default.
-
-        Returns
-        -------
-        X : array of shape (n_samples, n_features), or a data frame if the model was fitted on one with text or categories
-        y : ndarray of shape (n_samples,)
-        """
-        prepare = self._fitted().preparation_
-        if component is not None:
-            check_number("component", component, least=0, below=self.family_.n_components, integer=True)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        codes = self._draw_codes(n_samples, y, rng)
-        values = like(self.family_.sample(self.params_, codes, rng, component), prepare.shift)
-        return self.table_.decode(prepare.restore(values)), self.classes_[codes]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

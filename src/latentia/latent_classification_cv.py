@@ -208,7 +208,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         continuous = all(kind == "continuous" for kind in self.table_.kinds)
         usual = range(1, most + 1) if continuous else BINARY_LATENT
         q_grid = [int(q) for q in (usual if self.n_latent is None else np.atleast_1d(self.n_latent))]
-        m_grid = COMPONENTS if continuous else BINARY_COMPONENTS
+        m_grid: Any = COMPONENTS if continuous else BINARY_COMPONENTS
         m_grid = m_grid if self.n_components is None else np.atleast_1d(self.n_components)
         if all(q > most for q in q_grid):
             raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {most}.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from latentia._arrays import Array
-from latentia.families._linear_factors import Shared
 from latentia.families._row_factors import RowPosterior
 
 
@@ -53,4 +52,4 @@ class FactorPosterior(NamedTuple):
     component: Array  # (..., C, M, N) p(m | x, c)
     rows: RowPosterior | None  # None for complete continuous rows, whose moments follow from x
     features: Array | None  # of complete continuous rows
-    known: Shared | None  # what such rows share
+    known: Any  # `Shared` of such rows, else None

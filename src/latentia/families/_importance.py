@@ -29,6 +29,7 @@ def importance_scores(family: LatentFactors, params: FactorParams, cells: Cells,
     G, q = layout.n_gaussian, family.n_latent
     W, b = params.loadings[None, :, G:, :], params.offsets[None, :, None, G:]
     known = [layout.cells_of(kind, cells) for kind in layout.bounded]
+    assert rows.quadratic is not None
     curvature, slope, constant = rows.quadratic
     root = xp.linalg.cholesky(rows.cov + _jitter(rows.cov)) if q else rows.cov
     ratios = []

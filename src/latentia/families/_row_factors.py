@@ -31,9 +31,9 @@ class RowPosterior(NamedTuple):
 class _Form(NamedTuple):
     """k + h'u - u'Ru/2 of each row; R packed. Some parts have one row where all rows share them."""
 
-    precision: Array | float  # (..., N, q(q+1)/2)
-    linear: Array | float  # (..., N, q)
-    constant: Array | float  # (..., N)
+    precision: Any  # (..., N, q(q+1)/2)
+    linear: Any  # (..., N, q)
+    constant: Any  # (..., N)
 
 
 def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds: int) -> RowPosterior:
@@ -52,7 +52,7 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         K2_doubled = transpose(doubled(K2, q))
         known = [layout.cells_of(kind, cells) for kind in layout.bounded]
         u, cov = xp.zeros_like(root), eye(q, root)[None, :, :]
-        curvature = None
+        curvature: Array | None = None
         for _ in range(max_rounds):
             heads = xp.matmul(u, transpose(K)) + a0
             spread = xp.clip(xp.matmul(pack(cov), K2_doubled), min=0.0)

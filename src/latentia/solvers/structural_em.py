@@ -7,6 +7,7 @@ go; the recorded curve is that of the last EM, whose structure is fixed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from latentia.core import AnyProblem, Params
 from latentia.solvers.em import EM
@@ -22,10 +23,11 @@ class StructuralEM:
 
     def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
         """Raise the objective from each start, and settle each start's structure."""
+        family: Any = problem.family
         solution = self.em.solve(problem, params, on_step)
         for _ in range(self.max_rounds):
             stats = problem.sweep(solution.params).stats
-            params, changed = problem.family.restructure(solution.params, stats)
+            params, changed = family.restructure(solution.params, stats)
             if not changed:
                 break
             solution = self.em.solve(problem, params, on_step)
