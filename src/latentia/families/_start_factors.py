@@ -36,10 +36,10 @@ def rough_params(family: Any, source: Source, rng: np.random.Generator, n_starts
     H = rows.shape[1]
     axes, deviations = _principal_axes(rows, weight)
     spread_out = axes * deviations  # (H, k)
-    common = spread_out @ rng.standard_normal((n_starts, 1, axes.shape[1], q))
+    common = spread_out @ rng.standard_normal((n_starts, 1, H, q))[..., : axes.shape[1], :]
     mixed = common
     if M > 1:
-        own = spread_out @ rng.standard_normal((n_starts, M, axes.shape[1], q))
+        own = spread_out @ rng.standard_normal((n_starts, M, H, q))[..., : axes.shape[1], :]
         mixed = np.sqrt(1 - OWN) * common + np.sqrt(OWN) * own
     loadings = mixed * np.sqrt(SIGNAL / max(q, 1))
     centres = np.broadcast_to(offsets, (n_starts, M, H))
@@ -93,6 +93,7 @@ def _principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
     else:
         _, deviations, transposed = np.linalg.svd(rows * np.sqrt(weight)[:, None], full_matrices=False)
         axes = transposed.T
+    deviations = np.where(deviations > 1e-6 * deviations.max(initial=0.0), deviations, 0.0)  # the rest is rounding
     return axes * np.where((axes**3).sum(axis=0) < 0, -1.0, 1.0), deviations
 
 
