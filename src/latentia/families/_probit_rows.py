@@ -105,7 +105,7 @@ def place_rows(
         truth = truncate(eta, labels.sign, margin, separate)
         pulled = xp.matmul(m, extra) if shared else xp.matmul(extra, m[..., None])[..., 0]
         away = m - prior_mean
-        lost = bias + xp.sum(m * (pulled + 2 * shift) + away * away / noise, axis=-1)
+        lost = bias + xp.vecdot(m, pulled + 2 * shift) + xp.vecdot(away, away) / noise
         value = xp.sum(truth.log_mass, axis=-1) - lost / 2
         slope = xp.matmul(truth.slope, back) - (pulled + shift + away / noise)
         return value, slope, truth.curvature, eta + truth.slope
@@ -123,7 +123,7 @@ def place_rows(
         step = xp.linalg.solve(curvature, slope[..., None])[..., 0]
         # a row rests after its own last step, whatever the others do: results do not depend on the rows beside it
         step = xp.where(active[..., None], step, xp.zeros_like(step))
-        active = xp.sum(step * slope, axis=-1) > enough
+        active = xp.vecdot(step, slope) > enough
         ahead = look(mean + step)
         for _ in range(MAX_ROUNDS):
             worse = ahead[0] < value - 64 * unit * (1 + xp.abs(value))
