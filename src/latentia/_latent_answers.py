@@ -12,6 +12,7 @@ from latentia._arrays import Array, like, logsumexp, namespace, transpose
 from latentia.core import Cells
 from latentia.families._importance import importance_scores
 from latentia.predictions import GenerativePredictions
+from latentia.sources import map_rows
 from latentia.validation import check_choice, check_number
 
 
@@ -78,7 +79,18 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         -------
         log_joint : array of shape (n_samples, n_classes)
         """
-        return self._refined(X) if self.refine is not None else super().predict_joint_log_proba(X)
+        return self._refined(X) if self.refine is not None else self._bound(X)
+
+    def _bound(self, X: Any) -> Array:
+        prepare = self._fitted().preparation_
+        family, params = self.family_, self.params_
+        X = self._check_rows(X, reset=False)
+
+        def joint(cells: Cells) -> Array:
+            return transpose(family.scores(params, cells) - prepare.log_scale(cells))
+
+        parts = map_rows(X, prepare, joint, family.rows_at_once(params))
+        return namespace(parts[0]).concat(parts, axis=0)
 
     def _refined(self, X: Any) -> Array:
         prepare = self._fitted().preparation_
@@ -109,7 +121,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         if refine is None:
             return logsumexp(self.predict_joint_log_proba(X), axis=-1)
         check_choice("refine", refine, ["importance"])
-        return logsumexp(super().predict_joint_log_proba(X), axis=-1), logsumexp(self._refined(X), axis=-1)
+        return logsumexp(self._bound(X), axis=-1), logsumexp(self._refined(X), axis=-1)
 
     def impute(self, X: Any, method: str = "mean", condition: str | None = None) -> Any:
         """Rows with each missing cell replaced by what the known cells of its row say of it.

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from latentia._arrays import Array, like, namespace, to_numpy
 from latentia._latent_answers import LatentAnswers
 from latentia._tables import Table, frame_type, is_textual
-from latentia.core import Block, Totals, chunk_rows
+from latentia.core import Block, Totals
 from latentia.estimator import GenerativeClassifier
 from latentia.families._gauge import presentable
 from latentia.families.factors import LatentFactors
@@ -367,10 +367,9 @@ def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows, rn
         source = ArrayRows(X, to_numpy(head.y), None if head.weight is None else to_numpy(head.weight))
 
     def visit(block: Block) -> Totals:
-        log_joint = family.infer(params, block.cells).log_joint
+        log_joint = family.scores(params, block.cells)
         xp = namespace(log_joint)
         right = xp.astype(xp.argmax(log_joint, axis=-2) == block.y[None, :], log_joint.dtype)
         return {"right": xp.sum(right if block.weight is None else right * block.weight, axis=-1)}
 
-    rows = chunk_rows(family.row_size(params), params.means)
-    return to_numpy(source.reduce(visit, rows)["right"]).astype(float)
+    return to_numpy(source.reduce(visit, family.rows_at_once(params))["right"]).astype(float)

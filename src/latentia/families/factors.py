@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from latentia._arrays import Array, logsumexp, namespace, to_numpy, transpose
-from latentia.core import AnyProblem, Cells, Objective, SmoothFamily, Source
+from latentia.core import AnyProblem, Cells, Objective, SmoothFamily, Source, chunk_rows
 from latentia.families._factor_draws import column_values, draw, expected_heads
 from latentia.families._factor_steps import LATENT_FLOOR, latent_prior, log_shares, noise_variance, regression, slope
 from latentia.families._factor_sums import complete_sums, row_sums
@@ -41,6 +41,7 @@ from latentia.families._row_factors import infer_rows
 from latentia.families._start_factors import rough_params
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Layout
 from latentia.families.structure import best_edges
+from latentia.tree import select_class
 
 #: Free coordinates of a variance start at least this share of the floor above it.
 ABOVE_FLOOR = 1e-6
@@ -105,6 +106,19 @@ class LatentFactors(SmoothFamily):
         log_joint = logsumexp(scores, axis=-2)
         component = namespace(scores).exp(scores - log_joint[..., None, :])
         return FactorPosterior(log_joint, component, rows, phi, known)
+
+    def scores(self, params: FactorParams, cells: Cells) -> Array:
+        """Log joint (..., C, N) alone: where rows have their own posteriors, one class at a time, so that chunks may be large."""
+        if self._by_features(cells):
+            return self.infer(params, cells).log_joint
+        classes = range(params.log_prior.shape[-1])
+        each = [self.infer(select_class(params, self.params_class_axes, c), cells).log_joint for c in classes]
+        return namespace(each[0]).concat(each, axis=-2)
+
+    def rows_at_once(self, params: FactorParams) -> int:
+        """Rows of a chunk of `scores`."""
+        one = params if self.complete and params.means.ndim > 2 else select_class(params, self.params_class_axes, 0)
+        return chunk_rows(self.row_size(one), params.means)
 
     def _by_features(self, cells: Cells) -> bool:
         """Whether rows are complete and continuous, and their squares and products fewer than wide tables with few latents have."""
@@ -268,14 +282,8 @@ class LatentFactors(SmoothFamily):
         """Small instances that the tests of all families run on: continuous, tied or not, binary, mixed, with more latents than columns."""
         continuous = Layout.continuous_columns(n_features)
         binary = Layout([Bernoulli(range(n_features))])
-        mixed = Layout(
-            [
-                Gaussian([0, 3]),
-                Bernoulli([1]),
-                Categorical(range(4, n_features), [3] * (n_features - 4)),
-                Bernoulli([2]),
-            ]
-        )
+        codes = Categorical(range(4, n_features), [3] * (n_features - 4))
+        mixed = Layout([Gaussian([0, 3]), Bernoulli([1, 2]), codes])
         settled: dict[str, Any] = {"inner_tol": 1e-11, "inner_max_iter": 1000, "ridge": 1.0}
         return [
             cls(continuous, n_classes, 2, 2),
