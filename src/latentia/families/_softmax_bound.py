@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 from latentia._arrays import Array, logsumexp, namespace
 
-NEWTON_STEPS = 30
+FIRST_STEPS = 4  # of all rows
+LAST_STEPS = 40  # of those that have not arrived by then
 
 
 class SoftmaxBound(NamedTuple):
@@ -61,38 +62,65 @@ def _curvature(xi: Array, tanh: Array) -> Array:
 
 
 def _centre(mean: Array, variance: Array) -> Array:
-    """The minimiser of F, (..., N)."""
+    """The minimiser of F, (..., N).
+
+    A few steps bring most rows there; only the others go on.
+    """
     xp = namespace(mean)
     n_scores = mean.shape[-2]
     top = xp.max(mean, axis=-2)
-    low = xp.min(mean, axis=-2)
     # beyond this every slope 2 lambda (gamma - m) exceeds 1/2 - 1/S
     high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
-    centre = _first_guess(mean, top)
-    tolerance = math.sqrt(xp.finfo(mean.dtype).eps)
-    for _ in range(NEWTON_STEPS):
+    bracket = _Bracket(xp.min(mean, axis=-2), _first_guess(mean, top), high)
+    bracket, far = _newton(mean, variance, bracket, FIRST_STEPS)
+    if not bool(xp.any(far)):
+        return bracket.centre
+    rest = xp.reshape(far, (-1,))
+    index = xp.nonzero(rest)[0]
+
+    def columns(a: Array) -> Array:
+        return xp.take(xp.reshape(xp.moveaxis(a, -2, 0), (n_scores, -1)), index, axis=1)
+
+    some = _Bracket(*(xp.take(xp.reshape(a, (-1,)), index, axis=0) for a in bracket))
+    centre = xp.reshape(bracket.centre, (-1,))
+    centre[rest] = _newton(columns(mean), columns(variance), some, LAST_STEPS)[0].centre
+    return xp.reshape(centre, bracket.centre.shape)
+
+
+class _Bracket(NamedTuple):
+    """Where the minimiser of F lies, (..., N)."""
+
+    low: Array
+    centre: Array
+    high: Array
+
+
+def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tuple[_Bracket, Array]:
+    """Newton's steps, by halves where they leave the bracket; and which rows have not arrived."""
+    xp = namespace(mean)
+    low, centre, high = bracket
+    half = 1 - mean.shape[-2] / 2
+    precision = 100 * xp.finfo(mean.dtype).eps
+    for _ in range(n_steps):
         offset = centre[..., None, :] - mean
         square = offset * offset
-        xi2 = square + variance
-        xi2 = xp.where(xi2 > 1e-30, xi2, xp.full_like(xi2, 1e-30))
+        xi2 = xp.clip(square + variance, min=1e-30)
         xi = xp.sqrt(xi2)
         tanh = xp.tanh(xi / 2)
         curvature = _curvature(xi, tanh)
-        slope = xp.sum(curvature * offset, axis=-2) + (1 - n_scores / 2)
-        share = square / xi2  # F'' mixes the two curvatures by how much of xi^2 is the offset's
-        bend = xp.sum(curvature + share * ((1 - tanh * tanh) / 4 - curvature), axis=-2)
+        slope = xp.sum(curvature * offset, axis=-2) + half
+        # F'' mixes the two curvatures by how much of xi^2 is the offset's
+        bend = xp.sum(curvature + square / xi2 * ((1 - tanh * tanh) / 4 - curvature), axis=-2)
         low = xp.where(slope < 0, centre, low)
         high = xp.where(slope > 0, centre, high)
-        bend = xp.where(bend > 1e-30, bend, xp.full_like(bend, 1e-30))
-        target = centre - slope / bend
-        inside = (target >= low) & (target <= high)
-        target = xp.where(inside, target, (low + high) / 2)
-        # F is quadratic here: an error e in gamma costs bend e^2 / 2
-        done = bool(xp.all(xp.abs(slope) * xp.abs(target - centre) <= tolerance * tolerance * (1 + xp.abs(centre))))
+        target = centre - slope / xp.clip(bend, min=1e-30)
+        target = xp.where((target >= low) & (target <= high), target, (low + high) / 2)
+        # F can fall by about this much more
+        far = xp.abs(slope) * xp.abs(target - centre) > precision * (1 + xp.abs(centre))
         centre = target
-        if done:
+        if not bool(xp.any(far)):
             break
-    return centre
+    return _Bracket(low, centre, high), far
 
 
 def _first_guess(mean: Array, top: Array) -> Array:
