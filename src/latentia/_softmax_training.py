@@ -29,11 +29,8 @@ from latentia.tree import add_start_axis, one_start, stack_starts, take_starts
 START_RIDGE = 0.01  # of the likelihood that starts are made with, on standardised rows
 START_VARIANCE = 0.1  # of the weights' posterior at the start
 SCREEN = 3  # starts tried by likelihood for each that goes on
-RACE_STEPS = 40  # after these, only the best starts of variational Bayes go on
-RACE_KEEPS = 4
-CORRECTIONS = (
-    2  # one re-estimate of the precisions: measured best on three of four benchmarks, more rounds shrink too far
-)
+RACE = ((40, 4), (80, 2))  # after so many steps of variational Bayes, only so many of the best starts go on
+CORRECTIONS = 2  # one re-estimate of the precisions is best on three of four benchmarks; more rounds shrink too far
 ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
 ANNEALING_STEPS = 20
 
@@ -159,14 +156,18 @@ def _by_variational_bayes(
             problem = Problem(structure.variational(beta), Likelihood(), rows.raw)
             params = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, params).params
     problem = Problem(structure.variational(), Likelihood(), rows.raw)
-    n_starts = _count(starts)
-    if n_starts <= RACE_KEEPS or options.max_iter <= RACE_STEPS:
-        return AcceleratedEM(options.max_iter, options.tol).solve(problem, params, on_step)
-    race = AcceleratedEM(RACE_STEPS, options.tol).solve(problem, params, on_step)
-    best = np.argsort(-race.value)[:RACE_KEEPS]
-    left = options.max_iter - RACE_STEPS
-    final = AcceleratedEM(left, options.tol).solve(problem, take_starts(race.params, best.tolist()), on_step)
-    return _joined(race, final, best)
+    running = np.arange(_count(starts))
+    left, solution = options.max_iter, None
+    for steps, keeps in RACE:
+        if len(running) <= keeps or left <= steps:
+            continue
+        part = AcceleratedEM(steps, options.tol).solve(problem, params, on_step)
+        solution = part if solution is None else _joined(solution, part, running)
+        left -= steps
+        running = np.argsort(-solution.value)[:keeps]
+        params = take_starts(solution.params, running.tolist())
+    final = AcceleratedEM(left, options.tol).solve(problem, params, on_step)
+    return final if solution is None else _joined(solution, final, running)
 
 
 def _joined(race: Solution, final: Solution, best: np.ndarray) -> Solution:
