@@ -220,3 +220,14 @@ def test_the_search_takes_mixed_tables(table):
     model = LatentClassificationModelCV([0, 1], [1], cv=2, **QUICK).fit(X, y)
     assert model.score(X, y) > 0.8 and model.kinds_[2] == "categorical"
     assert model.impute(X.iloc[:3]).shape == (3, 5)
+
+
+@pytest.mark.parametrize("training", ["likelihood", "hybrid"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_learned_structures_drop_columns_of_noise_of_every_kind(training, table, rng):
+    X, y = table
+    X = X.assign(noise=rng.normal(size=len(X)), coin=rng.random(len(X)) < 0.5)
+    model = LatentClassificationModel(1, structure="learn", objective=training, max_iter=20, **QUICK).fit(X, y)
+    assert not model.edges_[5:].any() and model.edges_[[0, 2]].all()
+    by_loading = model.edges_[model.loading_columns_]
+    assert (model.loadings_[:, ~by_loading] == 0).all() and (model.loadings_[:, by_loading] != 0).all()
