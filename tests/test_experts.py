@@ -22,8 +22,8 @@ from latentia.sources import ArrayRows
 
 @parametrize_with_checks(
     [
-        MixtureOfExpertsClassifier(2, n_init=1, max_iter=20, random_state=0),
-        MixtureOfExpertsRegressor(2, n_init=1, max_iter=20, random_state=0),
+        MixtureOfExpertsClassifier(2, n_init=1, max_iter=8, tol=1e-3, random_state=0),
+        MixtureOfExpertsRegressor(2, n_init=1, max_iter=8, tol=1e-3, random_state=0),
     ]
 )
 @pytest.mark.filterwarnings("ignore")
