@@ -72,7 +72,9 @@ def accuracy() -> None:
 
 def speed() -> None:
     print(
-        "| data | R | iterations | seconds | of CPU | author's code | target | converged after | seconds | of CPU |\n" + "|---" * 10 + "|"
+        "| data | R | iterations | seconds | of CPU | author's code | target | converged after | seconds | of CPU |\n"
+        + "|---" * 10
+        + "|"
     )
     for name, n_latent, n_iter, theirs, target in SPEED:
         X, Y, _, _ = load(name)
