@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, logsumexp, namespace, to_numpy, transpose
+from latentia._arrays import Array, logsumexp, namespace, normalise_log, to_numpy, transpose
 from latentia.core import AnyProblem, Cells, Objective, SmoothFamily, Source, chunk_rows
 from latentia.families._factor_draws import column_values, draw, expected_heads
 from latentia.families._factor_steps import LATENT_FLOOR, latent_prior, log_shares, noise_variance, regression, slope
@@ -103,8 +103,11 @@ class LatentFactors(SmoothFamily):
             scores = rows.scores
         if scores.shape[-2] == 1:
             return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), rows, phi, known)
-        log_joint = logsumexp(scores, axis=-2)
-        component = namespace(scores).exp(scores - log_joint[..., None, :])
+        if known is not None:  # scores of our own making may be overwritten
+            log_joint, component = normalise_log(scores, axis=-2)
+        else:
+            log_joint = logsumexp(scores, axis=-2)
+            component = namespace(scores).exp(scores - log_joint[..., None, :])
         return FactorPosterior(log_joint, component, rows, phi, known)
 
     def scores(self, params: FactorParams, cells: Cells) -> Array:
