@@ -65,6 +65,7 @@ def test() -> None:
 
 def matrix() -> None:
     install("test", "torch==2.13.0")
+    os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
     run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from latentia._arrays import Array, logsumexp, namespace, to_numpy
+from latentia._arrays import Array, like, logsumexp, namespace, to_numpy
 from latentia.core import Block, Cells, Params, Problem, SmoothFamily, Totals, check_compatible, chunk_rows
 from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
@@ -133,7 +133,8 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(Problem(self.family_, objective, source), solution.params, on_step)
         self.params_ = one_start(solution.params, 0)
-        self.objective_curve_ = solution.curves[0] - (_log_units(source) if objective.is_density else 0.0)
+        curve = solution.curves[0] - (_log_units(source) if objective.is_density else 0.0)
+        self.objective_curve_ = like(curve, self.preparation_.shift, dtype=namespace(self.preparation_.shift).float64)
         self.n_iter_ = int(solution.n_iter[0])
         self.converged_ = bool(solution.converged[0])
         self.stopping_reason_ = solution.reason[0]
