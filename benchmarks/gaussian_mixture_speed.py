@@ -147,9 +147,8 @@ def memory() -> None:
         rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(n_rows, n_features))
         y = np.empty(n_rows, dtype=np.int64)
         for start in range(0, n_rows, 100_000):
-            rows[start : start + 100_000], y[start : start + 100_000] = blobs(
-                100_000, n_features, 10, np.random.default_rng(1)
-            )
+            part = slice(start, start + 100_000)
+            rows[part], y[part], _ = blobs(100_000, n_features, 10, np.random.default_rng(1))
         rows.flush()
         del rows
         X = np.load(path, mmap_mode="r")
