@@ -34,7 +34,7 @@ def visit_rows(source, rows, by_label):
         if by_label:
             assert (block.y == block.label).all()
         seen.append(block)
-        return {"n": block.cells.values.sum() + 0 * (0 if block.cells.observed is None else block.cells.observed.sum())}
+        return {"sum": block.cells.values.sum()}
 
     source.reduce(visit, rows, by_label)
     return seen
