@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
@@ -231,3 +231,15 @@ def test_learned_structures_drop_columns_of_noise_of_every_kind(training, table,
     assert not model.edges_[5:].any() and model.edges_[[0, 2]].all()
     by_loading = model.edges_[model.loading_columns_]
     assert (model.loadings_[:, ~by_loading] == 0).all() and (model.loadings_[:, by_loading] != 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped before it converged")
+def test_selection_says_which_start_wins():
+    """By accuracy the winner classifies more training rows rightly, by likelihood it has the higher value."""
+    X, y = make_classification(150, 8, n_informative=6, n_classes=3, random_state=0)
+    fits = {
+        rule: LatentClassificationModel(2, 3, selection=rule, n_init=8, max_iter=20, random_state=0).fit(X, y)
+        for rule in ("accuracy", "likelihood")
+    }
+    assert fits["accuracy"].score(X, y) > fits["likelihood"].score(X, y)
+    assert fits["accuracy"].objective_curve_[-1] < fits["likelihood"].objective_curve_[-1]

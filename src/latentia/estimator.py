@@ -64,7 +64,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         """Set the learned attributes from `params_`."""
         raise NotImplementedError  # pragma: no cover
 
-    def _choose_start(self, solution: Solution, source: ArrayRows) -> int:
+    def _choose_start(self, solution: Solution, source: ArrayRows, rng: np.random.Generator) -> int:
         """Which start wins."""
         return int(np.argmax(solution.value))
 
@@ -153,7 +153,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         params = family.init(source.labelled(), rng, n_starts)
         problem = family.shortcut(Likelihood(), source) or Problem(family, Likelihood(), source)
         solution = self._em().solve(problem, params, on_step)
-        return solution.only(self._choose_start(solution, source))
+        return solution.only(self._choose_start(solution, source, rng))
 
     def _em(self) -> Any:
         """The solver of the likelihood."""

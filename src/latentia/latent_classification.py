@@ -309,7 +309,7 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         solver = super()._em()
         return solver if self.family_.all_edges else StructuralEM(solver)
 
-    def _best_start(self, solution: Solution, source: ArrayRows, rng: np.random.Generator) -> int:
+    def _choose_start(self, solution: Solution, source: ArrayRows, rng: np.random.Generator) -> int:
         if self.selection == "likelihood" or len(solution.value) == 1:
             return int(np.argmax(solution.value))
         right = _training_accuracy(self.family_, solution.params, source, rng)
