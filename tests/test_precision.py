@@ -92,4 +92,4 @@ def test_random_hostile_tables(seed, n_rows, n_features, n_classes, gaps, expone
     model.fit(X, labelled, sample_weight=weight)
     check_finite(model, X)
     worst = np.diff(model.objective_curve_).min(initial=0.0)
-    assert worst >= -1e-8 * np.abs(model.objective_curve_).max()
+    assert worst >= -1e-8 * max(np.abs(model.objective_curve_).max(), 1.0)  # rows without a value have a curve of zeros

@@ -1,5 +1,6 @@
 """Sources: files are never loaded, memory is bounded by the chunk, every row is seen once in a pass."""
 
+import multiprocessing
 import tracemalloc
 
 import numpy as np
@@ -111,3 +112,32 @@ def test_column_moments(table, rng):
     np.testing.assert_allclose(mass, (~np.isnan(again)).sum(axis=0))
     np.testing.assert_allclose(mean, np.nanmean(again, axis=0), rtol=1e-10)
     np.testing.assert_allclose(variance, np.nanvar(again, axis=0), rtol=1e-8)
+
+
+def _fit_in_child(queue, X, y):
+    queue.put(GaussianMixtureClassifier(2, n_init=1, random_state=0).fit(X, y).score(X, y))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(rng):
+    X, y = rng.normal(size=(6000, 20)), rng.integers(2, size=6000)
+    here = GaussianMixtureClassifier(2, n_init=1, random_state=0).fit(X, y).score(X, y)  # starts the threads
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_fit_in_child, args=(queue, X, y), daemon=True)
+    child.start()
+    assert queue.get(timeout=60) == pytest.approx(here)
+    child.join(timeout=60)
+
+
+def test_an_error_in_a_thread_reaches_the_caller(table):
+    X, y = table
+    rows = ArrayRows(X, y)
+
+    def fail(block):
+        raise RuntimeError("no such block")
+
+    with pytest.raises(RuntimeError, match="no such block"):
+        rows.reduce(fail, 5)
+    assert rows.reduce(lambda block: {"n": block.y.shape[0]}, 5)["n"] == len(X)

@@ -60,9 +60,18 @@ class Family(ABC):
     params_class_axes: Tree
     stats_class_axes: Tree
 
+    @property
+    def prepared_class_axes(self) -> Tree:
+        """Class axes of what `prepare` returns."""
+        return self.params_class_axes
+
     @abstractmethod
     def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Params:
         """Rough parameters, one set per start along the first axis."""
+
+    def prepare(self, params: Params) -> Params:
+        """The parameters together with what all blocks of a sweep need of them; `infer` takes either."""
+        return params
 
     @abstractmethod
     def infer(self, params: Params, cells: Cells, y: Array | None = None) -> Any:
@@ -190,10 +199,11 @@ class Problem:
         """Value and weighted expected statistics in one pass."""
         family = self.family
         own_class = self._own_class
+        prepared = family.prepare(params)
 
         def visit(block: Block) -> Totals:
             label = block.label if own_class and block.label is not None and block.label >= 0 else None
-            mine = params if label is None else select_class(params, family.params_class_axes, label)
+            mine = prepared if label is None else select_class(prepared, family.prepared_class_axes, label)
             posterior = family.infer(mine, block.cells, block.y)
             xp = namespace(posterior.log_joint)
             if label is not None:

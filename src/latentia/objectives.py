@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from latentia._arrays import Array, logsumexp, namespace, one_hot
+from latentia._arrays import Array, logsumexp, namespace, one_hot, shares
 from latentia.core import Objective
 
 SOFT_HINGE = 0.1  # epsilon of eq. 3.17
@@ -37,7 +37,7 @@ class Likelihood(Objective):
             return log_joint[..., 0, :], xp.ones_like(log_joint)
         own, known = _labels(log_joint, y)
         marginal = logsumexp(log_joint, axis=-2)
-        class_posterior = xp.exp(log_joint - marginal[..., None, :])
+        class_posterior = shares(log_joint - marginal[..., None, :])
         value = xp.where(known, _own_score(log_joint, own), marginal)
         return value, xp.where(known, own, class_posterior)
 
@@ -50,7 +50,7 @@ class Conditional(Objective):
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
         marginal = logsumexp(log_joint, axis=-2)
-        class_posterior = xp.exp(log_joint - marginal[..., None, :])
+        class_posterior = shares(log_joint - marginal[..., None, :])
         value = _own_score(log_joint, own) - marginal
         return (
             xp.where(known, value, xp.zeros_like(value)),
@@ -79,7 +79,7 @@ class Margin(Objective):
         if self.ramp is not None:
             capped, capped_slope = soft_hinge(shortfall - self.ramp)
             loss, slope = loss - capped, slope - capped_slope
-        share = xp.exp(rivals - best[..., None, :])
+        share = shares(rivals - best[..., None, :])
         none = xp.zeros_like(slope)
         loss, slope = xp.where(known, loss, none), xp.where(known, slope, none)
         return -loss, slope[..., None, :] * (own - share)

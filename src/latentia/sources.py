@@ -29,6 +29,13 @@ KEEP_MIB = 64
 KEEP_ON_DEVICE_MIB = 8192
 
 
+#: Tasks of one pass at most: each keeps its sums until all have ended.
+MANY_TASKS = 64
+
+#: First row, row after the last, and the label that the rows share.
+Piece = tuple[int, int, int | None]
+
+
 class ArrayRows(Source):
     """Rows of an array or of a memory map."""
 
@@ -66,11 +73,14 @@ class ArrayRows(Source):
 
     def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
         tasks = list(self._tasks(rows, by_label))
+        each = math.ceil(len(tasks) / MANY_TASKS)
 
-        def run(task: Callable[[], Iterable[Block]]) -> Totals:
-            return _add_up(fn(block) for block in task() if not (self.skip_unlabelled and block.label == -1))
+        def run(several: list[Callable[[], Iterable[Block]]]) -> Totals:
+            blocks = (block for task in several for block in task())
+            return _add_up(fn(block) for block in blocks if not (self.skip_unlabelled and block.label == -1))
 
-        return _add_up(_parallel(run, tasks, is_numpy_array(self.X)))
+        together = [tasks[k : k + each] for k in range(0, len(tasks), each)]
+        return _add_up(_parallel(run, together, is_numpy_array(self.X)))
 
     def head(self, n_rows: int, rng: np.random.Generator) -> Block:
         """At most `n_rows` random rows of each label, drawn by weight."""
@@ -91,18 +101,12 @@ class ArrayRows(Source):
     def _tasks(self, rows: int, by_label: bool) -> Iterator[Callable[[], Iterable[Block]]]:
         kept = self._keep()
         if kept is not None:
-            group: list[tuple[int, int, int | None]] = []
-            for piece in kept.pieces(rows, by_label):
-                group.append(piece)
-                if sum(stop - start for start, stop, _ in group) >= rows:
-                    yield _later(kept.blocks, group)
-                    group = []
-            if group:
+            for group in _groups(kept.pieces(rows, by_label), rows):
                 yield _later(kept.blocks, group)
             return
         if by_label and not _is_mapped(self.X):  # rows in memory can be gathered from anywhere
             if self._order is None:
-                self._order = np.argsort(self.y, kind="stable")
+                self._order = _label_order(self.y)
             for label, first, last in _label_ranges(self.y[self._order]):
                 for start, stop in _even_pieces(first, last, rows):
                     yield _later(self._gathered_block, start, stop, label)
@@ -161,17 +165,17 @@ class _Sorted(NamedTuple):
     def of(cls, rows: ArrayRows) -> _Sorted:
         if rows.y.ndim > 1 or rows.y.dtype.kind not in "iu":
             return cls(rows._block(slice(0, rows.n_rows), None), [(-1, 0, rows.n_rows)])
-        order = np.argsort(rows.y, kind="stable")
+        order = _label_order(rows.y)
         return cls(rows._block(order, None), _label_ranges(rows.y[order]))
 
-    def blocks(self, pieces: list[tuple[int, int, int | None]]) -> Iterator[Block]:
+    def blocks(self, pieces: list[Piece]) -> Iterator[Block]:
         (values, observed), y, weight, _ = self.block
         for start, stop, label in pieces:
             part = slice(start, stop)
             cells = Cells(values[part, ...], None if observed is None else observed[part, ...])
             yield Block(cells, y[part, ...], None if weight is None else weight[part], label)
 
-    def pieces(self, rows: int, by_label: bool) -> Iterator[tuple[int, int, int | None]]:
+    def pieces(self, rows: int, by_label: bool) -> Iterator[Piece]:
         if not by_label:
             n_rows = self.labels[-1][2]
             for start, stop in _even_pieces(0, n_rows, rows):
@@ -180,6 +184,12 @@ class _Sorted(NamedTuple):
         for label, first, last in self.labels:
             for start, stop in _even_pieces(first, last, rows):
                 yield start, stop, label
+
+
+def _label_order(y: np.ndarray) -> np.ndarray:
+    """Row numbers in the order of the labels; short integers are sorted by their digits, in linear time."""
+    short = y.size and -(2**15) <= y.min() and y.max() < 2**15
+    return np.argsort(y.astype(np.int16) if short else y, kind="stable")
 
 
 def _label_ranges(sorted_y: np.ndarray) -> list[tuple[int, int, int]]:
@@ -226,8 +236,23 @@ def _later(fn: Callable[..., Iterable[Block]], *args: Any) -> Callable[[], Itera
 def _even_pieces(first: int, last: int, rows: int) -> Iterator[tuple[int, int]]:
     """Cut first..last into pieces of nearly equal length, at most `rows` each."""
     n_pieces = max(1, math.ceil((last - first) / rows))
-    edges = np.linspace(first, last, n_pieces + 1).round().astype(int)
-    yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    for k in range(n_pieces):
+        yield first + k * (last - first) // n_pieces, first + (k + 1) * (last - first) // n_pieces
+
+
+def _groups(pieces: Iterable[Piece], rows: int) -> Iterator[list[Piece]]:
+    """Pieces that follow each other and have at most `rows` rows together: few rows of a label make no task of their own."""
+    group: list[Piece] = []
+    filled = 0
+    for piece in pieces:
+        size = piece[1] - piece[0]
+        if group and filled + size > rows:
+            yield group
+            group, filled = [], 0
+        group.append(piece)
+        filled += size
+    if group:
+        yield group
 
 
 def _add_up(parts: Iterable[Totals]) -> Totals:
@@ -250,14 +275,38 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _parallel(fn: Callable[[Any], Any], tasks: list[Any], threaded: bool) -> Iterator[Any]:
-    """Results of the tasks in order, on a thread pool with single-threaded BLAS if that pays."""
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads that live on between sweeps: new ones would start with cold memory arenas each time."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="latentia")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _parallel(fn: Callable[[Any], Any], tasks: list[Any], threaded: bool) -> list[Any]:
+    """Results of the tasks in order, on all cores with single-threaded BLAS if that pays.
+
+    The calling thread works too: one thread less to take turns with.
+    """
     workers = min(n_threads(), len(tasks))
     if not threaded or workers < 2:
-        yield from map(fn, tasks)
-        return
-    with (
-        _controller().limit(limits=1, user_api="blas"),
-        ThreadPoolExecutor(workers) as pool,
-    ):
-        yield from pool.map(fn, tasks)
+        return [fn(task) for task in tasks]
+    results: list[Any] = [None] * len(tasks)
+    waiting = iter(range(len(tasks)))  # `next` of a range is atomic
+
+    def work() -> None:
+        for k in waiting:
+            results[k] = fn(tasks[k])
+
+    with _controller().limit(limits=1, user_api="blas"):
+        others = [_pool(n_threads() - 1).submit(work) for _ in range(workers - 1)]
+        try:
+            work()
+        finally:
+            for _ in waiting:  # after an error or an interrupt nothing more is begun
+                pass
+            for other in others:
+                other.result()
+    return results

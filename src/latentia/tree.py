@@ -7,6 +7,7 @@ the end, or None where the classes share the array.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,8 +22,10 @@ def tree_map(fn: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """Apply `fn` to corresponding leaves."""
     if not isinstance(tree, tuple):
         return fn(tree, *others)
-    parts = [tree_map(fn, *leaves) for leaves in zip(tree, *others, strict=True)]
-    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    parts = [
+        tree_map(fn, *part) if isinstance(part[0], tuple) else fn(*part) for part in zip(tree, *others, strict=True)
+    ]
+    return getattr(type(tree), "_make", tuple)(parts)
 
 
 def leaves(tree: Tree) -> Iterator[Array]:
@@ -36,7 +39,7 @@ def leaves(tree: Tree) -> Iterator[Array]:
 
 def tree_add(a: Tree, b: Tree) -> Tree:
     """Leafwise sum."""
-    return tree_map(lambda x, y: x + y, a, b)
+    return tree_map(operator.add, a, b)
 
 
 def take_starts(tree: Tree, index: Sequence[int]) -> Tree:
@@ -77,9 +80,11 @@ def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
 
 def join_classes(parts: dict[int, Tree], axes: Tree, n_classes: int) -> Tree:
     """Put the parts of the classes together: class axes side by side, the rest added."""
-    some = next(iter(parts.values()))
-    empty = tree_map(lambda a: namespace(a).zeros_like(a), some)
-    ordered = [parts.get(label, empty) for label in range(n_classes)]
+    if len(parts) < n_classes:  # classes without a row add nothing
+        some = next(iter(parts.values()))
+        empty = tree_map(lambda a: namespace(a).zeros_like(a), some)
+        parts = dict.fromkeys(range(n_classes), empty) | parts
+    ordered = [parts[label] for label in range(n_classes)]
 
     def join(axis: int | None, *arrays: Array) -> Array:
         if axis is None:

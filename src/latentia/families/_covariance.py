@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from latentia._arrays import LOG_2PI, Array, eye_like, namespace, product_over_rows, product_with_rows
 from latentia.core import Cells
+from latentia.tree import Tree
 
 #: Components with less weight than this keep their parameters.
 TINY = 1e-10
@@ -43,9 +44,18 @@ class Covariance(ABC):
     def initial(self, variances: Array) -> Array:
         """The spread that has these variances (..., C, K, D) on its diagonal."""
 
+    #: Class axes of what `natural` returns.
+    natural_class_axes: Tree = ()
+
+    def natural(self, means: Array, spread: Array) -> Tree:
+        """What `log_density` needs of the parameters for any row, computed once for all blocks of rows."""
+        return ()
+
     @abstractmethod
-    def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
-        """log N(x) of known cells (..., C, K, N), and what `moments` can reuse."""
+    def log_density(
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
+    ) -> tuple[Array, Any]:
+        """log of weight times N(x) of known cells (..., C, K, N), and what `moments` can reuse."""
 
     @abstractmethod
     def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
@@ -89,8 +99,10 @@ class Diagonal(Covariance):
 
     spread_class_axis: int | None = -3
     second_class_axis: int | None = -3
+    natural_class_axes: Tree = (-3, -2)
 
-    def variances(self, spread: Array) -> Array:
+    def variances(self, spread: Array, means: Array) -> Array:
+        """Variances in the shape of the means."""
         return spread
 
     def pool(self, a: Array) -> Array:
@@ -100,21 +112,29 @@ class Diagonal(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances
 
-    def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
+    def natural(self, means: Array, spread: Array) -> tuple[Array, Array]:
+        """Coefficients (..., C, K, 3 D) of the features, and the sum (..., C, K) of those of cells that are known."""
         xp = namespace(means)
-        variance = self.variances(spread)
+        variance = self.variances(spread, means)
         precision = 1.0 / variance
         pull = precision * means
         constant = -0.5 * (LOG_2PI + xp.log(variance) + pull * means)
+        return xp.concat([-0.5 * precision, pull, constant], axis=-1), xp.sum(constant, axis=-1)
+
+    def log_density(
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
+    ) -> tuple[Array, Any]:
+        xp = namespace(means)
+        coefficients, constant = natural
         features = [cells.values * cells.values, cells.values]
-        natural = [-0.5 * precision, xp.broadcast_to(pull, means.shape)]
-        if cells.observed is not None:
-            features.append(cells.observed)
-            natural.append(constant)
-        F = xp.concat(features, axis=1)
-        density = product_with_rows(xp.concat([xp.broadcast_to(a, means.shape) for a in natural], axis=-1), F)
         if cells.observed is None:
-            density += xp.sum(constant, axis=-1)[..., None]
+            coefficients = coefficients[..., : 2 * means.shape[-1]]
+            log_weights = log_weights + constant
+        else:
+            features.append(cells.observed)
+        F = xp.concat(features, axis=1)
+        density = product_with_rows(coefficients, F)
+        density += log_weights[..., None]
         return density, F
 
     def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
@@ -123,7 +143,7 @@ class Diagonal(Covariance):
         sums = product_over_rows(weight, cache)
         count = xp.sum(weight, axis=-1)
         second, first = sums[..., :D], sums[..., D : 2 * D]
-        mass = xp.broadcast_to(count[..., None], first.shape) if cells.observed is None else sums[..., 2 * D :]
+        mass = xp.zeros_like(first) + count[..., None] if cells.observed is None else sums[..., 2 * D :]
         return Moments(count, mass, first, second)
 
     def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
@@ -135,11 +155,11 @@ class Diagonal(Covariance):
         mass = self.pool(moments.mass)
         alive = mass > TINY
         scatter = self.pool(_centred_squares(moments, means))
-        variance = scatter / xp.where(alive, mass, xp.ones_like(mass))
+        variance = scatter / xp.clip(mass, min=TINY)
         return xp.where(alive, xp.clip(variance, min=self.floor), spread)
 
     def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
-        precision = 1.0 / self.variances(spread)
+        precision = 1.0 / self.variances(spread, means)
         mean_slope = precision * (moments.first - moments.mass * means)
         slope = 0.5 * precision * (_centred_squares(moments, means) * precision - moments.mass)
         return mean_slope, self.pool(slope) * (spread - self.floor)
@@ -152,8 +172,7 @@ class Diagonal(Covariance):
         return self.floor + namespace(free).exp(free)
 
     def matrices(self, spread: Array, n_features: int) -> Array:
-        namespace(spread)
-        return self.variances(spread)[..., None] * eye_like(n_features, spread)
+        return spread[..., None] * eye_like(n_features, spread)
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_features * n_gaussians
@@ -167,8 +186,8 @@ class Spherical(Diagonal):
 
     spread_class_axis = -2
 
-    def variances(self, spread: Array) -> Array:
-        return spread[..., None]
+    def variances(self, spread: Array, means: Array) -> Array:
+        return namespace(spread).broadcast_to(spread[..., None], means.shape)
 
     def pool(self, a: Array) -> Array:
         return namespace(a).sum(a, axis=-1)
@@ -177,7 +196,6 @@ class Spherical(Diagonal):
         return namespace(variances).mean(variances, axis=-1)
 
     def matrices(self, spread: Array, n_features: int) -> Array:
-        namespace(spread)
         return spread[..., None, None] * eye_like(n_features, spread)
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:

@@ -12,6 +12,7 @@ from latentia._arrays import Array, eye_like, floor_eigenvalues, namespace, symm
 from latentia.core import Cells
 from latentia.families._covariance import ABOVE_FLOOR, TINY, Covariance, Moments
 from latentia.families._gaps import Patterns, expected_moments, expected_rows, log_density
+from latentia.tree import Tree
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
 NEXT_TO_NOTHING = 1e-8
@@ -34,10 +35,14 @@ class Full(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
-    def log_density(self, means: Array, spread: Array, cells: Cells) -> tuple[Array, Any]:
+    def log_density(
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
+    ) -> tuple[Array, Any]:
         patterns = Patterns.of(cells)
         sigma = self.each(spread)
-        return patterns.in_row_order([log_density(means, sigma, group) for group in patterns.groups]), patterns
+        density = patterns.in_row_order([log_density(means, sigma, group) for group in patterns.groups])
+        density += log_weights[..., None]
+        return density, patterns
 
     def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia._arrays import Array, like, log_or_minus_inf, logsumexp, namespace, normalise_log, to_numpy
+from latentia._arrays import Array, exponentials, like, log_or_minus_inf, logsumexp, namespace, to_numpy
 from latentia.core import Cells, SmoothFamily, Source
 from latentia.families._covariance import TINY, Covariance, Moments
 from latentia.families._kmeans import cluster_starts
+from latentia.tree import Tree
 
 #: Rows of each class from which starts are drawn.
 HEAD_ROWS = 2000
@@ -31,6 +32,7 @@ class GaussianParams(NamedTuple):
     log_weights: Array  # (..., C, K), -inf for padding
     means: Array  # (..., C, K, D)
     spread: Array  # as the covariance shape has it
+    natural: Tree = ()  # what follows from the above, for the time of a sweep (see `prepare`)
 
 
 class GaussianFree(NamedTuple):
@@ -45,7 +47,8 @@ class GaussianPosterior(NamedTuple):
     """Scores, and the share of each component."""
 
     log_joint: Array  # (..., C, N)
-    responsibility: Array  # (..., C, K, N)
+    share: Array  # (..., C, K, N) of each component, up to a factor
+    total: Array  # (..., C, N) sum of the shares
     cache: object  # features of the rows, for the moments
 
 
@@ -88,23 +91,30 @@ class GaussianMixtures(SmoothFamily):
             spread=self.covariance.initial(like(variances, beside)),
         )
 
+    @property
+    def prepared_class_axes(self) -> GaussianParams:
+        return self.params_class_axes._replace(natural=self.covariance.natural_class_axes)
+
+    def prepare(self, params: GaussianParams) -> GaussianParams:
+        return params._replace(natural=self.covariance.natural(params.means, params.spread))
+
     def infer(self, params: GaussianParams, cells: Cells, y: Array | None = None) -> GaussianPosterior:
-        density, cache = self.covariance.log_density(params.means, params.spread, cells)
-        density += params.log_weights[..., None]
-        score, responsibility = normalise_log(density, axis=-2)  # eq. 3.27
-        return GaussianPosterior(score + params.log_prior[..., None], responsibility, cache)
+        _, log_weights, means, spread, natural = params if params.natural else self.prepare(params)
+        density, cache = self.covariance.log_density(means, spread, natural, log_weights, cells)
+        score, share, total = exponentials(density, axis=-2)  # eq. 3.27
+        return GaussianPosterior(score + params.log_prior[..., None], share, total, cache)
 
     def statistics(self, params: GaussianParams, cells: Cells, posterior: GaussianPosterior, weight: Array) -> Moments:
-        share = posterior.responsibility * weight[..., None, :]
+        share = posterior.share * (weight / posterior.total)[..., None, :]
         return self.covariance.moments(params.means, params.spread, cells, posterior.cache, share)
 
     def update(self, params: GaussianParams, stats: Moments) -> GaussianParams:
         xp = namespace(params.means)
         alive = stats.mass > TINY
-        means = xp.where(alive, stats.first / xp.where(alive, stats.mass, xp.ones_like(stats.mass)), params.means)
+        means = xp.where(alive, stats.first / xp.clip(stats.mass, min=TINY), params.means)
         in_class = xp.sum(stats.count, axis=-1)
         has_rows = in_class > TINY
-        share = stats.count / xp.where(has_rows, in_class, xp.ones_like(in_class))[..., None]
+        share = stats.count / xp.clip(in_class, min=TINY)[..., None]
         log_prior = params.log_prior
         if self.fixed_log_prior is None:
             log_prior = log_or_minus_inf(in_class / xp.sum(in_class, axis=-1, keepdims=True))
@@ -149,7 +159,8 @@ class GaussianMixtures(SmoothFamily):
     def expected_cells(self, params: GaussianParams, cells: Cells) -> Array:
         """Mean of each row's cells given its known ones, per class: (C, N, D); known cells are what they are."""
         xp = namespace(params.means)
-        share = self.infer(params, cells).responsibility  # (C, K, N)
+        posterior = self.infer(params, cells)
+        share = posterior.share / posterior.total[:, None, :]  # (C, K, N)
         if cells.observed is None:
             return xp.broadcast_to(cells.values, (self.n_classes, *cells.values.shape))
         filled = 0.0

@@ -11,21 +11,21 @@ from latentia.tree import Tree, leaves, one_start, stack_starts, tree_map
 
 
 class BatchRecord:
-    """Curves and ends of all starts."""
+    """Curves and ends of all starts, of which those in `index` still run."""
 
-    def __init__(self, values: np.ndarray):
-        self.index = np.arange(len(values))
-        self.curves = [[float(v)] for v in values]
-        self.params: list[Params] = [None] * len(values)
-        self.reason = [""] * len(values)
+    def __init__(self, n_starts: int):
+        self.index = np.arange(n_starts)
+        self.curves: list[list[float]] = [[] for _ in range(n_starts)]
+        self.params: list[Params] = [None] * n_starts
+        self.reason = [""] * n_starts
 
     def add(self, values: np.ndarray) -> None:
-        for start, value in zip(self.index, values, strict=True):
-            self.curves[start].append(float(value))
+        for start, value in zip(self.index.tolist(), values.tolist(), strict=True):
+            self.curves[start].append(value)
 
     def finish(self, which: np.ndarray, params: Params, why: str) -> None:
-        for k in which:
-            self.params[self.index[k]] = one_start(params, int(k))
+        for k in which.tolist():
+            self.params[self.index[k]] = one_start(params, k)
             self.reason[self.index[k]] = why
         self.index = np.delete(self.index, which)
 

@@ -37,7 +37,8 @@ class AcceleratedEM:
         """Raise the objective from each start; `n_iter` counts the steps."""
         family = problem.family
         running = _Running(params, problem.sweep(params), self.memory)
-        record = BatchRecord(running.values)
+        record = BatchRecord(len(running.values))
+        record.add(running.values)
         recent = [running.values]  # values of the last steps
         why = f"max_iter={self.max_iter} reached"
         for iteration in range(self.max_iter):

@@ -32,7 +32,8 @@ class BatchedLBFGS:
     def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
         """Ascend from every start along the first axis of the parameters."""
         batch = _Ascent(problem, params, self.memory)
-        record = BatchRecord(-batch.loss / batch.per_row)
+        record = BatchRecord(len(batch.loss))
+        record.add(-batch.loss / batch.per_row)
         small = np.zeros(len(batch.loss), dtype=int)
         why = f"max_iter={self.max_iter} reached"
         for iteration in range(self.max_iter):

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from latentia._arrays import to_numpy
 from latentia.core import AnyProblem, Params
+from latentia.solvers._batches import BatchRecord, host
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import leaves, one_start, stack_starts, take_starts
+from latentia.tree import leaves, one_start, take_starts
 
 #: A fall larger than this share of the value is no rounding error.
 FALL = 1e-6
@@ -29,66 +29,37 @@ class EM:
 
     def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
         """Raise the objective from each start; `n_iter` counts the updates."""
-        n_starts = _n_starts(params)
-        running = np.arange(n_starts)
-        finished: list[Params] = [None] * n_starts
-        curves: list[list[float]] = [[] for _ in range(n_starts)]
-        reason = [""] * n_starts
+        record = BatchRecord(_n_starts(params))
+        before = np.full(record.index.size, -np.inf)
         stopped = False
         for iteration in range(self.max_iter + 1):
             sweep = problem.sweep(params)
-            values = np.atleast_1d(to_numpy(sweep.value)).astype(float)
-            gain = np.full(running.size, np.inf)
-            for k, start in enumerate(running):
-                if curves[start]:
-                    gain[k] = values[k] - curves[start][-1]
-                curves[start].append(float(values[k]))
+            values = host(sweep.value)
+            record.add(values)
+            gain = values - before
             _warn_of_fall(gain, values)
             done = gain <= self.tol * problem.total_weight
-            if iteration == self.max_iter or stopped:
-                why = "stopped by the callback" if stopped else f"max_iter={self.max_iter} reached"
-                _finish(np.full(running.size, True), running, params, finished, reason, why, done)
-                break
-            _finish(done, running, params, finished, reason, "", done)
-            if done.all():
-                break
-            keep = np.flatnonzero(~done)
             stats = sweep.stats
             if done.any():
-                running = running[keep]
+                record.finish(np.flatnonzero(done), params, "converged: the gain fell below tol")
+                keep = np.flatnonzero(~done)
+                if not keep.size:
+                    break
+                values = values[keep]
                 params, stats = take_starts(params, keep.tolist()), take_starts(stats, keep.tolist())
-            best, here = int(np.argmax(values[keep])), params
-            stopped = on_step(
-                Step("EM", iteration + 1, float(values[keep].max()), running.size, partial(one_start, here, best))
-            )
+            if iteration == self.max_iter or stopped:
+                why = "stopped by the callback" if stopped else f"max_iter={self.max_iter} reached"
+                record.finish(np.arange(values.size), params, why)
+                break
+            best_here = partial(one_start, params, int(np.argmax(values)))
+            stopped = on_step(Step("EM", iteration + 1, float(values.max()), values.size, best_here))
             params = problem.family.update(params, stats)
-        return Solution(
-            params=stack_starts(finished),
-            value=np.array([curve[-1] for curve in curves]),
-            curves=[np.array(curve) for curve in curves],
-            n_iter=np.array([len(curve) - 1 for curve in curves]),
-            converged=np.array([text.startswith("converged") for text in reason]),
-            reason=reason,
-        )
+            before = values
+        return record.solution()
 
 
 def _n_starts(params: Params) -> int:
     return int(next(leaves(params)).shape[0])
-
-
-def _finish(
-    which: np.ndarray,
-    running: np.ndarray,
-    params: Params,
-    finished: list[Params],
-    reason: list[str],
-    why: str,
-    converged: np.ndarray,
-) -> None:
-    for k in np.flatnonzero(which):
-        start = running[k]
-        finished[start] = one_start(params, int(k))
-        reason[start] = "converged: the gain fell below tol" if converged[k] else why
 
 
 def _warn_of_fall(gain: np.ndarray, values: np.ndarray) -> None:
