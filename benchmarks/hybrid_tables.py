@@ -31,7 +31,7 @@ def errors(model, grid, X, y, cv) -> list[tuple[float, dict]]:
     """Mean error in percent of each grid point, best first."""
     rows = []
     for point in ParameterGrid(grid):
-        scores = cross_val_score(clone(model).set_params(**point), X, y, cv=cv, n_jobs=2)
+        scores = cross_val_score(clone(model).set_params(**point), X, y, cv=cv, n_jobs=-1)
         rows.append((100 * (1 - scores.mean()), point))
     return sorted(rows, key=lambda row: row[0])
 
@@ -70,9 +70,9 @@ def segment() -> None:
         "gaussianmixtureclassifier__margin": [0.5, 2, 8, 32],
     }
     folds = StratifiedKFold(10, shuffle=True, random_state=0)
-    search = GridSearchCV(model, grid, cv=folds, n_jobs=2).fit(X_train, y_train)
+    search = GridSearchCV(model, grid, cv=folds, n_jobs=-1).fit(X_train, y_train)
     ml = make_pipeline(StandardScaler(), GaussianMixtureClassifier(priors="uniform", random_state=0))
-    ml = GridSearchCV(ml, {"gaussianmixtureclassifier__n_components": [1, 2, 3, 4, 5, 6]}, cv=folds, n_jobs=2).fit(
+    ml = GridSearchCV(ml, {"gaussianmixtureclassifier__n_components": [1, 2, 3, 4, 5, 6]}, cv=folds, n_jobs=-1).fit(
         X_train, y_train
     )
     print(

@@ -69,9 +69,10 @@ def shares(log_share: Array) -> Array:
 
 def _shares(log_share: Array, in_place: bool) -> Array:
     xp = namespace(log_share)
-    least = LEAST_LOG_SINGLE if str(log_share.dtype).endswith("float32") else LEAST_LOG
-    into = {"out": log_share} if in_place and isinstance(log_share, np.ndarray) else {}
-    if isinstance(log_share, np.ndarray) and log_share.size and log_share.min() >= least:
+    least = LEAST_LOG_SINGLE if log_share.dtype == xp.float32 else LEAST_LOG
+    on_numpy = isinstance(log_share, np.ndarray)
+    into = {"out": log_share} if in_place and on_numpy else {}
+    if on_numpy and log_share.size and log_share.min() >= least:
         return xp.exp(log_share, **into)
     share = xp.exp(xp.clip(log_share, min=least, **into), **into)
     share -= math.exp(least)
