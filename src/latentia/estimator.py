@@ -6,6 +6,7 @@ rows -> checked -> standardised source -> EM from several starts -> the best sta
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -54,15 +55,15 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         check_number("validation_fraction", self.validation_fraction, above=0, below=1)
         check_number("n_iter_no_change", self.n_iter_no_change, least=1, integer=True)
 
+    @abstractmethod
     def _make_family(
         self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator
     ) -> SmoothFamily:
         """The family to be fitted."""
-        raise NotImplementedError  # pragma: no cover
 
+    @abstractmethod
     def _publish(self) -> None:
         """Set the learned attributes from `params_`."""
-        raise NotImplementedError  # pragma: no cover
 
     def _choose_start(self, solution: Solution, source: ArrayRows, rng: np.random.Generator) -> int:
         """Which start wins."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +18,12 @@ from latentia.sources import map_rows
 from latentia.validation import check_number, codes_of
 
 
-class GenerativePredictions(ClassifierMixin, BaseEstimator):
+class GenerativePredictions(ClassifierMixin, BaseEstimator, ABC):
     """Class probabilities, densities, imputation and sampling from `params_`, `family_` and `preparation_`."""
 
+    @abstractmethod
     def _check_rows(self, X: Any, reset: bool) -> Array:
-        raise NotImplementedError  # pragma: no cover
+        """Rows as a numeric array, NaN where a cell is missing."""
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
