@@ -1,25 +1,24 @@
 """Cross-validated accuracy of latent classification models on the continuous UCI tables of Langseth & Nielsen (2005), Table 3.
 
 Five outer folds; inside each the wrapper chooses the numbers of factors and components by five inner folds on the training part, then the chosen pair is fitted with
-more restarts. The paper uses 100 restarts everywhere, all numbers of factors and twelve numbers of components: say fewer with the options.
+more restarts. The paper uses 100 restarts everywhere, all numbers of factors and twelve numbers of components: say fewer with the options. Tables and outer folds run in
+parallel.
 
-    LATENTIA_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/lcm_accuracy.py --model tied
+    LATENTIA_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/lcm_accuracy.py [glass2 wine] --model tied --jobs 16
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from data import PAPER_TABLES, load_numbers
+from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold
 
-from latentia import LatentClassificationModel
-from latentia.latent_classification_cv import LatentClassificationModelCV
+from latentia import LatentClassificationModelCV
 
 #: Table 3 of the paper: LCM(q), LCM(q, m; T), LCM(q, m; U).
 PAPER = {
@@ -36,20 +35,32 @@ PAPER = {
     "wine": (100.0, 99.4, 98.9),
 }
 MODELS = {"linear": 0, "tied": 1, "untied": 2}
+N_FOLDS = 5
 
 
-def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    file = Path(os.environ["LATENTIA_DATA"]) / f"{name}.csv.gz"
-    table = pd.read_csv(file, keep_default_na=False, na_values=[""], dtype={"class": str})
-    return table.iloc[:, :-1].to_numpy(float), table["class"].to_numpy()
+def one_fold(name: str, fold: int, options: argparse.Namespace) -> tuple[float, tuple[int, int], float]:
+    """Rows of a test fold that are classified rightly, the sizes the wrapper chose, and the seconds it took."""
+    warnings.simplefilter("ignore")
+    started = time.perf_counter()
+    X, y = load_numbers(name)
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=options.seed).split(X, y)
+    train, test = list(folds)[fold]
+    model = LatentClassificationModelCV(
+        options.q, [1] if options.model == "linear" else options.m, kinds="continuous", noise="untied" if options.model == "untied" else "tied",
+        n_init=options.restarts, refit_n_init=options.final_restarts, patience=options.patience, max_iter=options.max_iter, tol=options.tol,
+        random_state=options.seed,
+    ).fit(X[train], y[train])  # fmt: skip
+    right = float((model.predict(X[test]) == y[test]).sum())
+    return right, (model.n_latent_, model.n_components_), time.perf_counter() - started
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", metavar="table", help=f"of {', '.join(PAPER_TABLES)}; all by default")
     parser.add_argument("--model", choices=MODELS, default="tied")
-    parser.add_argument("--tables", nargs="*", default=list(PAPER))
-    parser.add_argument("--q", type=int, nargs="*", default=[1, 2, 3, 4, 6, 8, 11, 14, 18, 24])
-    parser.add_argument("--m", type=int, nargs="*", default=[1, 3, 10, 20, 35])
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--q", type=int, nargs="+", default=[1, 2, 3, 4, 6, 8, 11, 14, 18, 24])
+    parser.add_argument("--m", type=int, nargs="+", default=[1, 3, 10, 20, 35])
     parser.add_argument("--restarts", type=int, default=6)
     parser.add_argument("--final-restarts", type=int, default=50)
     parser.add_argument("--patience", type=int, default=2)
@@ -57,33 +68,27 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    common = {"kinds": "continuous", "max_iter": options.max_iter, "tol": options.tol, "random_state": options.seed}
-    common["noise"] = "untied" if options.model == "untied" else "tied"
-    components = [1] if options.model == "linear" else options.m
+    strange = set(options.tables) - set(PAPER_TABLES)
+    if strange:
+        parser.error(f"unknown table {sorted(strange)[0]!r}; choose from {', '.join(PAPER_TABLES)}")
+    tables = options.tables or list(PAPER_TABLES)
+    jobs = [(name, fold) for name in tables for fold in range(N_FOLDS)]
+    started = time.perf_counter()
+    done = Parallel(n_jobs=options.jobs, return_as="generator")(delayed(one_fold)(*job, options) for job in jobs)
     means, paper = [], []
-    print(f"{'table':14s} {'accuracy':>8s} {'s.e.':>5s} {'paper':>6s}  chosen (q, m) per fold")
-    for name in options.tables:
-        X, y = load(name)
-        started, right, chosen = time.perf_counter(), np.zeros(len(y)), []
-        for train, test in StratifiedKFold(5, shuffle=True, random_state=options.seed).split(X, y):
-            search = LatentClassificationModelCV(
-                options.q, components, n_init=options.restarts, patience=options.patience, **common
-            )
-            search.fit(X[train], y[train])
-            sizes = search.n_latent_, search.n_components_
-            model = LatentClassificationModel(*sizes, n_init=options.final_restarts, **common).fit(X[train], y[train])
-            right[test] = model.predict(X[test]) == y[test]
-            chosen.append(sizes)
-        accuracy = 100 * right.mean()
-        error = np.sqrt(accuracy * (100 - accuracy) / len(y))
-        means.append(accuracy)
+    print(f"{'table':14s} {'accuracy':>8s} {'s.e.':>5s} {'paper':>6s}  chosen (q, m) per fold", flush=True)
+    for name in tables:
+        right, chosen, seconds = zip(*(next(done) for _ in range(N_FOLDS)), strict=True)
+        n_rows = len(load_numbers(name)[1])
+        means.append(100 * sum(right) / n_rows)
         paper.append(PAPER[name][MODELS[options.model]])
+        error = np.sqrt(means[-1] * (100 - means[-1]) / n_rows)
+        sizes = " ".join(f"({q}, {m})" for q, m in chosen)
         print(
-            f"{name:14s} {accuracy:8.1f} {error:5.1f} {paper[-1]:6.1f}  {chosen} ({time.perf_counter() - started:.0f} s)",
+            f"{name:14s} {means[-1]:8.1f} {error:5.1f} {paper[-1]:6.1f}  {sizes} ({sum(seconds):.0f} s of work)",
             flush=True,
         )
-    print(f"{'mean':14s} {np.mean(means):8.2f} {'':5s} {np.mean(paper):6.2f}")
+    print(f"{'mean':14s} {np.mean(means):8.2f} {'':5s} {np.mean(paper):6.2f}  {time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

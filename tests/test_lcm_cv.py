@@ -42,7 +42,7 @@ def test_greedy_search_stops_when_more_factors_do_not_help():
         [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, callback=lambda t: seen.append(t) and False, **QUICK
     )
     model.fit(X, y)
-    ranks = [t.rank for t in seen if hasattr(t, "rank")]
+    ranks = [t.rank("accuracy") for t in seen if hasattr(t, "rank")]
     assert 2 <= len(ranks) < 8
     assert ranks[-1] <= max(ranks[:-1]) and all(b > a for a, b in zip(ranks[:-2], ranks[1:-1], strict=True))
 
@@ -69,6 +69,10 @@ def test_unlabelled_rows_train_in_every_fold():
         ({"n_components": [0]}, "n_components=0"),
         ({"n_latent": [13]}, "n_features \\* n_classes = 12"),
         ({"search": "random"}, "search='random'"),
+        ({"scoring": "f1"}, "scoring='f1'"),
+        ({"objective": []}, "objective=\\[\\]; allowed"),
+        ({"objective": ["likelihood", "bic"]}, "objective='bic'"),
+        ({"refit_n_init": 0}, "refit_n_init=0"),
         ({"cv": 1}, "cv=1"),
     ],
 )
@@ -80,3 +84,35 @@ def test_bad_grids_are_refused(wrong, message):
 def test_processes_give_the_same_result():
     one, two = (LatentClassificationModelCV([1, 2], [1], cv=2, n_jobs=n, **QUICK).fit(X, y) for n in (None, 2))
     np.testing.assert_allclose(one.results_["mean_accuracy"], two.results_["mean_accuracy"])
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "log_loss"])
+def test_the_objective_is_chosen_too(scoring):
+    model = LatentClassificationModelCV(
+        [1], [1], objective=["likelihood", "conditional"], cv=3, scoring=scoring, **QUICK
+    )
+    table = model.fit(X, y).results_
+    assert list(table["objective"]) == ["likelihood", "conditional"]
+    keys = [-table["mean_accuracy"].round(10), table["mean_log_loss"]]
+    best = np.lexsort(keys[::-1] if scoring == "accuracy" else keys)[0]
+    assert model.objective_ == table["objective"][best]
+    plain = LatentClassificationModel(1, 1, objective=model.objective_, **QUICK).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X))
+
+
+def test_mixed_tables_have_their_own_settings(rng):
+    y = np.arange(60) % 2
+    table = np.column_stack([rng.normal(size=60) + y, (rng.random(60) < 0.2 + 0.6 * y).astype(float)])
+    model = LatentClassificationModelCV(cv=2, **QUICK).fit(table, y)
+    tried = set(zip(*(model.results_[name] for name in ("n_latent", "n_components", "objective")), strict=True))
+    assert {(0, 2, "likelihood"), (0, 2, "conditional"), (2, 1, "likelihood"), (2, 2, "likelihood")} <= tried
+    assert (0, 1, "likelihood") not in tried and (2, 1, "conditional") not in tried
+
+
+def test_the_final_fit_may_have_its_own_number_of_starts():
+    steps = []
+    model = LatentClassificationModelCV(
+        [2], [2], cv=2, refit_n_init=5, callback=lambda s: steps.append(s) and False, **QUICK
+    )
+    model.fit(X, y)
+    assert max(step.n_running for step in steps if hasattr(step, "n_running")) == 5

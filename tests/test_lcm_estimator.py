@@ -243,3 +243,73 @@ def test_selection_says_which_start_wins():
     }
     assert fits["accuracy"].score(X, y) > fits["likelihood"].score(X, y)
     assert fits["accuracy"].objective_curve_[-1] < fits["likelihood"].objective_curve_[-1]
+
+
+@pytest.fixture
+def typed(table):
+    """The table in as many dtypes as there are columns and more, with gaps and an index of its own."""
+    X, y = table
+    X = X.assign(
+        small=X["size"].astype("float32"),
+        maybe=X["flag"].astype(object).where(np.arange(len(X)) % 5 > 0, None),
+        nullable=pd.array(np.where(X["legs"] > 2, 1, 0), dtype="Int64"),
+        text=X["colour"].astype(object),
+    )
+    X["grade"] = X["grade"].cat.add_categories(["never seen"])
+    X.index = pd.Index([f"row {k}" for k in range(len(X))], name="who")
+    return X, y
+
+
+def test_pandas_frames_come_back_with_their_dtypes_and_index(typed):
+    X, y = typed
+    model = LatentClassificationModel(1, **QUICK).fit(X, y)
+    gaps = X.copy()
+    gaps.iloc[3, X.columns.get_loc("colour")] = None
+    gaps.iloc[4, X.columns.get_loc("grade")] = None
+    gaps.iloc[5, X.columns.get_loc("size")] = None
+    whole = {**X.dtypes.to_dict(), "maybe": np.dtype(bool)}  # True and False without gaps need no objects
+    full = model.impute(gaps)
+    assert full.dtypes.to_dict() == whole
+    pd.testing.assert_index_equal(full.index, X.index)
+    known = gaps.drop(columns="maybe").notna()
+    pd.testing.assert_frame_equal(full.drop(columns="maybe").where(known), X.drop(columns="maybe").where(known))
+    assert not full.isna().any().any()
+    drawn, _ = model.sample(7)
+    assert drawn.dtypes.to_dict() == whole and drawn.columns.tolist() == X.columns.tolist()
+
+
+def test_integers_become_floats_only_where_an_expectation_lies_between_them(typed):
+    X, y = typed
+    model = LatentClassificationModel(1, **QUICK).fit(X, y)
+    gaps = X.assign(legs=X["legs"].where(np.arange(len(X)) != 2))
+    assert model.impute(gaps, method="mode")["legs"].dtype == X["legs"].dtype
+    expected = model.impute(gaps)["legs"]
+    assert expected.dtype == float and 2 < expected.iloc[2] < 4
+    assert (expected.drop(expected.index[2]) == X["legs"].drop(X.index[2])).all()
+
+
+def test_polars_frames_come_back_with_their_dtypes(table):
+    polars = pytest.importorskip("polars")
+    X, y = table
+    other = polars.DataFrame(
+        {
+            "size": polars.Series(X["size"].tolist(), dtype=polars.Float32),
+            "flag": X["flag"].tolist(),
+            "colour": X["colour"].tolist(),
+            "grade": polars.Series(X["grade"].tolist(), dtype=polars.Enum(["a", "b", "c", "d"])),
+            "legs": polars.Series(X["legs"].tolist(), dtype=polars.Int16),
+        }
+    )
+    model = LatentClassificationModel(1, **QUICK).fit(other, y)
+    gaps = other.with_columns(
+        *(
+            polars.when(polars.int_range(polars.len()) == 3).then(None).otherwise(polars.col(name)).alias(name)
+            for name in other.columns
+        )
+    )
+    full = model.impute(gaps, method="mode")
+    assert full.schema == other.schema and sum(full.null_count().row(0)) == 0
+    rest = [k for k in range(len(y)) if k != 3]
+    assert full[rest].equals(other[rest])
+    assert model.sample(3)[0].schema == other.schema
+    assert model.impute(gaps).schema["legs"] == polars.Float64  # an expectation lies between the integers

@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
 from latentia._arrays import Array, like, logsumexp, namespace, transpose
+from latentia._frames import frame_type
 from latentia.core import Cells
 from latentia.families._importance import importance_scores
 from latentia.predictions import GenerativePredictions
@@ -131,14 +132,15 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         X : array-like of shape (n_samples, n_features)
             Rows; missing cells are allowed.
         method : {"mean", "mode"}, default="mean"
-            Expected values, or the most probable value of binary columns. Categorical columns always get their most probable category.
+            Expected values, or the most probable value of binary columns. Columns of categories, and a data frame's columns of bool, always get their most probable value.
         condition : {"class"} or None, default=None
             "class": given the most probable class of the row; None: averaged over the classes.
 
         Returns
         -------
-        X_complete : array of shape (n_samples, n_features), or a data frame if the model was fitted on one with text or categories
-            Known cells are unchanged.
+        X_complete : array of shape (n_samples, n_features), or a data frame if the model was fitted on one
+            Known cells are unchanged. A data frame has the columns and dtypes of the one fitted (a column of integers becomes one of floats where an expectation lies
+            between them), and in pandas the index of `X`.
         """
         check_choice("method", method, ["mean", "mode"])
         if condition is not None:
@@ -153,7 +155,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
 
         filled = self._by_rows(coded, fill, checked=True)
         raw = like(coded, filled)
-        return self.table_.decode(xp.where(xp.isnan(raw), filled, raw))
+        return self.table_.decode(xp.where(xp.isnan(raw), filled, raw), X.index if frame_type(X) == "pandas" else None)
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.
@@ -169,7 +171,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
 
         Returns
         -------
-        X : array of shape (n_samples, n_features), or a data frame if the model was fitted on one with text or categories
+        X : array of shape (n_samples, n_features), or a data frame like the one fitted
         y : ndarray of shape (n_samples,)
         """
         prepare = self._fitted().preparation_

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia._arrays import like, namespace, to_numpy
+from latentia._frames import as_frame, column_dtype, column_names, frame_dtypes, frame_type, is_missing, raw_column
 
 KINDS = ("continuous", "binary", "categorical")
 
@@ -23,6 +24,7 @@ class Table(NamedTuple):
     categories: tuple[Any, ...]  # sorted values of a coded column, None for a continuous one
     names: tuple[Any, ...]  # as errors and warnings call the columns
     frame: str  # "pandas", "polars" or "array": what `decode` returns
+    dtypes: tuple[Any, ...]  # of a data frame's columns
 
     @classmethod
     def of(cls, X: Any, kinds: Any) -> Table:
@@ -34,7 +36,7 @@ class Table(NamedTuple):
             kind, values = _kind_of(X, place, name, given[place])
             found.append(kind)
             categories.append(values)
-        return cls(tuple(found), tuple(categories), tuple(names), frame_type(X))
+        return cls(tuple(found), tuple(categories), tuple(names), frame_type(X), frame_dtypes(X))
 
     @property
     def is_numeric(self) -> bool:
@@ -91,8 +93,8 @@ class Table(NamedTuple):
         codes[~missing] = np.where(match, index, np.nan)
         return codes
 
-    def decode(self, rows: Any) -> Any:
-        """Coded rows as the user's values: a numeric array, an array of objects, or a data frame like the one fitted."""
+    def decode(self, rows: Any, index: Any = None) -> Any:
+        """Coded rows as the user's values: a numeric array, an array of objects, or a data frame like the one fitted, with this index."""
         if self.is_numeric and self.frame == "array":
             return self._decode_numeric(rows)
         host = to_numpy(rows)
@@ -100,15 +102,9 @@ class Table(NamedTuple):
         for place, values in enumerate(self.categories):
             cells = host[:, place]
             columns.append(cells if values is None else _take(values, cells))
-        if self.frame == "pandas":
-            import pandas
-
-            return pandas.DataFrame(dict(zip(self.names, columns, strict=True)))
-        if self.frame == "polars":
-            import polars
-
-            return polars.DataFrame(dict(zip(self.names, columns, strict=True)))
-        return np.stack([c.astype(object) for c in columns], axis=1)
+        if self.frame == "array":
+            return np.stack([c.astype(object) for c in columns], axis=1)
+        return as_frame(self.frame, self.names, columns, self.dtypes, index)
 
     def _decode_numeric(self, rows: Any) -> Any:
         moved = [k for k, c in enumerate(self.categories) if c is not None and not np.array_equal(c, np.arange(c.size))]
@@ -127,49 +123,9 @@ def _take(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return values[np.clip(np.rint(codes), 0, values.size - 1).astype(int)]
 
 
-def frame_type(X: Any) -> str:
-    """ "pandas", "polars" or "array"."""
-    module = type(X).__module__.split(".")[0]
-    return module if module in ("pandas", "polars") and hasattr(X, "columns") else "array"
-
-
 def is_textual(X: Any) -> bool:
     """Whether an array holds objects or text."""
     return getattr(getattr(X, "dtype", None), "kind", None) in ("O", "U", "S")
-
-
-def column_names(X: Any) -> list[Any]:
-    return list(X.columns) if frame_type(X) != "array" else list(range(X.shape[1]))
-
-
-def raw_column(X: Any, place: int) -> np.ndarray:
-    """One column on the host."""
-    if frame_type(X) == "pandas":
-        column = X.iloc[:, place]
-        return (
-            column.astype(object).to_numpy()
-            if column.dtype.kind not in "biuf" or column.isna().any()
-            else column.to_numpy()
-        )
-    if frame_type(X) == "polars":
-        column = X.to_series(place)
-        return (
-            column.to_numpy()
-            if column.dtype.is_numeric() and not column.null_count()
-            else np.array(column.to_list(), dtype=object)
-        )
-    return to_numpy(X[:, place])
-
-
-def is_missing(cells: np.ndarray) -> np.ndarray:
-    """None, NaN and pandas' NA."""
-    if cells.dtype.kind == "f":
-        return np.isnan(cells)
-    if cells.dtype.kind != "O":
-        return np.zeros(cells.shape, bool)
-    return np.array(
-        [c is None or c != c or type(c).__name__ in ("NAType", "NaTType") for c in cells.tolist()], dtype=bool
-    )
 
 
 def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
@@ -222,13 +178,7 @@ def _kind_of(X: Any, place: int, name: Any, given: str | None) -> tuple[str, np.
     cells = raw_column(X, place)
     known = cells[~is_missing(cells)]
     textual = known.dtype.kind in "OUS" and any(isinstance(c, str | bytes) for c in known.tolist())
-    dtype = (
-        str(X.dtypes.iloc[place])
-        if frame_type(X) == "pandas"
-        else str(X.to_series(place).dtype)
-        if frame_type(X) == "polars"
-        else ""
-    )
+    dtype = str(column_dtype(X, place))
     category = textual or dtype.lower().startswith(("category", "categorical", "enum"))
     if textual:
         if not all(isinstance(c, str | bytes) for c in known.tolist()):

@@ -43,7 +43,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
 
     def _check_options(self) -> None:
         """Refuse bad constructor arguments."""
-        check_choice("objective", self.objective, OBJECTIVES)
+        self._check_objective()
         check_number("trade_off", self.trade_off, least=0)
         check_number("margin", self.margin, above=0)
         if self.ramp is not None:
@@ -54,6 +54,13 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         check_number("tol", self.tol, least=0)
         check_number("validation_fraction", self.validation_fraction, above=0, below=1)
         check_number("n_iter_no_change", self.n_iter_no_change, least=1, integer=True)
+
+    def _check_objective(self) -> None:
+        check_choice("objective", self.objective, OBJECTIVES)
+
+    def _chosen(self, name: str) -> Any:
+        """An argument, or what a search has chosen for it."""
+        return getattr(self, name)
 
     @abstractmethod
     def _make_family(
@@ -120,7 +127,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
     def _train(
         self, source: ArrayRows, log_prior: np.ndarray | None, rng: np.random.Generator, on_step: OnStep
     ) -> None:
-        objective = OBJECTIVES[self.objective](self.trade_off, self.margin, self.ramp)
+        objective = OBJECTIVES[self._chosen("objective")](self.trade_off, self.margin, self.ramp)
         held_out = None
         if self.early_stopping and not objective.rises_under_em:
             source, held_out = _hold_out(source, self.validation_fraction, rng)
@@ -148,10 +155,9 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         self._publish()
 
     def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
-        """EM from `n_init` starts in one batch; the winner alone is returned."""
+        """EM from several starts in one batch; the winner alone is returned."""
         family = self.family_
-        n_starts = self.n_init if self._has_random_starts() else 1
-        params = family.init(source.labelled(), rng, n_starts)
+        params = family.init(source.labelled(), rng, self._n_starts())
         problem = family.shortcut(Likelihood(), source) or Problem(family, Likelihood(), source)
         solution = self._em().solve(problem, params, on_step)
         return solution.only(self._choose_start(solution, source, rng))
@@ -160,9 +166,9 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
 
-    def _has_random_starts(self) -> bool:
-        """Whether starts differ at all."""
-        return True
+    def _n_starts(self) -> int:
+        """Number of starts of EM."""
+        return int(self.n_init)
 
     def _attributes_at(self, params: Params) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""

@@ -188,8 +188,8 @@ class GaussianMixtureClassifier(GenerativeClassifier):
                 )
         return GaussianMixtures(sizes, shape, log_prior)
 
-    def _has_random_starts(self) -> bool:
-        return bool((self.family_.n_components > 1).any())
+    def _n_starts(self) -> int:
+        return super()._n_starts() if (self.family_.n_components > 1).any() else 1
 
     def _publish(self) -> None:
         params, prepare = self.params_, self.preparation_

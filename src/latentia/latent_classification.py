@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, like, namespace, to_numpy
+from latentia._frames import frame_type
 from latentia._latent_answers import LatentAnswers
-from latentia._tables import Table, frame_type, is_textual
+from latentia._tables import Table, is_textual
 from latentia.core import Block, Totals
 from latentia.estimator import GenerativeClassifier
 from latentia.families._gauge import presentable
@@ -64,9 +65,9 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         Least noise variance of a continuous column, relative to the column's variance.
     n_init : int, default=10
         Number of starts of EM; they run as one batch.
-    max_iter : int, default=200
+    max_iter : int, default=500
         Most iterations of EM, and of L-BFGS.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters that classify them best. Has no effect on likelihood training.
@@ -85,7 +86,7 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         is unbiased for p(x, c).
     n_draws : int, default=200
         Draws of importance sampling, per row, class and component.
-    inner_tol : float, default=1e-5
+    inner_tol : float, default=1e-3
         The bound of a row has settled when no curvature moves by more than this share of itself.
     inner_max_iter : int, default=100
         Most rounds of settling the bound of a row.
@@ -167,8 +168,8 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         priors: Any = "empirical",
         var_floor: float = 1e-3,
         n_init: int = 10,
-        max_iter: int = 200,
-        tol: float = 1e-4,
+        max_iter: int = 500,
+        tol: float = 1e-3,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -177,7 +178,7 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         unknown: str = "missing",
         refine: str | None = None,
         n_draws: int = 200,
-        inner_tol: float = 1e-5,
+        inner_tol: float = 1e-3,
         inner_max_iter: int = 100,
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
@@ -214,21 +215,22 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        self._check_sizes()
+        self._check_searched()
         check_choice("noise", self.noise, ["tied", "untied"])
         check_choice("structure", self.structure, ["full", "learn"])
         check_choice("selection", self.selection, ["accuracy", "likelihood"])
         check_choice("unknown", self.unknown, ["missing", "error"])
         if self.refine is not None:
             check_choice("refine", self.refine, ["importance"])
-        check_number("ridge", self.ridge, least=0)
         check_number("n_draws", self.n_draws, least=1, integer=True)
         check_number("inner_tol", self.inner_tol, least=0)
         check_number("inner_max_iter", self.inner_max_iter, least=1, integer=True)
 
-    def _check_sizes(self) -> None:
+    def _check_searched(self) -> None:
+        """Refuse bad values of the arguments that a search may choose."""
         check_number("n_latent", self.n_latent, least=0, integer=True)
         check_number("n_components", self.n_components, least=1, integer=True)
+        check_number("ridge", self.ridge, least=0)
 
     # ---------------------------------------------------------------- rows
     def _check_rows(self, X: Any, reset: bool) -> Array:
@@ -280,23 +282,20 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         return LatentFactors(
             self._layout(),
             len(self.classes_),
-            *self._sizes(),
+            self._chosen("n_latent"),
+            self._chosen("n_components"),
             tied=self.noise == "tied",
             var_floor=self.var_floor,
             complete=self._complete,
-            all_edges=self.structure == "full" or self._sizes()[0] == 0,
+            all_edges=self.structure == "full" or self._chosen("n_latent") == 0,
             log_prior=log_prior,
-            ridge=self.ridge,
+            ridge=self._chosen("ridge"),
             inner_tol=self.inner_tol,
             inner_max_iter=self.inner_max_iter,
         )
 
-    def _has_random_starts(self) -> bool:
-        return self.family_.n_latent > 0 or self.family_.n_components > 1
-
-    def _sizes(self) -> tuple[int, int]:
-        """Numbers of latents and components to fit."""
-        return self.n_latent, self.n_components
+    def _n_starts(self) -> int:
+        return super()._n_starts() if self.family_.n_latent > 0 or self.family_.n_components > 1 else 1
 
     # ---------------------------------------------------------------- choice of the start, and what is learned
     def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
