@@ -51,7 +51,7 @@ def models(options: argparse.Namespace, continuous: list[str], others: list[str]
         categorical_features=list(range(len(continuous), len(continuous) + len(others))), random_state=0
     )
     own = LatentClassificationModelCV(
-        options.q, options.m, objective=options.objective, ridge=options.ridge, scoring=options.scoring, n_init=options.restarts,
+        options.q, options.m, objective=options.objective, ridge=options.ridge, scoring=options.scoring, n_init=options.restarts, tol=options.tol,
         random_state=0,
     )  # fmt: skip
     return {
@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("--objective", nargs="+")
     parser.add_argument("--scoring", default="accuracy")
     parser.add_argument("--restarts", type=int, default=3)
+    parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     for name in options.tables or TABLES:
