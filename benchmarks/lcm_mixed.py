@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--m", type=int, nargs="+", help="numbers of components")
     parser.add_argument("--ridge", type=float, nargs="+")
     parser.add_argument("--objective", nargs="+")
-    parser.add_argument("--scoring", default="accuracy")
+    parser.add_argument("--scoring", choices=["accuracy", "log_loss"])
     parser.add_argument("--restarts", type=int, default=3)
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--repeats", type=int, default=5)

@@ -107,6 +107,10 @@ def test_mixed_tables_have_their_own_settings(rng):
     tried = set(zip(*(model.results_[name] for name in ("n_latent", "n_components", "objective")), strict=True))
     assert {(0, 2, "likelihood"), (0, 2, "conditional"), (2, 1, "likelihood"), (2, 2, "likelihood")} <= tried
     assert (0, 1, "likelihood") not in tried and (2, 1, "conditional") not in tried
+    best = int(np.argmin(model.results_["mean_log_loss"]))  # which decides where no paper does
+    assert (model.n_latent_, model.objective_, model.ridge_) == tuple(
+        model.results_[name][best] for name in ("n_latent", "objective", "ridge")
+    )
 
 
 def test_the_final_fit_may_have_its_own_number_of_starts():

@@ -31,7 +31,7 @@ SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
 class LatentClassificationModelCV(LatentClassificationModel):
     """A latent classification model whose sizes and objective are found by the wrapper of the papers: cross-validation on the training rows.
 
-    Every setting of the numbers of factors and components, the objective and the ridge is scored on `cv` folds by its accuracy, ties broken by the log loss; the best is fitted on
+    Every setting of the numbers of factors and components, the objective and the ridge is scored on `cv` folds by its accuracy or log loss; the best is fitted on
     all rows. Sizes with ``n_latent > n_features * n_classes`` or ``n_latent * n_components > n_samples`` of a training fold are left out, as in the papers.
 
     Parameters
@@ -47,8 +47,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
         with a component for each class can be what logistic regression is.
     ridge : float, sequence of float or None, default=None
         Precisions of the prior to try, as in `LatentClassificationModel`. None: 0.3 for continuous and for binary tables, 0.3 and 3 for mixed ones.
-    scoring : {"accuracy", "log_loss"}, default="accuracy"
-        What the search compares; the other breaks ties. Log loss is the steadier on small tables.
+    scoring : {"accuracy", "log_loss"} or None, default=None
+        What the search compares; the other breaks ties. None: accuracy for continuous and for binary tables, as in the papers; log loss, which is the steadier, for mixed ones.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows). Unlabelled rows are in every training part.
     search : {"greedy", "exhaustive"}, default="greedy"
@@ -94,7 +94,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         cv: Any = 5,
         search: str = "greedy",
         patience: int = 1,
-        scoring: str = "accuracy",
+        scoring: str | None = None,
         refit_n_init: int | None = None,
         n_jobs: int | None = None,
         noise: str = "tied",
@@ -163,7 +163,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
 
     def _check_searched(self) -> None:
         check_choice("search", self.search, ["greedy", "exhaustive"])
-        check_choice("scoring", self.scoring, ["accuracy", "log_loss"])
+        if self.scoring is not None:
+            check_choice("scoring", self.scoring, ["accuracy", "log_loss"])
         check_number("patience", self.patience, least=1, integer=True)
         if self.refit_n_init is not None:
             check_number("refit_n_init", self.refit_n_init, least=1, integer=True)
@@ -214,7 +215,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
         weight = check_weight(sample_weight, coded.shape[0], labels.codes, labels.classes)
         rng = check_random_state(self.random_state)
         patience = self.patience if self.search == "greedy" else None
-        search = Search(folds_of(self.cv, labels.codes, rng), self.scoring, patience, self.n_jobs)
+        scoring = self.scoring or ("log_loss" if self._is_mixed() else "accuracy")
+        search = Search(folds_of(self.cv, labels.codes, rng), scoring, patience, self.n_jobs)
         seed = int(rng.randint(2**31 - 1))
         groups = self._settings(len(labels.classes), min(len(train) for train, _ in search.folds))
         rows = Rows(coded, labels.codes, weight)
@@ -248,12 +250,15 @@ class LatentClassificationModelCV(LatentClassificationModel):
             )
         return groups
 
+    def _is_mixed(self) -> bool:
+        """Whether the table is none of those that the papers treat."""
+        return set(self.table_.kinds) not in ({"continuous"}, {"binary"})
+
     def _usual(self, q: int, n_classes: int) -> dict[str, Sequence[Any]]:
         """Numbers of factors, and what is tried with q of them."""
-        kinds = set(self.table_.kinds)
-        if kinds == {"continuous"}:
+        if set(self.table_.kinds) == {"continuous"}:
             grids: Any = range(1, self.n_features_in_ * n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]
-        elif kinds == {"binary"}:
+        elif not self._is_mixed():
             grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
         elif q > 0:
             grids = MIXED_LATENT, MIXED_COMPONENTS, ["likelihood"], MIXED_RIDGES
