@@ -168,7 +168,7 @@ def test_memory_holds_no_matrix_per_row(rng):
 
 def test_search_table_and_evidence(moons):
     X, y = moons
-    options = dict(n_init=2, tol=1e-3, random_state=0)
+    options = dict(criterion="bound", n_init=2, tol=1e-3, random_state=0)
     model = MultimodalSoftmaxClassifier(max_subclasses=3, threshold=[0.05, 0.1], **options).fit(X, y)
     table = model.search_results_
     best = int(np.argmax(table["log_evidence"]))
@@ -335,7 +335,7 @@ def test_a_fit_in_torch(moons):
         ({"threshold": 1.5}, "threshold=1.5"),
         ({"threshold": [0.1, -1]}, "threshold=-1"),
         ({"inference": "map"}, "inference='map'; allowed are 'vb', 'ml'"),
-        ({"criterion": "aic"}, "criterion='aic'; allowed are 'evidence', 'bic'"),
+        ({"criterion": "aic"}, "criterion='aic'; allowed are 'validation', 'evidence', 'bound', 'bic'"),
         ({"search": "random"}, "search='random'"),
         ({"averaging": "mean"}, "averaging='mean'"),
         ({"shape": 0}, "shape=0"),

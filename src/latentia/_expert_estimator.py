@@ -41,11 +41,15 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
     def _trees(self) -> list[tuple[int, ...]]:
         """Branches of the gates of every tree to be tried."""
-        if not isinstance(self.n_experts, str):
+        if not self._is_search:
             numbers = np.atleast_1d(np.asarray(self.n_experts)).astype(int).tolist()
             return [tuple(numbers * self.depth if len(numbers) == 1 else numbers)]
         most = self.max_experts if self.depth == 1 else max(2, math.isqrt(self.max_experts))
         return [(width,) * self.depth for width in range(1, most + 1)]
+
+    @property
+    def _is_search(self) -> bool:
+        return isinstance(self.n_experts, str)
 
     def _n_scores(self) -> int:
         raise NotImplementedError  # pragma: no cover
@@ -66,34 +70,30 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         )
         return fits[int(np.argmax(scores))]
 
-    def _publish(self, structure: Any, params: Params, weights: Params) -> None:
-        self.structure_, self.params_, self.point_ = structure, params, weights
+    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
+        self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
         self.n_experts_ = math.prod(structure.branches)
         self.gate_weights_ = tuple(gate[..., :-1] for gate in weights.gates)
         self.gate_biases_ = tuple(gate[..., -1] for gate in weights.gates)
         self.expert_weights_, self.expert_biases_ = weights.experts[..., :-1], weights.experts[..., -1]
 
-    def _averages(self) -> tuple[bool, bool]:
-        """Whether predictions average over the posterior, and whether about its own means."""
-        average = self.inference == "vb" and self.averaging != "plugin"
-        return average, average and self.averaging == "posterior"
+    @property
+    def _averages(self) -> bool:
+        """Whether predictions average over a posterior."""
+        return self.inference == "vb" and self.averaging != "plugin"
+
+    @property
+    def _posterior(self) -> Any:
+        """The posterior that predictions average over."""
+        return self.params_ if self.averaging == "posterior" else self.exact_
 
     def _gate_log_proba(self, x: Array, outer: Array | None) -> Array:
         """Log probabilities (L, N) of the experts; averaged where `outer` is given."""
         log_gates = []
         for level, point in enumerate(self.point_.gates):
-            posterior = self.params_.gates[level] if outer is not None else None
-            log_gates.append(average_log_softmax(*self._scores(point, posterior, x, outer)))
+            posterior = self._posterior.gates[level] if outer is not None else None
+            log_gates.append(average_log_softmax(*scores_of(point, posterior, x, outer)))
         return path_scores(log_gates)
-
-    def _scores(
-        self, point: Array, posterior: Weights | None, x: Array, outer: Array | None
-    ) -> tuple[Array, Array | None]:
-        """Means and variances of scores; plain scores without a posterior."""
-        if posterior is None or outer is None:
-            return score_mean(point, x), None
-        mean = posterior.mean if self._averages()[1] else point
-        return score_mean(mean, x), score_variance(posterior.covariance, outer)
 
     def expert_proba(self, X: Any) -> Array:
         """Probabilities of the experts given x: the gates' product along the path to each.
@@ -110,7 +110,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
         def gates(cells: Cells) -> Array:
             x = augment(cells.values)
-            return transpose(self._gate_log_proba(x, outer_features(x) if self._averages()[0] else None))
+            return transpose(self._gate_log_proba(x, outer_features(x) if self._averages else None))
 
         log_proba = self._by_rows(X, gates)
         return namespace(log_proba).exp(log_proba)
@@ -118,3 +118,10 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _numbers_per_row(self) -> int:
         size, n_experts = self.n_features_in_ + 1, self.n_experts_
         return size * (size + 1) // 2 + 4 * n_experts * (n_experts + self.structure_.n_scores**2)
+
+
+def scores_of(point: Array, posterior: Weights | None, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
+    """Means and variances of scores under a posterior; plain scores of a point without one."""
+    if posterior is None or outer is None:
+        return score_mean(point, x), None
+    return score_mean(posterior.mean, x), score_variance(posterior.covariance, outer)

@@ -3,8 +3,8 @@
 1. L-BFGS on the standardised rows from random weights of two sizes and from k-means centroids, with a light ridge (the paper starts from maximum likelihood, too). It costs little and its
    value foretells the bound's, so three times as many starts are tried as go on.
 2. Variational Bayes from those weights, all in one batch; after a while only the best starts go on. With `annealing`, first at lower inverse temperatures (section VI.B).
-3. The quadratic bound is not tight, and its means are too confident. So the weights are moved to the mode of the exact posterior, first with the precisions that were learned, then with
-   those that fit the moved weights, by L-BFGS. The bound and the evidence stay those of step 2.
+3. The quadratic bound is not tight: its means are too confident, and its value is unfair to structures with more parts. From the winner's posterior the normal posterior under the
+   exact likelihood is found (`_tightening`), which predicts, and whose evidence bound compares structures.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from latentia._arrays import to_numpy
 from latentia._structures import Structure
+from latentia._tightening import tighten
 from latentia.core import Params, Problem
 from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
@@ -24,13 +25,12 @@ from latentia.solvers.accelerated import AcceleratedEM
 from latentia.solvers.batched_lbfgs import BatchedLBFGS
 from latentia.solvers.record import OnStep, never_stop
 from latentia.sources import ArrayRows
-from latentia.tree import add_start_axis, one_start, stack_starts, take_starts
+from latentia.tree import one_start, stack_starts, take_starts
 
 START_RIDGE = 0.01  # of the likelihood that starts are made with, on standardised rows
 START_VARIANCE = 0.1  # of the weights' posterior at the start
 SCREEN = 3  # starts tried by likelihood for each that goes on
 RACE = ((40, 4), (80, 2))  # after so many steps of variational Bayes, only so many of the best starts go on
-CORRECTIONS = 2  # one re-estimate of the precisions is best on three of four benchmarks; more rounds shrink too far
 ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
 ANNEALING_STEPS = 20
 
@@ -59,13 +59,15 @@ class Fitted(NamedTuple):
 
     structure: Any  # a `Structure`
     params: Params  # the variational posterior; the weights again for maximum likelihood
-    weights: Params  # point estimate: corrected, or of maximum likelihood
+    exact: Params  # the posterior under the exact likelihood; the weights again for maximum likelihood
+    weights: Params  # point estimate: its means, or of maximum likelihood
     curve: np.ndarray
     n_iter: int
     converged: bool
     reason: str
     start_values: np.ndarray  # where each start ended
     log_evidence: float  # bound less the log number of permutations; NaN for maximum likelihood
+    tight_evidence: float  # exact bound plus the log number of permutations; NaN for maximum likelihood
     log_likelihood: float  # at the point estimate
     bic: float
     seconds: float
@@ -88,15 +90,18 @@ def fit_structure(
         solution = _by_variational_bayes(structure, rows, options, starts, on_step)
     winner = int(np.argmax(solution.value))
     params = one_start(solution.params, winner)
-    evidence, weights = float("nan"), params
+    evidence, tight, exact, weights = float("nan"), float("nan"), params, params
     if options.inference == "vb":
         evidence = float(solution.value[winner]) - structure.log_permutations
-        weights = _corrected(structure, rows, params, options)
+        exact, bound = tighten(structure, rows.raw, params)
+        # each permutation of the parts is a posterior of its own, as good as this one and far from it: together they hold so many times its mass
+        tight, weights = bound + structure.log_permutations, structure.means(exact)
     log_likelihood = float(to_numpy(Problem(structure.likelihood(), Likelihood(), rows.raw).sweep(weights).value))
     n_free = structure.n_free(rows.raw.n_features + 1)
     return Fitted(
         structure,
         params,
+        exact,
         weights,
         solution.curves[winner],
         int(solution.n_iter[winner]),
@@ -104,6 +109,7 @@ def fit_structure(
         solution.reason[winner],
         np.sort(solution.value)[::-1],
         evidence,
+        tight,
         log_likelihood,
         -2 * log_likelihood + n_free * float(np.log(rows.raw.total_weight)),
         time.perf_counter() - began,
@@ -182,16 +188,6 @@ def _joined(race: Solution, final: Solution, best: np.ndarray) -> Solution:
         n_iter[start] += final.n_iter[place]
         reason[start] = final.reason[place]
     return Solution(stack_starts(params), value, curves, n_iter, converged, reason)
-
-
-def _corrected(structure: Structure, rows: Rows, params: Params, options: Options) -> Params:
-    """The mode of the exact posterior near the variational means."""
-    weights = structure.means(params)
-    for _ in range(CORRECTIONS):
-        problem = Problem(structure.correction(params, weights), Likelihood(), rows.raw)
-        solver = BatchedLBFGS(max_iter=500, tol=options.tol)
-        weights = one_start(solver.solve(problem, add_start_axis(weights)).params, 0)
-    return weights
 
 
 def _count(tree: Any) -> int:

@@ -13,18 +13,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from latentia._arrays import Array, namespace, to_numpy
+from latentia._tightening import RowLikelihood, Tightenable
 from latentia.core import Block, Family, SmoothFamily, Totals, chunk_rows
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
-from latentia.families._weights import GammaPrior, Weights, posterior_shape
+from latentia.families._weights import GammaPrior, Weights
 from latentia.families.experts import Experts, ExpertsParams
-from latentia.families.experts_ml import NOISE_FLOOR, ExpertsLikelihood, ExpertsWeights
+from latentia.families.experts_ml import NOISE_FLOOR, ExpertsLikelihood, ExpertsWeights, LeafScores
 from latentia.families.softmax import MultimodalSoftmax
 from latentia.families.softmax_ml import SoftmaxLikelihood, SoftmaxWeights
 from latentia.preparation import Standardise
 from latentia.sources import ArrayRows
 
 
-class Structure(Protocol):
+class Structure(Tightenable, Protocol):
     """One model to be fitted."""
 
     @property
@@ -34,7 +35,6 @@ class Structure(Protocol):
     def n_free(self, size: int) -> int: ...  # identified parameters for rows of `size` entries, the one included
     def variational(self, beta: float = 1.0) -> Family: ...
     def likelihood(self, ridge: Any = 0.0) -> SmoothFamily: ...
-    def correction(self, params: Any, weights: Any) -> SmoothFamily: ...
     def start(self, weights: Any, variance: float) -> Any: ...
     def means(self, params: Any) -> Any: ...
     def in_raw_units(self, weights: Any, prepare: Standardise) -> Any: ...
@@ -70,9 +70,23 @@ class Subclasses:
     def likelihood(self, ridge: Any = 0.0) -> SoftmaxLikelihood:
         return SoftmaxLikelihood(self.n_subclasses, ridge)
 
-    def correction(self, params: Weights, weights: SoftmaxWeights) -> SoftmaxLikelihood:
-        """The exact likelihood with a prior whose precisions fit the given weights."""
-        return self.likelihood(_precision(params, weights.weights, self.prior))
+    def nodes(self, params: Weights) -> tuple[Weights, ...]:
+        return (params,)
+
+    def with_nodes(self, params: Weights, nodes: tuple[Weights, ...]) -> Weights:
+        return nodes[0]
+
+    def row_likelihood(self, params: Weights) -> RowLikelihood:
+        family = self.likelihood()
+
+        def at(scores: tuple[Array, ...], x: Array, outer: Array, y: Array) -> tuple[Array, tuple[Array, ...]]:
+            posterior = family.at_scores(scores[0], y)
+            return posterior.log_joint[..., 0, :], (posterior.slope,)
+
+        return at
+
+    def other_log_prior(self, params: Weights) -> float:
+        return 0.0
 
     def start(self, weights: SoftmaxWeights, variance: float) -> Weights:
         return self.variational().start(weights.weights, variance)
@@ -133,12 +147,33 @@ class ExpertTree:
     def likelihood(self, ridge: Any = 0.0) -> ExpertsLikelihood:
         return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge)
 
-    def correction(self, params: ExpertsParams, weights: ExpertsWeights) -> ExpertsLikelihood:
-        """The exact likelihood with a prior whose precisions fit the given weights; linear experts need no correction and stay."""
-        leaves = params.leaves.weights if self.linear else params.leaves
-        gates = tuple(_precision(gate, w, self.prior) for gate, w in zip(params.gates, weights.gates, strict=True))
-        ridge = ExpertsWeights(gates, _precision(leaves, weights.experts, self.prior), leaves.rate)
-        return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge, gates_only=self.linear)
+    def nodes(self, params: ExpertsParams) -> tuple[Weights, ...]:
+        """Gates and softmax experts; linear experts need no tighter bound and stay as they are."""
+        return params.gates if self.linear else (*params.gates, params.leaves)
+
+    def with_nodes(self, params: ExpertsParams, nodes: tuple[Weights, ...]) -> ExpertsParams:
+        n_gates = len(params.gates)
+        return ExpertsParams(nodes[:n_gates], params.leaves if self.linear else nodes[n_gates])
+
+    def row_likelihood(self, params: ExpertsParams) -> RowLikelihood:
+        family, leaf, n_gates = self.likelihood(), self.variational().leaf, len(self.branches)
+
+        def at(scores: tuple[Array, ...], x: Array, outer: Array, y: Array) -> tuple[Array, tuple[Array, ...]]:
+            if self.linear:
+                value = leaf.infer(params.leaves, x, outer, y).score
+                leaves = LeafScores(value, value, value)  # only the value is asked for
+            else:
+                leaves = family.softmax_leaves(scores[n_gates], y)
+            posterior = family.at_scores(scores[:n_gates], leaves, x)
+            slopes = family.gate_slopes(posterior, posterior.share)
+            if not self.linear:
+                slopes = (*slopes, posterior.share[..., None, :] * leaves.slope)
+            return posterior.log_joint[..., 0, :], slopes
+
+        return at
+
+    def other_log_prior(self, params: ExpertsParams) -> float:
+        return float(to_numpy(self.variational().leaf.log_prior(params.leaves, 1.0))) if self.linear else 0.0
 
     def start(self, weights: ExpertsWeights, variance: float) -> ExpertsParams:
         return self.variational().start(weights.gates, weights.experts, variance)
@@ -160,13 +195,6 @@ class ExpertTree:
         w = weights.experts
         turns = range(0 if self.linear else w.shape[-2])
         return [weights, *(weights._replace(experts=w - w[..., k : k + 1, :]) for k in turns)]
-
-
-def _precision(posterior: Weights, mean: Array, prior: GammaPrior) -> Array:
-    """Expected precision of each weight vector, if the posterior had another mean."""
-    xp = namespace(mean)
-    square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(posterior.covariance)
-    return posterior_shape(prior, mean.shape[-1]) / (prior.rate + square / 2)
 
 
 def _raw(weights: Array, prepare: Standardise) -> Array:

@@ -24,7 +24,7 @@ from latentia.sources import ArrayRows, map_rows
 from latentia.validation import check_choice, check_number
 
 INFERENCES = ("vb", "ml")
-CRITERIA = ("evidence", "bic", "validation")
+CRITERIA = ("validation", "evidence", "bound", "bic")
 AVERAGES = ("corrected", "posterior", "plugin")
 NO_GAPS = (
     "X has missing cells (NaN), which {name} cannot use: it models p(y | x) and not x. Impute them first, or use a generative estimator, "
@@ -69,23 +69,30 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
     def _prior(self) -> GammaPrior:
         return GammaPrior(float(self.shape), float(self.rate))
 
+    @property
+    def _is_search(self) -> bool:
+        """Whether there is more than one structure to choose from."""
+        raise NotImplementedError  # pragma: no cover
+
     def _options(self) -> Options:
         return Options(self.inference, self.n_init, self.max_iter, self.tol, float(self.ridge), bool(self.annealing))
 
     def _score(self, fitted: Fitted) -> float:
         """What the choice of the structure maximises."""
         if self.criterion == "validation" and self._held_out is not None:
-            self._publish(fitted.structure, fitted.params, fitted.weights)
+            self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
             return mean_log_score(self._held_out, self._log_score, chunk_rows(self._numbers_per_row()))
         if self.inference == "ml" or self.criterion == "bic":
             return -fitted.bic / 2
-        return fitted.log_evidence
+        # "validation" without rows to spare goes by the evidence
+        return fitted.log_evidence if self.criterion == "bound" else fitted.tight_evidence
 
     def _train(self, X: Any, y: Any, rows: Rows) -> None:
         """Search, and publish the winner."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         current: list[Structure] = []
-        some, self._held_out = hold_out(rows, rng) if self.criterion == "validation" else (rows, None)
+        validate = self.criterion == "validation" and self._is_search
+        some, self._held_out = hold_out(rows, rng) if validate else (rows, None)
         with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as on_step:
             watch = _Watch(on_step)
 
@@ -120,10 +127,10 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         self.stopping_reason_ = fitted.reason
         self.start_values_ = fitted.start_values
         if self.inference == "vb":
-            self.log_evidence_ = fitted.log_evidence
-        self._publish(fitted.structure, fitted.params, fitted.weights)
+            self.log_evidence_, self.tight_evidence_ = fitted.log_evidence, fitted.tight_evidence
+        self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
 
-    def _publish(self, structure: Any, params: Params, weights: Params) -> None:
+    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         """Set the learned attributes."""
         raise NotImplementedError  # pragma: no cover
 
@@ -131,7 +138,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         """Attributes of an estimator that stopped at `params`."""
         before = dict(self.__dict__)
         weights = structure.means(params) if self.inference == "vb" else params
-        self._publish(structure, params, weights)
+        self._publish(structure, params, params, weights)
         state = {k: v for k, v in self.__dict__.items() if k.endswith("_") and not k.startswith("__")}
         self.__dict__.clear()
         self.__dict__.update(before)
@@ -206,6 +213,7 @@ def search_table(fits: list[Fitted], **columns: list[Any]) -> dict[str, Any]:
     return {
         **columns,
         "log_evidence": np.array([fit.log_evidence for fit in fits]),
+        "tight_evidence": np.array([fit.tight_evidence for fit in fits]),
         "bic": np.array([fit.bic for fit in fits]),
         "log_likelihood": np.array([fit.log_likelihood for fit in fits]),
         "start_spread": np.array([float(fit.start_values[0] - np.median(fit.start_values)) for fit in fits]),

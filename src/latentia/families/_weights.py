@@ -129,21 +129,29 @@ def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float 
     alpha = posterior_shape(prior, size, beta) / weights.rate
     eye = xp.eye(size, dtype=weights.mean.dtype, device=device(weights.mean))
     precision = unpack(pull.precision, size) + alpha[..., None, None] * eye
-    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
-    scale = xp.sqrt(xp.linalg.diagonal(precision))
-    tiny = 4 * size * xp.finfo(precision.dtype).eps
-    factor = xp.linalg.cholesky(precision / (scale[..., :, None] * scale[..., None, :]) + tiny * eye)
-    half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye) / scale[..., None, :]
-    covariance = xp.matmul(transpose(half), half)
+    covariance, log_det = inverse(precision)
     mean = xp.matmul(covariance, pull.linear[..., None])[..., 0]
     if shared:
         mean = mean - xp.sum(alpha[..., None] * mean, axis=-2, keepdims=True) / xp.sum(
             alpha[..., None], axis=-2, keepdims=True
         )
-    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(factor)) + xp.log(scale), axis=-1) - size * math.log(beta)
-    covariance = symmetric(covariance) / beta
+    covariance, log_det = covariance / beta, log_det - size * math.log(beta)
     square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance)
     return Weights(mean, covariance, log_det, beta * (prior.rate + square / 2))
+
+
+def inverse(matrix: Array) -> tuple[Array, Array]:
+    """Inverses of positive definite matrices (..., D, D), and the log determinants of the inverses."""
+    xp = namespace(matrix)
+    size = matrix.shape[-1]
+    eye = xp.eye(size, dtype=matrix.dtype, device=device(matrix))
+    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
+    scale = xp.sqrt(xp.linalg.diagonal(matrix))
+    tiny = 4 * size * xp.finfo(matrix.dtype).eps
+    factor = xp.linalg.cholesky(matrix / (scale[..., :, None] * scale[..., None, :]) + tiny * eye)
+    half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye) / scale[..., None, :]
+    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(factor)) + xp.log(scale), axis=-1)
+    return symmetric(xp.matmul(transpose(half), half)), log_det
 
 
 def posterior_shape(prior: GammaPrior, size: int, beta: float = 1.0) -> float:

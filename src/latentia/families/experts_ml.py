@@ -43,6 +43,14 @@ class ExpertsSlopes(NamedTuple):
     mass: Array  # (..., L, 1)
 
 
+class LeafScores(NamedTuple):
+    """Rows under the experts."""
+
+    value: Array  # (..., L, N) log p(y | x, g)
+    slope: Array  # (..., L, K, N) derivative of it in the expert's scores
+    noise_slope: Array  # (..., L, K, N) and in its log noise
+
+
 class ExpertsLikelihoodPosterior(NamedTuple):
     """What is known of some rows."""
 
@@ -68,8 +76,6 @@ class ExpertsLikelihood(SmoothFamily):
         Whether the experts are linear-Gaussian.
     ridge : float or ExpertsWeights
         Precision of a Gaussian prior: one for all, or one for each weight vector.
-    gates_only : bool
-        Whether the experts stay as they are.
     """
 
     conditional: ClassVar[bool] = True
@@ -77,7 +83,6 @@ class ExpertsLikelihood(SmoothFamily):
     n_scores: int
     linear: bool = False
     ridge: Any = 0.0
-    gates_only: bool = False
     n_classes: int = field(init=False)
     # a conditional family is never cut by class
     params_class_axes: Any = field(default=None, init=False, repr=False)
@@ -112,34 +117,41 @@ class ExpertsLikelihood(SmoothFamily):
 
     def infer(self, params: ExpertsWeights, cells: Cells, y: Array | None = None) -> ExpertsLikelihoodPosterior:
         x = augment(cells.values)
+        gates = tuple(score_mean(gate, x) for gate in params.gates)
+        leaves = self._linear(params, x, y) if self.linear else self.softmax_leaves(score_mean(params.experts, x), y)
+        return self.at_scores(gates, leaves, x)
+
+    def at_scores(self, gates: tuple[Array, ...], leaves: LeafScores, x: Array) -> ExpertsLikelihoodPosterior:
+        """What is known of rows whose gates have scores (..., B, b, N)."""
         xp = namespace(x)
-        log_gates = []
-        for gate in params.gates:
-            scores = score_mean(gate, x)
-            log_gates.append(scores - logsumexp(scores, axis=-2)[..., None, :])
-        score, slope, noise_slope = (self._linear if self.linear else self._softmax)(params, x, y)
-        joint = path_scores(log_gates) + score
+        log_gates = [scores - logsumexp(scores, axis=-2)[..., None, :] for scores in gates]
+        joint = path_scores(log_gates) + leaves.value
         value = logsumexp(joint, axis=-2)
         share = xp.exp(joint - value[..., None, :])
-        gates = tuple(xp.exp(gate) for gate in log_gates)
-        return ExpertsLikelihoodPosterior(value[..., None, :], share, gates, slope, noise_slope, x)
+        proba = tuple(xp.exp(gate) for gate in log_gates)
+        return ExpertsLikelihoodPosterior(value[..., None, :], share, proba, leaves.slope, leaves.noise_slope, x)
 
-    def _softmax(self, params: ExpertsWeights, x: Array, y: Array) -> tuple[Array, Array, Array]:
-        xp = namespace(x)
-        scores = score_mean(params.experts, x)
+    def softmax_leaves(self, scores: Array, y: Array) -> LeafScores:
+        """Softmax experts with scores (..., L, K, N)."""
+        xp = namespace(scores)
         log_proba = scores - logsumexp(scores, axis=-2)[..., None, :]
-        own = one_hot(y, self.n_scores, x.dtype)
+        own = one_hot(y, self.n_scores, scores.dtype)
         slope = own - xp.exp(log_proba)
-        return xp.sum(own * log_proba, axis=-2), slope, xp.zeros_like(slope)
+        return LeafScores(xp.sum(own * log_proba, axis=-2), slope, xp.zeros_like(slope))
 
-    def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> tuple[Array, Array, Array]:
+    def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> LeafScores:
         xp = namespace(x)
         residual = transpose(y) - score_mean(params.experts, x)
         free = xp.exp(xp.clip(params.log_noise, max=50.0))[..., None]  # a line search may ask for anything
         variance = NOISE_FLOOR + free
         scaled = residual * residual / variance
         score = -xp.sum(scaled + xp.log(variance) + LOG_2PI, axis=-2) / 2
-        return score, residual / variance, (scaled - 1) / 2 * free / variance
+        return LeafScores(score, residual / variance, (scaled - 1) / 2 * free / variance)
+
+    def gate_slopes(self, posterior: ExpertsLikelihoodPosterior, share: Array) -> tuple[Array, ...]:
+        """Derivatives of the log likelihood in the gates' scores; `share` is the experts' posterior, weighted or not."""
+        masses = gate_shares(share, self.branches)
+        return tuple(m.branch - m.node * proba for m, proba in zip(masses, posterior.gates, strict=True))
 
     def statistics(
         self, params: ExpertsWeights, cells: Cells, posterior: ExpertsLikelihoodPosterior, weight: Array
@@ -147,10 +159,7 @@ class ExpertsLikelihood(SmoothFamily):
         x = posterior.x
         xp = namespace(x)
         share = weight * posterior.share
-        gates = tuple(
-            weighted_sum(mass.branch - mass.node * proba, x)
-            for mass, proba in zip(gate_shares(share, self.branches), posterior.gates, strict=True)
-        )
+        gates = tuple(weighted_sum(slope, x) for slope in self.gate_slopes(posterior, share))
         experts = weighted_sum(share[..., None, :] * posterior.slope, x)
         noise = xp.sum(share[..., None, :] * posterior.noise_slope, axis=-1)
         size = xp.abs(x)
@@ -210,9 +219,6 @@ class ExpertsLikelihood(SmoothFamily):
         ridge = self._ridges(params)
         gates = tuple(g - r * w for w, g, r in zip(params.gates, stats.gates, ridge.gates, strict=True))
         experts = stats.experts - ridge.experts * params.experts
-        if self.gates_only:
-            xp = namespace(experts)
-            return ExpertsWeights(gates, xp.zeros_like(experts), xp.zeros_like(stats.log_noise))
         return ExpertsWeights(gates, experts, stats.log_noise)
 
     def _ridges(self, params: ExpertsWeights) -> ExpertsWeights:

@@ -76,10 +76,12 @@ class SoftmaxLikelihood(SmoothFamily):
         return SoftmaxWeights(mixed_starts(self.n_subclasses, source, rng, n_starts))
 
     def infer(self, params: SoftmaxWeights, cells: Cells, y: Array | None = None) -> LikelihoodPosterior:
-        x = augment(cells.values)
-        xp = namespace(x)
-        scores = score_mean(params.weights, x)
-        mine = xp.take(one_hot(y, self.n_classes, x.dtype), like(self.owner, x, dtype=xp.int64), axis=0) > 0
+        return self.at_scores(score_mean(params.weights, augment(cells.values)), y)
+
+    def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
+        """What is known of rows with scores (..., S, N)."""
+        xp = namespace(scores)
+        mine = xp.take(one_hot(y, self.n_classes, scores.dtype), like(self.owner, scores, dtype=xp.int64), axis=0) > 0
         allowed = xp.where(mine, scores, xp.full_like(scores, -float("inf")))
         own, every = logsumexp(allowed, axis=-2), logsumexp(scores, axis=-2)
         share = xp.exp(allowed - own[..., None, :])

@@ -1,0 +1,187 @@
+r"""Normal posteriors of softmax weights under the exact likelihood, and the evidence bound that belongs to them.
+
+The quadratic bound of `_softmax_bound` makes every step of variational Bayes closed, but it lies far below the log-sum-exp where scores are close to each other, the more so the more softmax
+models a structure has: its posteriors are too confident, and its value is biased against structures with more parts. This step keeps
+the priors and takes the likelihood itself. With scores :math:`a_{in} = w_i^T x_n` of independent :math:`u_i \sim N(m_i, \Lambda_i^{-1})`,
+
+.. math:: \ln p(Y) \ge \sum_n E[\ell_n(a_n)] - KL(q(w) q(\alpha) \,\|\, p(w | \alpha) p(\alpha)).
+
+- :math:`E[\ell_n]` is an average over a fixed set of points z (Sobol, antithetic, of unit covariance), :math:`a_{in} = m_i^T x_n + s_{in} z_i`. Its derivatives in the mean and
+  the variance of a score are the averages of the slope :math:`g_i` and of :math:`g_i z_i / 2 s_{in}`, so that slopes are all that is needed of the likelihood.
+- Adding one vector c to all weights of a softmax changes no probability. So :math:`w_i = u_i + c` with :math:`c \sim N(0, T)` has the same :math:`E[\ell]` for any T. With
+  :math:`R = \sum_i \Lambda_i`, :math:`A = \sum_i \langle\alpha_i\rangle`, the best is :math:`T = I / A - R^{-1}`, and the bound gains
+  :math:`\tfrac12 (\ln |R / A| - D + A\, \mathrm{tr}\, R^{-1})`. Independent weights would pay this for every softmax.
+- Given the expected curvatures :math:`h_{in} = -E[g_i z_i] / s_{in}`, :math:`\Lambda_i = \alpha_i I + \frac{A}{A - \alpha_i} \sum_n h_{in} x_n x_n^T` (at least zero for each row), which is the optimum for two
+  scores and for any number of equal ones. Steps are damped natural gradients; one that lowers the bound is halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from latentia._arrays import Array, eye_like, like, namespace, to_numpy
+from latentia.core import Block, Params, Totals, chunk_rows
+from latentia.families._weights import (
+    GammaPrior,
+    Weights,
+    augment,
+    inverse,
+    outer_features,
+    posterior_shape,
+    score_mean,
+    score_variance,
+    unpack,
+    weighted_sum,
+    weights_log_prior,
+)
+from latentia.sources import ArrayRows
+
+POINTS = 64  # of the averages over scores
+STEPS = 60  # at most
+TOL = 1e-5  # gain of a full step, for each row, that ends the ascent
+LEAST_STEP = 0.01  # below which damping gives up
+
+#: Log likelihoods (P, N) of rows at drawn scores, and their slopes, one array (P, ..., b, N) for each node.
+RowLikelihood = Callable[[tuple[Array, ...], Array, Array, Array], tuple[Array, tuple[Array, ...]]]
+
+
+class Tightenable(Protocol):
+    """What is asked of a structure."""
+
+    @property
+    def prior(self) -> GammaPrior: ...
+    def nodes(self, params: Any) -> tuple[Weights, ...]: ...  # posteriors (..., b, D) of the softmax models
+    def with_nodes(self, params: Any, nodes: tuple[Weights, ...]) -> Any: ...
+    def row_likelihood(self, params: Any) -> RowLikelihood: ...  # of scores, x, its products and y
+    def other_log_prior(self, params: Any) -> float: ...  # of what is in no node
+
+
+class Tightened(NamedTuple):
+    """The posterior under the exact likelihood."""
+
+    params: Params
+    value: float  # its evidence bound
+
+
+class _Node(NamedTuple):
+    """Posterior of the weights of some softmax models."""
+
+    weights: Weights
+    precision: Array  # (..., b, D, D)
+
+
+class _Pull(NamedTuple):
+    """Sums over rows of expected slopes and curvatures."""
+
+    slope: Array  # (..., b, D)
+    curvature: Array  # (..., b, D(D+1)/2)
+
+
+def tighten(structure: Tightenable, rows: ArrayRows, params: Params) -> Tightened:
+    """Raise the exact bound from the posterior of the quadratic one, until steps gain nothing that matters."""
+    nodes = tuple(_Node(w, _precision(w)) for w in structure.nodes(params))
+    likelihood, rest, prior = structure.row_likelihood(params), structure.other_log_prior(params), structure.prior
+    points = _points([node.weights.mean for node in nodes])
+
+    def sweep(nodes: tuple[_Node, ...]) -> tuple[float, tuple[_Pull, ...]]:
+        value, pulls = _sweep(likelihood, rows, nodes, points)
+        return value + rest + sum(_log_prior(node, prior) for node in nodes), pulls
+
+    value, pulls = sweep(nodes)
+    step = 0.5
+    for _ in range(STEPS):
+        trial = tuple(_stepped(node, pull, prior, step) for node, pull in zip(nodes, pulls, strict=True))
+        trial_value, trial_pulls = sweep(trial)
+        if not trial_value > value:
+            step /= 2
+            if step < LEAST_STEP:
+                break
+            continue
+        small = trial_value - value < TOL * rows.total_weight * step
+        nodes, value, pulls = trial, trial_value, trial_pulls
+        step = min(1.0, 1.3 * step)
+        if small:
+            break
+    return Tightened(structure.with_nodes(params, tuple(node.weights for node in nodes)), value)
+
+
+def _points(means: list[Array]) -> list[Array]:
+    """Standard normal points (P, ..., b, 1) for the scores of each node, antithetic and of unit covariance as far as their number allows."""
+    sizes = [int(np.prod(mean.shape[:-1])) for mean in means]
+    total = sum(sizes)
+    half = max(POINTS // 2, 1 << (2 * total - 1).bit_length())
+    z = ndtri(qmc.Sobol(total, scramble=False).random(half) + 0.5 / half)
+    z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
+    z = np.concatenate([z, -z])
+    parts = np.split(z, np.cumsum(sizes)[:-1], axis=1)
+    return [like(part.reshape(-1, *mean.shape[:-1], 1), mean) for part, mean in zip(parts, means, strict=True)]
+
+
+def _sweep(
+    likelihood: RowLikelihood, rows: ArrayRows, nodes: tuple[_Node, ...], points: list[Array]
+) -> tuple[float, tuple[_Pull, ...]]:
+    """Expected log likelihood of all rows, and what they say about each node."""
+
+    def visit(block: Block) -> Totals:
+        x = augment(block.cells.values)
+        xp, outer = namespace(x), outer_features(x)
+        scores, spreads = [], []
+        for node, z in zip(nodes, points, strict=True):
+            spread = xp.sqrt(xp.clip(score_variance(node.weights.covariance, outer), min=1e-12))
+            scores.append(score_mean(node.weights.mean, x) + spread * z)
+            spreads.append(spread)
+        value, slopes = likelihood(tuple(scores), x, outer, block.y)
+        value = xp.mean(value, axis=0)
+        weight = xp.ones_like(value) if block.weight is None else block.weight
+        pulls = []
+        for slope, spread, z in zip(slopes, spreads, points, strict=True):
+            curvature = xp.clip(-xp.mean(slope * z, axis=0) / spread, min=0.0)
+            slope = weighted_sum(weight * xp.mean(slope, axis=0), x)
+            pulls.append(_Pull(slope, weighted_sum(weight * curvature, outer)))
+        return {"value": xp.sum(weight * value, axis=-1), "pulls": tuple(pulls)}
+
+    drawn = sum(int(np.prod(z.shape)) for z in points)
+    size = nodes[0].weights.mean.shape[-1]
+    totals = rows.reduce(visit, chunk_rows(size * (size + 1) // 2 + 6 * drawn))
+    return float(to_numpy(totals["value"])), tuple(_Pull(*pull) for pull in totals["pulls"])
+
+
+def _stepped(node: _Node, pull: _Pull, prior: GammaPrior, step: float) -> _Node:
+    """A damped step of means and precisions, then the prior's precisions that fit."""
+    weights = node.weights
+    if weights.mean.shape[-2] == 1:
+        return node
+    xp, size = namespace(weights.mean), weights.mean.shape[-1]
+    alpha = posterior_shape(prior, size) / weights.rate
+    total = xp.sum(alpha, axis=-1, keepdims=True)
+    factor = (total / (total - alpha))[..., None, None]
+    target = alpha[..., None, None] * eye_like(size, alpha) + factor * unpack(pull.curvature, size)
+    precision = (1 - step) * node.precision + step * target
+    covariance, log_det = inverse(precision)
+    slope = pull.slope - alpha[..., None] * weights.mean
+    mean = weights.mean + step * xp.matmul(covariance, slope[..., None])[..., 0]
+    mean = mean - xp.sum(alpha[..., None] * mean, axis=-2, keepdims=True) / total[..., None]
+    shared = size / total - xp.linalg.trace(inverse(xp.sum(precision, axis=-3))[0])[..., None]
+    square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance) + shared
+    return _Node(Weights(mean, covariance, log_det, prior.rate + square / 2), precision)
+
+
+def _log_prior(node: _Node, prior: GammaPrior) -> float:
+    """Minus the divergence from the prior, with the best common shift."""
+    weights = node.weights
+    if weights.mean.shape[-2] == 1:
+        return 0.0
+    xp, size = namespace(weights.mean), weights.mean.shape[-1]
+    total = xp.sum(posterior_shape(prior, size) / weights.rate, axis=-1)
+    common, log_det = inverse(xp.sum(node.precision, axis=-3))
+    gain = -log_det - size * xp.log(total) - size + total * xp.linalg.trace(common)
+    return float(to_numpy(xp.sum(weights_log_prior(weights, prior)) + xp.sum(gain) / 2))
+
+
+def _precision(weights: Weights) -> Array:
+    return inverse(weights.covariance)[0]
