@@ -163,3 +163,16 @@ def test_bounds_rise_on_three_hundred_problems(which):
         curve = EM(max_iter=6, tol=-np.inf).solve(Problem(family, Likelihood(), rows), start).curves[0]
         assert np.diff(curve).min() >= -FALL * np.abs(curve).max(), seed
         assert curve[-1] > curve[0]
+
+
+def test_averages_of_two_scores_are_those_of_quadrature():
+    """Far into the tails, where a scaled logistic function is wrong by orders of magnitude."""
+    z, w = np.polynomial.hermite_e.hermegauss(200)
+    for mean in (0.5, 2.0, 5.0, 10.0):
+        for variance in (0.1, 1.0, 9.0, 36.0):
+            exact = (w / w.sum()) @ (1 / (1 + np.exp(mean + np.sqrt(variance) * z)))
+            scores, spread = np.array([[mean], [0.0]]), np.array([[variance], [0.0]])
+            averaged = np.exp(average_log_softmax(scores, spread))[:, 0]
+            np.testing.assert_allclose(averaged, [1 - exact, exact], rtol=1e-3)
+    far = average_log_softmax(np.array([[800.0], [0.0]]), np.array([[1.0], [1.0]]))
+    assert np.all(np.isfinite(far))

@@ -43,7 +43,7 @@ from latentia.sources import ArrayRows
 
 POINTS = 64  # of the averages over scores
 STEPS = 60  # at most
-TOL = 1e-5  # gain of a full step, for each row, that ends the ascent
+TOL = 1e-6  # gain of a full step, for each row, that ends the ascent
 LEAST_STEP = 0.01  # below which damping gives up
 
 #: Log likelihoods (P, N) of rows at drawn scores, and their slopes, one array (P, ..., b, N) for each node.

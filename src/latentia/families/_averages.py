@@ -1,9 +1,12 @@
 r"""Softmax probabilities averaged over Gaussian scores, without quadrature.
 
 For independent scores :math:`a_i \sim N(m_i, v_i)`: exactly, :math:`1 / P(i) = 1 + \sum_{j \ne i} e^{a_j - a_i}` for known scores. Each pair's odds are replaced by those of its averaged logistic,
-:math:`E[\mathrm{sigm}(a_i - a_j)] \approx \mathrm{sigm}(d_{ij})`, :math:`d_{ij} = (m_i - m_j) / \sqrt{1 + \pi (v_i + v_j) / 8}` (MacKay's approximation), and the result is normalised:
+:math:`d_{ij} = \mathrm{logit}\, E[\mathrm{sigm}(a_i - a_j)]`, and the result is normalised:
 
-.. math:: \ln P(i) = -\ln \sum_j e^{-d_{ij}} + \mathrm{const}.
+.. math:: \ln P(i) = -\ln \sum_j e^{-d_{ij}} + \mathrm{const},
+
+which is exact for two scores. The logistic function is a mixture of eight normal distribution functions within 3e-9 (Monahan & Stefanski 1992), so that its average is one, too:
+:math:`E[\mathrm{sigm}(a)] = \sum_k p_k \Phi(s_k m / \sqrt{1 + s_k^2 v})`. Beyond the reach of the mixture the tail is that of the mean, below which it cannot fall.
 """
 
 from __future__ import annotations
@@ -11,6 +14,29 @@ from __future__ import annotations
 import math
 
 from latentia._arrays import Array, logsumexp, namespace
+from latentia.families._truncated_normal import erfcx
+
+#: Shares and scales of the normal distribution functions.
+SHARES = (
+    0.003246343272134,
+    0.051517477033972,
+    0.195077912673858,
+    0.315569823632818,
+    0.274149576158423,
+    0.131076880695470,
+    0.027912418727972,
+    0.001449567805354,
+)
+SCALES = (
+    1.365340806296348,
+    1.059523971016916,
+    0.830791313765644,
+    0.650732166639391,
+    0.508135425366489,
+    0.396313345166341,
+    0.308904252267995,
+    0.238212616409306,
+)
 
 
 def log_softmax(scores: Array) -> Array:
@@ -22,7 +48,23 @@ def average_log_softmax(mean: Array, variance: Array | None) -> Array:
     """Log of the averaged probabilities of scores (..., S, N); plain softmax without a variance."""
     if variance is None or mean.shape[-2] == 1:
         return log_softmax(mean)
-    xp = namespace(mean)
-    spread = xp.sqrt(1 + math.pi / 8 * (variance[..., :, None, :] + variance[..., None, :, :]))
-    odds = (mean[..., None, :, :] - mean[..., :, None, :]) / spread  # -d_ij: j against i
+    spread = variance[..., :, None, :] + variance[..., None, :, :]
+    odds = average_log_odds(mean[..., None, :, :] - mean[..., :, None, :], spread)  # -d_ij: j against i
     return log_softmax(-logsumexp(odds, axis=-2))
+
+
+def average_log_odds(mean: Array, variance: Array) -> Array:
+    """Log odds of the average of the logistic function over normal arguments."""
+    xp = namespace(mean)
+    size = xp.abs(mean)
+    tail = xp.zeros_like(mean)
+    for share, scale in zip(SHARES, SCALES, strict=True):
+        t = scale * size / xp.sqrt(1 + scale**2 * variance)
+        tail = tail + share / 2 * xp.exp(-t * t / 2) * erfcx(t / math.sqrt(2))
+    # of the mean alone: e^-m / (1 + e^-m); a score against itself has even odds
+    least = xp.exp(-size)
+    tail = xp.where((variance > 0) & (tail > least / (1 + least)), tail, least / (1 + least))
+    tail = xp.where(size > 0, tail, xp.full_like(tail, 0.5))
+    smallest = xp.finfo(mean.dtype).smallest_normal
+    odds = xp.where(tail > smallest, xp.log1p(-tail) - xp.log(xp.clip(tail, min=smallest)), size)
+    return xp.where(mean < 0, -odds, odds)
