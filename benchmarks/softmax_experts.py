@@ -4,6 +4,8 @@
     LATENTIA_DATA=... python benchmarks/softmax_experts.py brute-force      compressive search beside all configurations
     LATENTIA_DATA=... python benchmarks/softmax_experts.py speed
     LATENTIA_DATA=... python benchmarks/softmax_experts.py calibration [--sets banana] [--models mms] [--jobs 16]
+    LATENTIA_DATA=... python benchmarks/softmax_experts.py criteria [--models me] [--sets iris wine] [--jobs 16]
+                                                                            what each criterion chooses, on parts of training parts and on tables
     python benchmarks/softmax_experts.py bias                               contrasts beside maximum likelihood as rows are added
     python benchmarks/softmax_experts.py linear                             seconds of a variational cycle as rows are added
 
@@ -19,10 +21,11 @@ import time
 import warnings
 
 import numpy as np
-from data import load_splits
+from data import load_numbers, load_splits
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 from latentia.core import Problem
@@ -172,6 +175,57 @@ def calibration(args) -> None:
                 )
 
 
+TABLES = ("iris", "wine", "glass2", "heart", "crabs", "breast", "tae", "thyroid", "balance-scale", "diabetes", "wdbc")
+
+
+def training_parts(name: str):
+    """Rows to choose on: training parts of the published splits, or twice a table."""
+    if name.startswith("ida_"):
+        return [(X, y) for X, y, _, _ in splits(name.removeprefix("ida_"))[:3]]
+    X, y = load_numbers(name)
+    return [(np.asarray(X, dtype=float), np.asarray(y))] * 2
+
+
+def judged(kind: str, X, y, seed: int) -> dict[str, tuple[float, float]]:
+    """Error and log loss, on a part held out, of the sizes 1 to 4 that each criterion chooses."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    codes = np.unique(y, return_inverse=True)[1]
+    inner, outer = train_test_split(np.arange(len(y)), test_size=0.35, random_state=seed, stratify=codes)
+    X = (X - X[inner].mean(axis=0)) / np.where(X[inner].std(axis=0) > 0, X[inner].std(axis=0), 1.0)
+    some, rest = train_test_split(inner, test_size=0.25, random_state=99, stratify=codes[inner])
+    scores: dict[str, list[float]] = {}
+    found = []
+    for size in (1, 2, 3, 4):
+        option = {"n_subclasses" if kind == "mms" else "n_experts": size, "n_init": 6}
+        model = model_of(kind, **option).fit(X[inner], codes[inner])
+        part = model_of(kind, **option).fit(X[some], codes[some])
+        found.append(losses(model.predict_proba(X[outer]), codes[outer])[:2])
+        for label, value in (
+            ("bound", model.log_evidence_),
+            ("evidence", model.tight_evidence_),
+            ("bic", -model.search_results_["bic"][0]),
+            ("validation", -losses(part.predict_proba(X[rest]), codes[rest])[1]),
+            ("the best", -found[-1][1]),
+        ):
+            scores.setdefault(label, []).append(value)
+    return {label: found[int(np.argmax(values))] for label, values in scores.items()}
+
+
+def criteria(args) -> None:
+    """How well criteria choose: mean over tables of error, and of log loss above the best size's."""
+    names = args.sets or [*(f"ida_{name}" for name in SETS), *TABLES]
+    for kind in args.models:
+        jobs = [(name, X, y, seed) for name in names for seed, (X, y) in enumerate(training_parts(name))]
+        results = Parallel(args.jobs)(delayed(judged)(kind, X, y, seed) for _, X, y, seed in jobs)
+        for label in results[0]:
+            rows = [(job[0], *r[label], r[label][1] - r["the best"][1]) for job, r in zip(jobs, results, strict=True)]
+            means = np.array([np.mean([row[1:] for row in rows if row[0] == name], axis=0) for name in names])
+            error, _, regret = means.mean(axis=0)
+            print(
+                f"{kind} {label:10s} error {error:.2f} %, log loss above the best {regret:.4f}, at most {means[:, 2].max():.3f}"
+            )
+
+
 def bias() -> None:
     """Contrasts of one-subclass models beside maximum likelihood."""
     for n_classes in (2, 3, 5):
@@ -220,7 +274,7 @@ def linear() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["errors", "brute-force", "speed", "calibration", "bias", "linear"])
+    parser.add_argument("what", choices=["errors", "brute-force", "speed", "calibration", "criteria", "bias", "linear"])
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--models", nargs="+", default=["mms", "me"])
     parser.add_argument("--criterion", default="validation")
@@ -234,6 +288,8 @@ def main() -> None:
         brute_force(args.sets or SETS)
     elif args.what == "calibration":
         calibration(args)
+    elif args.what == "criteria":
+        criteria(args)
     else:
         {"speed": speed, "bias": bias, "linear": linear}[args.what]()
 

@@ -186,7 +186,7 @@ def test_search_table_and_evidence(moons):
     assert abs(full.log_evidence_ - model.log_evidence_) < 0.01 * abs(full.log_evidence_)
 
 
-@pytest.mark.parametrize("options", [{"criterion": "bic"}, {"inference": "ml"}])
+@pytest.mark.parametrize("options", [{"criterion": "bic"}, {"inference": "ml", "criterion": "evidence"}])
 def test_bic_chooses_too(moons, options):
     X, y = moons
     model = MultimodalSoftmaxClassifier(max_subclasses=2, n_init=2, tol=1e-4, random_state=0, **options)
