@@ -16,9 +16,8 @@ import warnings
 
 import numpy as np
 from data import load_images, load_numbers
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold, cross_val_score, train_test_split
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -29,32 +28,36 @@ warnings.simplefilter("ignore", ConvergenceWarning)
 
 def errors(model, grid, X, y, cv) -> list[tuple[float, dict]]:
     """Mean error in percent of each grid point, best first."""
-    rows = []
-    for point in ParameterGrid(grid):
-        scores = cross_val_score(clone(model).set_params(**point), X, y, cv=cv, n_jobs=-1)
-        rows.append((100 * (1 - scores.mean()), point))
+    search = GridSearchCV(model, grid, cv=cv, n_jobs=-1, refit=False).fit(X, y).cv_results_
+    rows = zip(100 * (1 - search["mean_test_score"]), search["params"], strict=True)
     return sorted(rows, key=lambda row: row[0])
 
 
 def wdbc() -> None:
+    """Ten folds drawn three times: 569 rows are few, one error is 0.18 %."""
     X, y = load_numbers("wdbc")
-    folds = StratifiedKFold(10, shuffle=True, random_state=0)
-    start = time.perf_counter()
+    ours = "gaussianmixtureclassifier__"
+    floors = {f"{ours}var_floor": [0.1, 1.0]}  # the thesis sets one by hand for each table, and finds it matters
+    ml_grid = {f"{ours}n_components": list(range(1, 9)), f"{ours}var_floor": [1e-3, 0.1, 1.0]}
+    grid = {f"{ours}n_components": [1, 2], f"{ours}trade_off": [8, 32, 128, 512, 2048], f"{ours}margin": [0.5, 2, 8]}
     likelihood = make_pipeline(StandardScaler(), GaussianMixtureClassifier(random_state=0))
-    ml = errors(likelihood, {"gaussianmixtureclassifier__n_components": list(range(1, 9))}, X, y, folds)
-    model = make_pipeline(
+    hybrid = make_pipeline(
         StandardScaler(), GaussianMixtureClassifier(objective="hybrid", random_state=0, max_iter=1000)
     )
-    grid = {
-        "gaussianmixtureclassifier__n_components": [1, 2, 3],
-        "gaussianmixtureclassifier__trade_off": [4, 16, 64, 256, 1024],
-        "gaussianmixtureclassifier__margin": [0.5, 2, 8, 32],
-    }
-    hybrid = errors(model, grid, X, y, folds)
-    print(
-        f"wdbc: likelihood {ml[0][0]:.2f} % {ml[0][1]}, hybrid {hybrid[0][0]:.2f} % {hybrid[0][1]} of {len(hybrid)} points"
-    )
-    print(f"wdbc: at most 2.8 % and half of likelihood's (thesis: 4.39 and 2.05); {time.perf_counter() - start:.0f} s")
+    for seed in range(3):
+        folds = StratifiedKFold(10, shuffle=True, random_state=seed)
+        start = time.perf_counter()
+        ml = errors(likelihood, ml_grid, X, y, folds)
+        best = errors(hybrid, grid | floors, X, y, folds)
+        print(
+            f"wdbc, folds {seed}: likelihood {ml[0][0]:.2f} % {ml[0][1]} of {len(ml)} points, hybrid {best[0][0]:.2f} % {best[0][1]} "
+            f"of {len(best)} points, ratio {best[0][0] / ml[0][0]:.2f}; {time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
+        thesis_point = {"n_components": 1, "trade_off": 32, "margin": 2, "var_floor": 1.0}
+        thesis = [error for error, point in best if point == {ours + k: v for k, v in thesis_point.items()}]
+        print(f"  at the thesis' point, one component, trade-off 32, margin 2: {thesis[0]:.2f} %")
+    print("wdbc: at most 2.8 % and half of likelihood's (thesis: 4.39 and 2.05)")
 
 
 def segment() -> None:
