@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import sklearn
+from data import load_documents, load_usps_surrogate
 from sklearn.model_selection import train_test_split
 
 import latentia.core
@@ -26,10 +25,8 @@ PAPER = {"0167": 99.20, "35": 97.41, "ten": 93.44, "crude": 97.91, "earn": 98.38
 
 
 def usps(problem: str) -> tuple[np.ndarray, ...]:
-    data = np.load(Path(os.environ["LATENTIA_DATA"]) / "usps.npz")
-    X = (np.vstack([data["X_train"], data["X_test"]]) > 0).astype(float)
-    y = np.concatenate([data["y_train"], data["y_test"]]).astype(int)
-    train, test = data["surrogate_train_idx"], data["surrogate_test_idx"]
+    X, y, train, test = load_usps_surrogate()
+    X = (X > 0).astype(float)
     digits = {"0167": [0, 1, 6, 7], "35": [3, 5], "ten": list(range(10))}[problem]
     train, test = train[np.isin(y[train], digits)], test[np.isin(y[test], digits)]
     if problem == "0167":
@@ -38,16 +35,10 @@ def usps(problem: str) -> tuple[np.ndarray, ...]:
 
 
 def reuters(topic: str, n_words: int = 500) -> tuple[np.ndarray, ...]:
-    from scipy import sparse
-
-    folder = Path(os.environ["LATENTIA_DATA"])
-    X = sparse.load_npz(folder / "reuters_r90_X.npz").tocsr()
-    meta = np.load(folder / "reuters_r90_meta.npz", allow_pickle=True)
-    y = np.asarray(meta[f"y_{topic}"]).astype(int)
-    is_train = next(np.asarray(meta[k]).astype(bool) for k in meta.files if "train" in k)
-    words = np.argsort(-information_gain(X[is_train], y[is_train]))[:n_words]
+    X, y, train, test = load_documents(topic)
+    words = np.argsort(-information_gain(X[train], y[train]))[:n_words]
     dense = np.asarray(X[:, words].todense(), dtype=float)
-    return dense[is_train], y[is_train], dense[~is_train], y[~is_train]
+    return dense[train], y[train], dense[test], y[test]
 
 
 def information_gain(X, y: np.ndarray) -> np.ndarray:

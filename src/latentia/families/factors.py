@@ -265,15 +265,6 @@ class LatentFactors(SmoothFamily):
         )
         return values if cells.observed is None else xp.where(cells.observed > 0, cells.values, values)
 
-    def expected_cells(self, params: FactorParams, cells: Cells, mode: bool = False) -> Array:
-        """Completed rows of each class (C, N, D): expectations, or the most probable values of binary and categorical columns."""
-        xp = namespace(params.means)
-        component, heads = expected_heads(self, params, cells)
-        values = column_values(self.layout, xp.sum(component[..., None] * heads, axis=-3), mode)
-        if cells.observed is None:
-            return xp.broadcast_to(cells.values, values.shape)
-        return xp.where(cells.observed > 0, cells.values, values)
-
     def sample(
         self, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
     ) -> np.ndarray:
