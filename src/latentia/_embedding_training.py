@@ -9,6 +9,7 @@ import numpy as np
 
 from latentia._arrays import like, namespace, to_numpy
 from latentia._embedding_predictions import EmbeddingPredictions
+from latentia.families._matrices import one_blas_thread
 from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families._probit_values import Embedding
@@ -78,7 +79,8 @@ class EmbeddingTraining(EmbeddingPredictions):
         """Variational Bayes from all starts."""
         self.family_ = problem.family
         params = self.family_.start(problem.label_sums(), rng, self.n_init)
-        return self.family_, AcceleratedEM(self.max_iter, self.tol).solve(problem, params, on_step)
+        with one_blas_thread(problem.small):  # once, not in every sweep
+            return self.family_, AcceleratedEM(self.max_iter, self.tol).solve(problem, params, on_step)
 
     def _keep(self, family: ProbitEmbedding, solution: Solution) -> None:
         """Keep the start with the largest bound."""

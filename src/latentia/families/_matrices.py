@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -24,8 +25,8 @@ LARGE = 32
 THREADED = 128
 #: A matrix of this size is worth several threads.
 HUGE = 3000
-#: Rows that are mirrored together.
-STRIP = 256
+#: Up to this size a matrix is inverted in one piece.
+LEAF = 80
 #: Products of entries in one column that a sparse table may keep.
 MOST_PAIRS = 3 * 10**7
 #: Entries of a dense block of columns.
@@ -40,7 +41,7 @@ def fold(a: Array, b: Array) -> Array:
 
 
 def spd_inverse(matrix: Array) -> tuple[Array, Array]:
-    """Inverses and log determinants of symmetric positive definite matrices (..., P, P); may overwrite them."""
+    """Inverses and log determinants of symmetric positive definite matrices (..., P, P)."""
     if array_api_compat.is_numpy_array(matrix) and matrix.shape[-1] >= LARGE:
         return _lapack_inverses(matrix)
     xp = namespace(matrix)
@@ -67,34 +68,50 @@ def _by_eigenvalues(matrix: Array) -> tuple[Array, Array]:
 
 
 def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    flat = np.ascontiguousarray(matrix).reshape(-1, *matrix.shape[-2:])
-    log_det = np.empty(flat.shape[0], dtype=flat.dtype)
+    flat = np.reshape(matrix, (-1, *matrix.shape[-2:]))
+    inverse, log_det = np.empty_like(flat), np.empty(flat.shape[0], dtype=flat.dtype)
 
     def invert(k: int) -> None:
-        log_det[k] = _invert_in_place(flat[k])
+        try:
+            log_det[k] = _invert_blocks(flat[k], inverse[k])
+        except np.linalg.LinAlgError:
+            inverse[k], log_det[k] = _by_eigenvalues(flat[k])
 
     on_cores(invert, flat.shape[0], flat.shape[-1])
-    return flat.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
+    return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
 
 
-def _invert_in_place(matrix: np.ndarray) -> float:
-    """Replace a matrix by its inverse, and return its log determinant."""
-    potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (matrix,))
-    diagonal = matrix.diagonal().copy()
-    # a C-ordered symmetric matrix is its own transpose in Fortran's order: no copies are made
-    factor, failed = potrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-    if failed:  # the other triangle is still there
-        upper = np.triu(matrix, 1)
-        inverse, log_det = _by_eigenvalues(upper + upper.T + np.diag(diagonal))
-        matrix[...] = inverse
-        return float(log_det)
+def _invert_blocks(matrix: np.ndarray, out: np.ndarray) -> float:
+    """Write the inverse to `out`, and return the log determinant.
+
+    By halves, as nearly all of the work is then in matrix products: these run faster than LAPACK's inverse, and on several threads, while
+    SciPy's calls of LAPACK wait for each other.
+    """
+    size = matrix.shape[0]
+    if size <= LEAF:
+        return _invert_leaf(matrix, out)
+    half = (size // 2 + 7) // 8 * 8
+    first, second = slice(None, half), slice(half, None)
+    side = matrix[first, second]
+    corner = out[first, first]
+    log_det = _invert_blocks(matrix[first, first], corner)
+    pulled = corner @ side
+    log_det += _invert_blocks(matrix[second, second] - side.T @ pulled, out[second, second])
+    across = pulled @ out[second, second]
+    corner += across @ pulled.T
+    np.negative(across, out=out[first, second])
+    out[second, first] = out[first, second].T
+    return log_det
+
+
+def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
+    potrf, trtri = lapack.get_lapack_funcs(("potrf", "trtri"), (matrix,))
+    factor, failed = potrf(matrix.T, lower=0, clean=1)
+    if failed:
+        raise np.linalg.LinAlgError("not positive definite")
     log_det = 2 * float(np.log(np.diagonal(factor)).sum())
-    potri(factor, lower=0, overwrite_c=1)
-    for row in range(0, matrix.shape[0], STRIP):  # mirror a strip at a time: small temporaries, and in cache
-        strip = slice(row, row + STRIP)
-        matrix[:row, strip] = matrix[strip, :row].T
-        square = np.tril(matrix[strip, strip])
-        matrix[strip, strip] = square + np.tril(square, -1).T
+    half, _ = trtri(factor, lower=0, overwrite_c=1)
+    np.matmul(half, half.T, out=out)
     return log_det
 
 
@@ -109,7 +126,15 @@ def on_cores(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
 
 def one_blas_thread(wanted: bool = True) -> Any:
     """Products of small matrices lose more to waiting for each other than a second thread gains."""
-    return _controller().limit(limits=1 if wanted else None, user_api="blas")
+    # asking is cheap, and setting what is set already is not
+    if not wanted or all(library.get_num_threads() == 1 for library in _blas()):
+        return nullcontext()
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> list[Any]:
+    return list(_controller().select(user_api="blas").lib_controllers)
 
 
 @cache

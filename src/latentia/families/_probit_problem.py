@@ -23,7 +23,7 @@ MOST_ENTRIES = 2**27
 class EmbeddingProblem:
     """A family with a design, and rows (dense or sparse) in memory.
 
-    A row's fixed point is looked for from where it was in the last sweep, if there was one with as many starts. As the fixed point is
+    A row's fixed point is looked for from where it was heading in the last sweeps, if they had as many starts. As the fixed point is
     unique this only saves time (`separate` apart, whose rows stay on the side of the margin where they are).
     """
 
@@ -41,9 +41,14 @@ class EmbeddingProblem:
         self._used = self._labels.used if weight is None else self._labels.used * weight
         self._rows, self._y, self._weight = rows, y, weight
         self._chunk = rows_per_chunk
-        self._places: Array | None = None
+        self._places: list[Array] = []  # where rows were in the last two sweeps
         self.family = family.with_design(find_design(family, rows, self._used) if design is None else design)
         self.total_weight = float(y.shape[0] if weight is None else xp.sum(weight))
+
+    @property
+    def small(self) -> bool:
+        """Whether several threads would not pay."""
+        return bool(self._rows.shape[0] * self._rows.shape[1] < SMALL)
 
     def label_sums(self) -> LabelSums:
         """The totals from which starts are made."""
@@ -51,14 +56,13 @@ class EmbeddingProblem:
 
     def sweep(self, params: Any) -> Sweep:
         """Value and statistics, as `Problem.sweep` has them."""
-        with one_blas_thread(self._rows.shape[0] * self._rows.shape[1] < SMALL):
+        with one_blas_thread(self.small):
             return self._sweep(params)
 
     def _sweep(self, params: Any) -> Sweep:
         family = self.family
         xp = namespace(params.projection)
-        shape = (*params.projection.shape[:-2], self._rows.shape[0], family.n_latent)
-        warm = self._places if self._places is not None and self._places.shape == shape else None
+        warm = self._guess((*params.projection.shape[:-2], self._rows.shape[0], family.n_latent))
         value: Any = 0.0
         stats, places = None, []
         for part in self._parts(params):
@@ -69,8 +73,16 @@ class EmbeddingProblem:
             some = family.label_statistics(rows, posterior, used[:, None])
             stats = some if stats is None else tree_add(stats, some)
             places.append(posterior.mean)
-        self._places = places[0] if len(places) == 1 else xp.concat(places, axis=-2)
+        here = places[0] if len(places) == 1 else xp.concat(places, axis=-2)
+        self._places = [*self._places, here][-2:]
         return with_constants(family, params, value, stats)
+
+    def _guess(self, shape: tuple[int, ...]) -> Array | None:
+        """Where rows will be, if they go on as in the last sweeps with as many starts."""
+        seen = [place for place in self._places if place.shape == shape]
+        if len(seen) < 2 or self.family.separate:
+            return seen[-1] if seen else None
+        return 2 * seen[1] - seen[0]
 
     def _parts(self, params: Any) -> list[slice]:
         n_rows = self._rows.shape[0]
@@ -81,6 +93,8 @@ class EmbeddingProblem:
 
 class StreamedEmbeddingProblem:
     """A family with its gram matrix, and rows that are read block by block in every sweep."""
+
+    small = False
 
     def __init__(self, family: Any, source: Source):
         self._source = source

@@ -18,6 +18,7 @@ class Embedding(NamedTuple):
     rate: Array  # (..., R or 1, D or 1) rates of the gamma posteriors of these precisions
     weights: Array  # (..., L, 1 + R) means of (b, w)
     weights_cov: Array  # (..., L, 1 + R, 1 + R)
+    weights_log_det: Array  # (..., L) of these covariances
     weights_rate: Array  # (..., L, 1 + R) rates of the gamma posteriors of their precisions
 
 

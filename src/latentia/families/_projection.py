@@ -21,7 +21,7 @@ import numpy as np
 from array_api_compat import device
 
 from latentia._arrays import Array, namespace, symmetric, to_numpy, transpose
-from latentia.families._matrices import Products, fold, on_cores, one_blas_thread, products, spd_inverse
+from latentia.families._matrices import THREADED, Products, fold, on_cores, one_blas_thread, products, spd_inverse
 
 
 class Normals(NamedTuple):
@@ -70,7 +70,7 @@ class Gram:
             eye = xp.eye(precision.shape[-1], dtype=precision.dtype, device=device(precision))
             covariance, log_det = spd_inverse(eye * precision[..., None] + gram / self.noise)
             log_det = -log_det
-        with one_blas_thread():
+        with one_blas_thread(covariance.shape[-1] >= THREADED):
             mean = xp.matmul(covariance, cross[..., None])[..., 0] / self.noise
         return Normals(mean, covariance, xp.linalg.diagonal(covariance), log_det)
 

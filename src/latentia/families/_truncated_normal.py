@@ -40,15 +40,17 @@ def erfcx(x: Array) -> Array:
 def upper_side(u: Array) -> Truncation:
     """The side t > 0 of N(u, 1): log Phi(u), the ratio phi(u) / Phi(u) and its curvature."""
     xp = namespace(u)
-    v = xp.abs(u)
-    scaled = erfcx(v / math.sqrt(2))  # Phi(-v) = exp(-v^2 / 2) scaled / 2
-    density = xp.exp(-v * v / 2)
-    tail = density * scaled / 2
     below = u < 0
-    log_mass = xp.where(below, xp.log(scaled / 2) - v * v / 2, xp.log1p(-tail))
-    ratio = math.sqrt(2 / math.pi) * xp.where(below, 1 / scaled, density / (2 * (1 - tail)))
+    square = u * u / 2
+    scaled = erfcx(xp.abs(u) * math.sqrt(0.5)) / 2  # Phi(-|u|) = exp(-u^2 / 2) scaled
+    density = xp.exp(-square)
+    # below zero everything is divided by exp(-u^2 / 2), which may underflow
+    mass = xp.where(below, scaled, 1 - density * scaled)
+    log_mass = xp.log(mass) - xp.where(below, square, xp.zeros_like(square))
+    ratio = xp.where(below, xp.ones_like(density), density) / mass * (1 / math.sqrt(2 * math.pi))
     # far below zero r (r + u) is a difference of large numbers; its limit is 1
-    return Truncation(log_mass, ratio, xp.clip(ratio * (ratio + u), min=0.0, max=1.0))
+    bent = ratio * (ratio + u)
+    return Truncation(log_mass, ratio, xp.minimum(xp.maximum(bent, xp.zeros_like(bent)), xp.ones_like(bent)))
 
 
 def truncate(eta: Array, sign: Array, margin: float, separate: bool) -> Truncation:

@@ -70,7 +70,7 @@ class ProbitEmbedding(Family):
     margin: float = 0.0
     separate: bool = False
     design: Design | None = None
-    params_class_axes: ClassVar[Embedding] = Embedding(*(None,) * 8)  # type: ignore[misc]
+    params_class_axes: ClassVar[Embedding] = Embedding(*(None,) * 9)  # type: ignore[misc]
     stats_class_axes: ClassVar[EmbeddingStats] = EmbeddingStats(*(None,) * 4)  # type: ignore[misc]
 
     @property
@@ -113,7 +113,9 @@ class ProbitEmbedding(Family):
         rate = ones * (self.prior.shape + n_entries / 2)  # a mean precision of one
         found = self._projection(design, rate, cross)
         eye = xp.eye(weights.shape[-1], dtype=cross.dtype, device=device(cross))
-        return Embedding(*found, rate, weights, xp.zeros_like(weights)[..., None] + 0.01 * eye, xp.ones_like(weights))
+        weights_cov = xp.zeros_like(weights)[..., None] + 0.01 * eye
+        log_det = xp.sum(xp.log(xp.linalg.diagonal(weights_cov)), axis=-1)
+        return Embedding(*found, rate, weights, weights_cov, log_det, xp.ones_like(weights))
 
     def infer(
         self, params: Embedding, cells: Cells, y: Array | None = None, start: Array | None = None
@@ -131,8 +133,8 @@ class ProbitEmbedding(Family):
         prior_mean = project(params.projection, x)
         weights = classifiers(params.weights, params.weights_cov)
         found = place_rows(weights, prior_mean, labels, self.noise, self.margin, self.separate, start)
-        covariance, _ = spd_inverse(found.precision)
-        score = found.value * labels.used
+        covariance, log_det = spd_inverse(found.precision)
+        score = (found.value - (log_det + self.n_latent * math.log(self.noise)) / 2) * labels.used
         return EmbeddedRows(score[..., None, :], found.mean, covariance, found.target, labels)
 
     def row_spread(self, params: Embedding, x: Any) -> Array:
@@ -176,18 +178,24 @@ class ProbitEmbedding(Family):
         with_one = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
         lead, size = mean.shape[:-2], with_one.shape[-1]
         counted = transpose(posterior.labels.counted * used)  # (..., L, N)
-        outer = xp.reshape(with_one[..., :, None] * with_one[..., None, :], (*mean.shape[:-1], size * size))
-        moments = xp.reshape(xp.matmul(counted, outer), (*lead, -1, size, size))
+        same = posterior.labels.counted.shape[0] == 1  # all labels count the same rows
+        each = counted[..., :1, :] if same else counted
+        if same:
+            moments = xp.matmul(transpose(used * with_one), with_one)[..., None, :, :]
+        else:
+            outer = xp.reshape(with_one[..., :, None] * with_one[..., None, :], (*mean.shape[:-1], size * size))
+            moments = xp.reshape(xp.matmul(each, outer), (*lead, -1, size, size))
         inner = xp.reshape(posterior.covariance, (*lead, -1, mean.shape[-1] ** 2))
         if inner.shape[-2] == 1:
-            spread = xp.sum(counted, axis=-1, keepdims=True) * inner
+            spread = xp.sum(each, axis=-1, keepdims=True) * inner
         else:
-            spread = xp.matmul(counted, inner)
+            spread = xp.matmul(each, inner)
         spread = xp.reshape(spread, (*moments.shape[:-2], size - 1, size - 1))
+        moments = xp.broadcast_to(add_corner(moments, spread), (*lead, counted.shape[-2], size, size))
         target = xp.matmul(counted * transpose(posterior.target), with_one)
         cross = project(transpose(used * mean), x.T if hasattr(x, "tocsr") else transpose(x), last=True)
         nothing = xp.zeros((*lead, 0, 0), dtype=mean.dtype, device=device(mean))
-        return EmbeddingStats(nothing, cross, add_corner(moments, spread), target)
+        return EmbeddingStats(nothing, cross, moments, target)
 
     def update(self, params: Embedding, stats: EmbeddingStats) -> Embedding:
         design = self.design if self.design is not None else Gram(stats.gram, self.noise)
@@ -197,9 +205,9 @@ class ProbitEmbedding(Family):
         xp = namespace(rate)
         eye = xp.eye(weights_rate.shape[-1], dtype=rate.dtype, device=device(rate))
         precision = eye * self.prior.precision(weights_rate, 1)[..., None] + stats.moments
-        weights_cov, _ = spd_inverse(precision)
+        weights_cov, log_det = spd_inverse(precision)
         weights = xp.matmul(weights_cov, stats.target[..., None])[..., 0]
-        return Embedding(*found, rate, weights, weights_cov, weights_rate)
+        return Embedding(*found, rate, weights, weights_cov, -log_det, weights_rate)
 
     def _projection(self, design: Design, rate: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
         """Means, covariances, their log determinants, and second moments by group."""
@@ -217,8 +225,7 @@ class ProbitEmbedding(Family):
         entropy = copies * xp.sum(params.log_det, axis=-1) / 2 + n_latent * n_features / 2
         square = second_moment(params.weights, params.weights_cov)
         of_weights = xp.sum(self.prior.log_prior(params.weights_rate, 1, square), axis=(-2, -1))
-        factor = xp.linalg.cholesky(params.weights_cov)
-        log_dets = xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=(-2, -1))
+        log_dets = xp.sum(params.weights_log_det, axis=-1) / 2
         n_weights = params.weights.shape[-2] * params.weights.shape[-1]
         return of_projection + entropy + of_weights + log_dets + n_weights / 2
 
