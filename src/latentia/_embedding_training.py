@@ -15,7 +15,7 @@ from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, St
 from latentia.families._probit_values import Embedding
 from latentia.families.probit import ProbitEmbedding
 from latentia.solvers import Solution
-from latentia.solvers.accelerated import AcceleratedEM
+from latentia.solvers.quasi_newton import QuasiNewtonEM
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows
 from latentia.tree import one_start
@@ -80,7 +80,7 @@ class EmbeddingTraining(EmbeddingPredictions):
         self.family_ = problem.family
         params = self.family_.start(problem.label_sums(), rng, self.n_init)
         with one_blas_thread(problem.small):  # once, not in every sweep
-            return self.family_, AcceleratedEM(self.max_iter, self.tol).solve(problem, params, on_step)
+            return self.family_, QuasiNewtonEM(self.max_iter, self.tol).solve(problem, params, on_step)
 
     def _keep(self, family: ProbitEmbedding, solution: Solution) -> None:
         """Keep the start with the largest bound."""

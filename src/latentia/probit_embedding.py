@@ -47,10 +47,10 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
     n_init : int, default=1
         Number of starts, run as one batch; the largest bound wins. The first starts from the directions of label space that ridge regression
         predicts best, the others from random ones.
-    max_iter : int, default=500
-        Most iterations.
+    max_iter : int, default=2000
+        Most iterations: an update of everything, then nine quasi-Newton steps of the means, and so on.
     tol : float, default=1e-4
-        Stop when six iterations together raise the bound per row by less.
+        Stop when ten iterations together (one update and nine steps) raise the bound per row by less.
     random_state : int, RandomState instance or None, default=None
         Seeds the random starts.
     callback : callable, default=None
@@ -131,7 +131,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         margin: float = 1.0,
         standardise: bool = True,
         n_init: int = 1,
-        max_iter: int = 500,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,

@@ -48,6 +48,14 @@ class Design(Protocol):
         """The weighted sum of `row_spread` over the rows of the design, (..., S)."""
         ...
 
+    def with_gram(self, vectors: Array) -> Array:
+        """Vectors (..., R, D) times X'X."""
+        ...
+
+    def with_covariance(self, covariance: Array, precision: Array, vectors: Array) -> Array:
+        """Vectors (..., R, D), each times the covariance of its column."""
+        ...
+
 
 @dataclass(frozen=True)
 class Gram:
@@ -58,27 +66,38 @@ class Gram:
 
     def posterior(self, precision: Array, cross: Array) -> Normals:
         xp = namespace(cross)
-        gram = self.gram[..., None, :, :]
         if precision.shape[-1] == 1:
-            while gram.ndim > 3:  # all starts see the same rows
-                gram = gram[0, ...]
-            eigenvalues, basis = xp.linalg.eigh(symmetric(gram[0, ...]))
-            scale = 1 / (precision + xp.clip(eigenvalues, min=0.0) / self.noise)
+            spectrum = self.spectrum()
+            eigenvalues, basis = spectrum.eigenvalues, spectrum.basis
+            scale = 1 / (precision + eigenvalues / self.noise)
             covariance = xp.matmul(basis * scale[..., None, :], transpose(basis))
             log_det = xp.sum(xp.log(scale), axis=-1)
         else:
             eye = xp.eye(precision.shape[-1], dtype=precision.dtype, device=device(precision))
-            covariance, log_det = spd_inverse(eye * precision[..., None] + gram / self.noise)
+            covariance, log_det = spd_inverse(eye * precision[..., None] + self.gram[..., None, :, :] / self.noise)
             log_det = -log_det
         with one_blas_thread(covariance.shape[-1] >= THREADED):
             mean = xp.matmul(covariance, cross[..., None])[..., 0] / self.noise
         return Normals(mean, covariance, xp.linalg.diagonal(covariance), log_det)
+
+    def spectrum(self) -> Spectral:
+        """The form for precisions that do not depend on the feature."""
+        gram = self.gram
+        while gram.ndim > 2:  # all starts see the same rows
+            gram = gram[0, ...]
+        return Spectral.of_gram(gram, self.noise)
 
     def row_spread(self, covariance: Array, precision: Array, values: Array) -> Array:
         return dense_spread(covariance, values)
 
     def total_spread(self, covariance: Array) -> Array:
         return namespace(covariance).sum(covariance * self.gram[..., None, :, :], axis=(-2, -1))
+
+    def with_gram(self, vectors: Array) -> Array:
+        return namespace(vectors).matmul(vectors, self.gram)
+
+    def with_covariance(self, covariance: Array, precision: Array, vectors: Array) -> Array:
+        return namespace(vectors).matmul(covariance, vectors[..., None])[..., 0]
 
 
 @dataclass(frozen=True)
@@ -123,6 +142,20 @@ class Spectral:
 
     def total_spread(self, covariance: Array) -> Array:
         return namespace(covariance).sum(covariance * self.eigenvalues, axis=-1)
+
+    def second_moments(self, precision: Array, energy: Array) -> Array:
+        """Sums of E[q^2] over columns, (..., R, 1), whose cross products have these squares (..., R, K) in the basis."""
+        xp = namespace(energy)
+        scale = 1 / (precision + self.eigenvalues / self.noise)
+        rest = (self.basis.shape[0] - self.basis.shape[1]) / precision
+        return xp.sum(energy * (scale / self.noise) ** 2 + scale, axis=-1, keepdims=True) + rest
+
+    def with_gram(self, vectors: Array) -> Array:
+        return fold(fold(vectors, self.basis) * self.eigenvalues, transpose(self.basis))
+
+    def with_covariance(self, covariance: Array, precision: Array, vectors: Array) -> Array:
+        inside = fold(vectors, self.basis)
+        return vectors / precision + fold(inside * (covariance - 1 / precision), transpose(self.basis))
 
 
 class Wide:
@@ -183,6 +216,26 @@ class Wide:
     def total_spread(self, covariance: Array) -> Array:
         xp = namespace(covariance)
         return self.noise * (covariance.shape[-1] - self.noise * xp.linalg.trace(covariance))
+
+    def with_gram(self, vectors: Array) -> Array:
+        return self._back(self._scores(vectors))
+
+    def with_covariance(self, covariance: Array, precision: Array, vectors: Array) -> Array:
+        scaled = vectors / precision
+        inside = namespace(vectors).matmul(covariance, self._scores(scaled)[..., None])[..., 0]
+        return scaled - self._back(inside) / precision
+
+    def _scores(self, vectors: Array) -> Array:
+        """Vectors (..., D) times the rows: (..., N)."""
+        xp = namespace(vectors)
+        flat = xp.reshape(vectors, (-1, vectors.shape[-1]))
+        return xp.reshape(transpose(self.rows @ transpose(flat)), (*vectors.shape[:-1], self.rows.shape[0]))
+
+    def _back(self, scores: Array) -> Array:
+        """Sums (..., D) of the rows, times numbers (..., N)."""
+        xp = namespace(scores)
+        flat = xp.reshape(scores, (-1, scores.shape[-1]))
+        return xp.reshape(transpose(self.rows.T @ transpose(flat)), (*scores.shape[:-1], self.rows.shape[1]))
 
 
 def row_spectrum(rows: Any, of_rows: Products) -> tuple[Array, Array]:

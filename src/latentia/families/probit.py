@@ -31,13 +31,16 @@ from array_api_compat import device
 
 from latentia._arrays import Array, namespace, transpose
 from latentia.core import AnyProblem, Cells, Family, Objective, Source
-from latentia.families._matrices import spd_inverse
+from latentia.families._matrices import fold, spd_inverse
 from latentia.families._probit_priors import GROUPINGS, Entries, GammaPrior, Grouping
 from latentia.families._probit_problem import known_gram
 from latentia.families._probit_rows import Labels, classifiers, place_rows, read_labels
 from latentia.families._probit_starts import LabelSums, label_directions, label_sums
 from latentia.families._probit_values import EmbeddedRows, Embedding, EmbeddingStats, add_corner, project, second_moment
-from latentia.families._projection import Design, Gram, Normals, dense_spread
+from latentia.families._projection import Design, Gram, Normals, Spectral, dense_spread
+
+#: Updates of the columns' precisions in one step.
+TURNS = 30
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,7 @@ class ProbitEmbedding(Family):
 
     def update(self, params: Embedding, stats: EmbeddingStats) -> Embedding:
         design = self.design if self.design is not None else Gram(stats.gram, self.noise)
-        rate = self.prior.rate + params.size / 2
+        rate = self._settle(design, self.prior.rate + params.size / 2, stats.cross)
         found = self._projection(design, rate, stats.cross)
         weights_rate = self.prior.rate + second_moment(params.weights, params.weights_cov) / 2
         xp = namespace(rate)
@@ -208,6 +211,18 @@ class ProbitEmbedding(Family):
         weights_cov, log_det = spd_inverse(precision)
         weights = xp.matmul(weights_cov, stats.target[..., None])[..., 0]
         return Embedding(*found, rate, weights, weights_cov, -log_det, weights_rate)
+
+    def _settle(self, design: Design, rate: Array, cross: Array) -> Array:
+        """Precisions of columns and the projection in turns, where that costs little: alone they creep if D is much larger than N."""
+        if not self.grouping.isotropic:
+            return rate
+        spectrum = design.spectrum() if isinstance(design, Gram) else design
+        assert isinstance(spectrum, Spectral)
+        energy = fold(cross, spectrum.basis) ** 2
+        for _ in range(TURNS):
+            precision = self.prior.precision(rate, cross.shape[-1])
+            rate = self.prior.rate + spectrum.second_moments(precision, energy) / 2
+        return rate
 
     def _projection(self, design: Design, rate: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
         """Means, covariances, their log determinants, and second moments by group."""
@@ -230,7 +245,7 @@ class ProbitEmbedding(Family):
         return of_projection + entropy + of_weights + log_dets + n_weights / 2
 
     def to_free(self, params: Embedding) -> tuple[Array, Array]:
-        """The means of the projection and of the label weights: what acceleration may move."""
+        """The means of the projection and of the label weights, which quasi-Newton steps move."""
         return params.projection, params.weights
 
     def from_free(self, free: tuple[Array, Array], params: Embedding) -> Embedding:
@@ -240,6 +255,24 @@ class ProbitEmbedding(Family):
         size = params.size + pool(projection * projection) - pool(params.projection * params.projection)
         size = namespace(size).clip(size, min=0.0)
         return params._replace(projection=projection, weights=weights, size=size)
+
+    def mean_slope(self, params: Embedding, stats: EmbeddingStats) -> tuple[Array, Array]:
+        """Slope of the bound in the means, the rest of the posteriors being fixed; needs a design."""
+        assert self.design is not None
+        xp = namespace(params.projection)
+        pull = (stats.cross - self.design.with_gram(params.projection)) / self.noise
+        of_weights = stats.target - xp.matmul(stats.moments, params.weights[..., None])[..., 0]
+        return (
+            pull - self.precision(params) * params.projection,
+            of_weights - self.prior.precision(params.weights_rate, 1) * params.weights,
+        )
+
+    def precondition(self, params: Embedding, slope: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The covariances times a slope: the way of the plain update."""
+        assert self.design is not None
+        of_projection, of_weights = slope
+        of_weights = namespace(of_weights).matmul(params.weights_cov, of_weights[..., None])[..., 0]
+        return self.design.with_covariance(params.covariance, self.precision(params), of_projection), of_weights
 
     def row_size(self, params: Embedding) -> int:
         n_sets = math.prod(params.log_det.shape)
