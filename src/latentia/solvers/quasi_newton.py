@@ -42,7 +42,8 @@ class QuasiNewtonEM:
     def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
         """Raise the objective from each start; `n_iter` counts updates and steps."""
         batch = _Means(problem, params, self.memory)
-        record = BatchRecord(batch.values)
+        record = BatchRecord(len(batch.values))
+        record.add(batch.values)
         before = batch.values
         why = f"max_iter={self.max_iter} reached"
         for iteration in range(self.max_iter):
