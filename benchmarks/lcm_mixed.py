@@ -86,11 +86,12 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=3)
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0, help="of the halves")
     options = parser.parse_args()
     for name in options.tables or TABLES:
         started = time.perf_counter()
         X, y, _ = load(name)
-        halves = RepeatedStratifiedKFold(n_splits=2, n_repeats=options.repeats, random_state=0).split(X, y)
+        halves = RepeatedStratifiedKFold(n_splits=2, n_repeats=options.repeats, random_state=options.seed).split(X, y)
         folds = Parallel(n_jobs=options.jobs)(delayed(one_fold)(name, *half, options) for half in halves)
         for label in folds[0][0]:
             accuracy, loss = np.mean([scores[label] for scores, _ in folds], axis=0)
