@@ -181,7 +181,9 @@ class ProbitEmbedding(Family):
         with_one = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
         lead, size = mean.shape[:-2], with_one.shape[-1]
         counted = transpose(posterior.labels.counted * used)  # (..., L, N)
-        same = posterior.labels.counted.shape[0] < mean.shape[-2]  # one line for all rows: all labels count the same ones
+        same = (
+            posterior.labels.counted.shape[0] < mean.shape[-2]
+        )  # one line for all rows: all labels count the same ones
         each = counted[..., :1, :] if same else counted
         if same:
             moments = xp.matmul(transpose(used * with_one), with_one)[..., None, :, :]
