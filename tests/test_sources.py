@@ -114,6 +114,23 @@ def test_column_moments(table, rng):
     np.testing.assert_allclose(variance, np.nanvar(again, axis=0), rtol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gaps", [0.0, 1e-4, 0.3])
+def test_rows_gathered_in_pieces_are_the_rows(rng, monkeypatch, dtype, gaps):
+    X = rng.normal(size=(300, 4)).astype(dtype)
+    X[rng.random(X.shape) < gaps] = np.nan
+    X[0, 0] = np.nan if gaps else 0.0
+    y, weight = rng.integers(-1, 3, size=300), rng.random(300)
+    whole = ArrayRows(X, y, weight)._keep().block
+    monkeypatch.setattr(sources, "GATHER_ROWS", 64)
+    pieces = ArrayRows(X, y, weight)._keep().block
+    assert (pieces.cells.observed is None) == (gaps == 0.0)
+    for a, b in zip((*whole.cells, whole.y, whole.weight), (*pieces.cells, pieces.y, pieces.weight), strict=True):
+        if a is not None:
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
 def _fit_in_child(queue, X, y):
     queue.put(GaussianMixtureClassifier(2, n_init=1, random_state=0).fit(X, y).score(X, y))
 

@@ -29,6 +29,8 @@ KEEP_MIB = 64
 KEEP_ON_DEVICE_MIB = 8192
 
 
+#: Rows that are gathered and prepared together.
+GATHER_ROWS = 4096
 #: Tasks of one pass at most: each keeps its sums until all have ended.
 MANY_TASKS = 64
 
@@ -133,6 +135,28 @@ class ArrayRows(Source):
         for label in np.unique(y):
             yield self._block(start + np.flatnonzero(y == label), int(label))
 
+    def _gather(self, order: np.ndarray) -> Block:
+        """All rows in another order, prepared piece by piece on all cores: no table on the way is as large as the result."""
+        pieces = list(_even_pieces(0, self.n_rows, GATHER_ROWS))
+        if len(pieces) == 1 or not is_numpy_array(self.X):
+            return self._block(order, None)
+        first = self._block(order[:1], None)
+        values = np.empty((self.n_rows, self.n_features), dtype=first.cells.values.dtype)
+
+        def fill(piece: tuple[int, int]) -> tuple[slice, np.ndarray | None]:
+            part = slice(*piece)
+            values[part], observed = self.prepare(self.X[order[part]])
+            return part, observed
+
+        masks = _parallel(fill, pieces, threaded=True)
+        observed = None
+        if any(mask is not None for _, mask in masks):
+            observed = np.ones_like(values)
+            for part, mask in masks:
+                observed[part] = 1.0 if mask is None else mask
+        weight = None if self.weight is None else self.weight[order].astype(values.dtype)
+        return Block(Cells(values, observed), self.y[order].astype(first.y.dtype), weight, None)
+
     def _block(self, index: Any, label: int | None) -> Block:
         if isinstance(index, slice) or is_numpy_array(self.X):
             X = self.X[index, ...] if isinstance(index, slice) else self.X[index]
@@ -166,7 +190,7 @@ class _Sorted(NamedTuple):
         if rows.y.ndim > 1 or rows.y.dtype.kind not in "iu":
             return cls(rows._block(slice(0, rows.n_rows), None), [(-1, 0, rows.n_rows)])
         order = _label_order(rows.y)
-        return cls(rows._block(order, None), _label_ranges(rows.y[order]))
+        return cls(rows._gather(order), _label_ranges(rows.y[order]))
 
     def blocks(self, pieces: list[Piece]) -> Iterator[Block]:
         (values, observed), y, weight, _ = self.block

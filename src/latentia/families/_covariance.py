@@ -99,7 +99,7 @@ class Diagonal(Covariance):
 
     spread_class_axis: int | None = -3
     second_class_axis: int | None = -3
-    natural_class_axes: Tree = (-3, -2)
+    natural_class_axes: Tree = (-3, -3, -3, -2)
 
     def variances(self, spread: Array, means: Array) -> Array:
         """Variances in the shape of the means."""
@@ -112,38 +112,38 @@ class Diagonal(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances
 
-    def natural(self, means: Array, spread: Array) -> tuple[Array, Array]:
-        """Coefficients (..., C, K, 3 D) of the features, and the sum (..., C, K) of those of cells that are known."""
+    def natural(self, means: Array, spread: Array) -> tuple[Array, Array, Array, Array]:
+        """Coefficients (..., C, K, D) of x^2, x and observed, and the sum (..., C, K) of the last where all cells are known."""
         xp = namespace(means)
         variance = self.variances(spread, means)
         precision = 1.0 / variance
         pull = precision * means
         constant = -0.5 * (LOG_2PI + xp.log(variance) + pull * means)
-        return xp.concat([-0.5 * precision, pull, constant], axis=-1), xp.sum(constant, axis=-1)
+        return -0.5 * precision, pull, constant, xp.sum(constant, axis=-1)
 
     def log_density(
         self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
     ) -> tuple[Array, Any]:
-        xp = namespace(means)
-        coefficients, constant = natural
-        features = [cells.values * cells.values, cells.values]
+        # One product per feature: side by side in one matrix they would have to be copied first.
+        quadratic, linear, constant, total = natural
+        squares = cells.values * cells.values
+        density = product_with_rows(quadratic, squares)
+        density += product_with_rows(linear, cells.values)
         if cells.observed is None:
-            coefficients = coefficients[..., : 2 * means.shape[-1]]
-            log_weights = log_weights + constant
+            density += (log_weights + total)[..., None]
         else:
-            features.append(cells.observed)
-        F = xp.concat(features, axis=1)
-        density = product_with_rows(coefficients, F)
-        density += log_weights[..., None]
-        return density, F
+            density += product_with_rows(constant, cells.observed)
+            density += log_weights[..., None]
+        return density, squares
 
     def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
-        D = means.shape[-1]
-        sums = product_over_rows(weight, cache)
         count = xp.sum(weight, axis=-1)
-        second, first = sums[..., :D], sums[..., D : 2 * D]
-        mass = xp.zeros_like(first) + count[..., None] if cells.observed is None else sums[..., 2 * D :]
+        first, second = product_over_rows(weight, cells.values), product_over_rows(weight, cache)
+        if cells.observed is None:
+            mass = xp.zeros_like(first) + count[..., None]
+        else:
+            mass = product_over_rows(weight, cells.observed)
         return Moments(count, mass, first, second)
 
     def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
