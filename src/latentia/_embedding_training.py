@@ -79,8 +79,9 @@ class EmbeddingTraining(EmbeddingPredictions):
         """Variational Bayes from all starts."""
         self.family_ = problem.family
         params = self.family_.start(problem.label_sums(), rng, self.n_init)
+        solver = QuasiNewtonEM(self.max_iter, self.tol * self.family_.n_labels)
         with one_blas_thread(problem.small):  # once, not in every sweep
-            return self.family_, QuasiNewtonEM(self.max_iter, self.tol).solve(problem, params, on_step)
+            return self.family_, solver.solve(problem, params, on_step)
 
     def _keep(self, family: ProbitEmbedding, solution: Solution) -> None:
         """Keep the start with the largest bound."""

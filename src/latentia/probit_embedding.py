@@ -50,7 +50,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
     max_iter : int, default=2000
         Most iterations: an update of everything, then nine quasi-Newton steps of the means, and so on.
     tol : float, default=1e-4
-        Stop when ten iterations together (one update and nine steps) raise the bound per row by less.
+        Stop when ten iterations together (one update and nine steps) raise the bound by less per row and label.
     random_state : int, RandomState instance or None, default=None
         Seeds the random starts.
     callback : callable, default=None
