@@ -12,6 +12,7 @@ from latentia import GaussianMixtureClassifier, sources
 from latentia.core import chunk_rows
 from latentia.preparation import column_moments
 from latentia.sources import ArrayRows
+from latentia.threads import parallel
 
 
 @pytest.fixture
@@ -158,3 +159,7 @@ def test_an_error_in_a_thread_reaches_the_caller(table):
     with pytest.raises(RuntimeError, match="no such block"):
         rows.reduce(fail, 5)
     assert rows.reduce(lambda block: {"n": block.y.shape[0]}, 5)["n"] == len(X)
+
+
+def test_work_on_all_cores_may_nest():
+    assert parallel(lambda k: sum(parallel(lambda j: j * k, range(5))), range(6)) == [10 * k for k in range(6)]

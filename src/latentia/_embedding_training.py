@@ -9,7 +9,6 @@ import numpy as np
 
 from latentia._arrays import like, namespace, to_numpy
 from latentia._embedding_predictions import EmbeddingPredictions
-from latentia.families._matrices import one_blas_thread
 from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families._probit_values import Embedding
@@ -18,6 +17,7 @@ from latentia.solvers import Solution
 from latentia.solvers.quasi_newton import QuasiNewtonEM
 from latentia.solvers.record import OnStep
 from latentia.sources import ArrayRows
+from latentia.threads import one_blas_thread
 from latentia.tree import one_start
 
 #: The most dimensions that n_latent="auto" tries.

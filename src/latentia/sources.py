@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
-from threadpoolctl import ThreadpoolController
 
 from latentia._arrays import Array, like, namespace, on_host
 from latentia.core import Block, Cells, Source, Totals
+from latentia.threads import parallel
 from latentia.tree import tree_add
 
 #: Prepared tables up to this size are kept in memory, in MiB.
@@ -82,7 +79,7 @@ class ArrayRows(Source):
             return _add_up(fn(block) for block in blocks if not (self.skip_unlabelled and block.label == -1))
 
         together = [tasks[k : k + each] for k in range(0, len(tasks), each)]
-        return _add_up(_parallel(run, together, is_numpy_array(self.X)))
+        return _add_up(parallel(run, together, is_numpy_array(self.X)))
 
     def head(self, n_rows: int, rng: np.random.Generator) -> Block:
         """At most `n_rows` random rows of each label, drawn by weight."""
@@ -148,7 +145,7 @@ class ArrayRows(Source):
             values[part], observed = self.prepare(self.X[order[part]])
             return part, observed
 
-        masks = _parallel(fill, pieces, threaded=True)
+        masks = parallel(fill, pieces)
         observed = None
         if any(mask is not None for _, mask in masks):
             observed = np.ones_like(values)
@@ -176,7 +173,7 @@ class ArrayRows(Source):
 def map_rows(X: Array, prepare: Callable[[Array], Cells], fn: Callable[[Cells], Array], rows: int) -> list[Array]:
     """`fn` of blocks of at most `rows` rows, in the order of the rows."""
     pieces = list(_even_pieces(0, X.shape[0], rows))
-    return list(_parallel(lambda piece: fn(prepare(X[piece[0] : piece[1], ...])), pieces, is_numpy_array(X)))
+    return parallel(lambda piece: fn(prepare(X[piece[0] : piece[1], ...])), pieces, is_numpy_array(X))
 
 
 class _Sorted(NamedTuple):
@@ -285,52 +282,3 @@ def _add_up(parts: Iterable[Totals]) -> Totals:
         for key, value in part.items():
             totals[key] = tree_add(totals[key], value) if key in totals else value
     return totals
-
-
-def n_threads() -> int:
-    """Cores this process may use; joblib's workers are told fewer through the environment."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(allowed or 1, int(told) if told.isdigit() else allowed or 1))
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    """Threads that live on between sweeps: new ones would start with cold memory arenas each time."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="latentia")
-
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def _parallel(fn: Callable[[Any], Any], tasks: list[Any], threaded: bool) -> list[Any]:
-    """Results of the tasks in order, on all cores with single-threaded BLAS if that pays.
-
-    The calling thread works too: one thread less to take turns with.
-    """
-    workers = min(n_threads(), len(tasks))
-    if not threaded or workers < 2:
-        return [fn(task) for task in tasks]
-    results: list[Any] = [None] * len(tasks)
-    waiting = iter(range(len(tasks)))  # `next` of a range is atomic
-
-    def work() -> None:
-        for k in waiting:
-            results[k] = fn(tasks[k])
-
-    with _controller().limit(limits=1, user_api="blas"):
-        others = [_pool(n_threads() - 1).submit(work) for _ in range(workers - 1)]
-        try:
-            work()
-        finally:
-            for _ in waiting:  # after an error or an interrupt nothing more is begun
-                pass
-            for other in others:
-                other.result()
-    return results

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol
 
 import array_api_compat
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
-from threadpoolctl import ThreadpoolController
 
 from latentia._arrays import Array, namespace, symmetric, transpose
+from latentia.threads import one_blas_thread, parallel
 
 #: Matrices of this size and above are inverted by LAPACK, one by one.
 LARGE = 32
@@ -121,34 +117,7 @@ def on_cores(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
     with one_blas_thread(not alone or size < HUGE):
         if alone or size < THREADED:
             return [fn(k) for k in range(n_tasks)]
-        return list(_pool().map(fn, range(n_tasks)))
-
-
-def one_blas_thread(wanted: bool = True) -> Any:
-    """Products of small matrices lose more to waiting for each other than a second thread gains."""
-    # asking is cheap, and setting what is set already is not
-    if not wanted or all(library.get_num_threads() == 1 for library in _blas()):
-        return nullcontext()
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas() -> list[Any]:
-    return list(_controller().select(user_api="blas").lib_controllers)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count())
-
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+        return parallel(fn, range(n_tasks))
 
 
 class Products(Protocol):

@@ -8,10 +8,10 @@ import numpy as np
 
 from latentia._arrays import Array, namespace, transpose
 from latentia.core import AnyProblem, Block, Source, Stats, Sweep, Totals, chunk_rows
-from latentia.families._matrices import one_blas_thread
 from latentia.families._probit_rows import Labels, read_labels
 from latentia.families._probit_starts import LabelSums, label_sums, sum_labels
 from latentia.families._projection import Design, Gram, Spectral, Wide
+from latentia.threads import one_blas_thread
 from latentia.tree import tree_add
 
 #: Tables with fewer entries gain nothing from several threads in a product.

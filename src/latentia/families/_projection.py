@@ -21,7 +21,8 @@ import numpy as np
 from array_api_compat import device
 
 from latentia._arrays import Array, namespace, symmetric, to_numpy, transpose
-from latentia.families._matrices import THREADED, Products, fold, on_cores, one_blas_thread, products, spd_inverse
+from latentia.families._matrices import THREADED, Products, fold, on_cores, products, spd_inverse
+from latentia.threads import one_blas_thread
 
 
 class Normals(NamedTuple):

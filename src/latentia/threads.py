@@ -1,0 +1,75 @@
+"""Work on all cores: threads that live on between calls, and BLAS libraries that leave the cores to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+def n_threads() -> int:
+    """Cores this process may use; joblib's workers are told fewer through the environment."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(allowed or 1, int(told) if told.isdigit() else allowed or 1))
+
+
+def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = True) -> list[Any]:
+    """Results of the tasks in order, on all cores with single-threaded BLAS if there is more than one task.
+
+    The calling thread works too: one thread less to take turns with, and calls may nest.
+    """
+    workers = min(n_threads(), len(tasks))
+    if not threaded or workers < 2:
+        return [fn(task) for task in tasks]
+    results: list[Any] = [None] * len(tasks)
+    waiting = iter(range(len(tasks)))  # `next` of a range is atomic
+
+    def work() -> None:
+        for k in waiting:
+            results[k] = fn(tasks[k])
+
+    with one_blas_thread():
+        others = [_pool(n_threads() - 1).submit(work) for _ in range(workers - 1)]
+        try:
+            work()
+        finally:
+            for _ in waiting:  # after an error or an interrupt nothing more is begun
+                pass
+            for other in others:
+                if not other.cancel():  # what has not begun by now has nothing left to do
+                    other.result()
+    return results
+
+
+def one_blas_thread(wanted: bool = True) -> Any:
+    """Products of small matrices lose more to waiting for each other than a second thread gains."""
+    # asking is cheap, and setting what is set already is not
+    if not wanted or all(library.get_num_threads() == 1 for library in _blas()):
+        return nullcontext()
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> list[Any]:
+    return list(_controller().select(user_api="blas").lib_controllers)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """New threads would start with cold memory arenas each time."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="latentia")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
