@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,9 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _is_search(self) -> bool:
         return isinstance(self.n_experts, str)
 
+    @abstractmethod
     def _n_scores(self) -> int:
-        raise NotImplementedError  # pragma: no cover
+        """Number of scores that an expert has."""
 
     def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
         fits: list[Fitted] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,9 @@ class DiscriminativeClassifier(ClassifierMixin, LatentSoftmaxEstimator):
         self._train(X, y, self._rows(X, codes, weight))
         return self
 
+    @abstractmethod
     def _log_proba(self, cells: Cells, average: bool = True) -> Array:
         """Log probabilities (n_rows, n_classes), averaged over the posterior or of the point estimate."""
-        raise NotImplementedError  # pragma: no cover
 
     def _log_score(self, cells: Cells, y: Array) -> Array:
         log_proba = self._log_proba(cells)

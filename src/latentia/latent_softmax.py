@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -32,7 +33,7 @@ NO_GAPS = (
 )
 
 
-class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
+class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """Fits structures and keeps the best."""
 
     def _check_options(self) -> None:
@@ -70,9 +71,9 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         return GammaPrior(float(self.shape), float(self.rate))
 
     @property
+    @abstractmethod
     def _is_search(self) -> bool:
         """Whether there is more than one structure to choose from."""
-        raise NotImplementedError  # pragma: no cover
 
     def _options(self) -> Options:
         return Options(self.inference, self.n_init, self.max_iter, self.tol, float(self.ridge), bool(self.annealing))
@@ -112,13 +113,13 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
                 stacklevel=4,
             )
 
+    @abstractmethod
     def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
         """Fit what the options ask for, set `search_results_`, return the best."""
-        raise NotImplementedError  # pragma: no cover
 
+    @abstractmethod
     def _log_score(self, cells: Cells, y: Array) -> Array:
         """Log predictive probability or density (n_rows,) of what was observed."""
-        raise NotImplementedError  # pragma: no cover
 
     def _keep(self, fitted: Fitted) -> None:
         self.objective_curve_ = fitted.curve
@@ -130,9 +131,9 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
             self.log_evidence_, self.tight_evidence_ = fitted.log_evidence, fitted.tight_evidence
         self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
 
+    @abstractmethod
     def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         """Set the learned attributes."""
-        raise NotImplementedError  # pragma: no cover
 
     def _attributes_at(self, structure: Structure, params: Params) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
@@ -144,9 +145,9 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator):
         self.__dict__.update(before)
         return state
 
+    @abstractmethod
     def _numbers_per_row(self) -> int:
         """Working memory of one row of predictions."""
-        raise NotImplementedError  # pragma: no cover
 
     def _by_rows(self, X: Any, fn: Any) -> Array:
         """`fn` of the rows with their one, in blocks, its results one after the other."""
