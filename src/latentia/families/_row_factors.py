@@ -53,14 +53,21 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         known = [layout.cells_of(kind, cells) for kind in layout.bounded]
         u, cov = xp.zeros_like(root), eye(q, root)[None, :, :]
         curvature: Array | None = None
-        for _ in range(max_rounds):
+        # Rough bounds will do on the way; the last round has the best ones.
+        memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
+        rough, settled = any(kind.iterates for kind in layout.bounded), False
+        for round_ in range(max_rounds):
             heads = xp.matmul(u, transpose(K)) + a0
             spread = xp.clip(xp.matmul(pack(cov), K2_doubled), min=0.0)
-            quadratic = _bound(layout, known, heads, spread)
+            last = settled or round_ == max_rounds - 1
+            quadratic = _bound(layout, known, heads, spread, memories if rough and not last else None)
             form = _add(fixed, quadratic, K, K2, a0)
             A, cov, u = _posterior(form, q)
+            if last:
+                break
             previous, curvature = curvature, quadratic.curvature
-            if previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature)):
+            settled = previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature))
+            if settled and not rough:
                 break
     else:
         A, cov, u = _posterior(form, q)
@@ -92,13 +99,16 @@ def _gaussian_form(layout: Layout, K: Array, a0: Array, theta: Array, cells: Cel
     return _Form(xp.matmul(seen, square), linear, constant + xp.matmul(seen, per_cell[..., None])[..., 0])
 
 
-def _bound(layout: Layout, known: list, heads: Array, spread: Array) -> Quadratic:
+def _bound(
+    layout: Layout, known: list, heads: Array, spread: Array, memories: list[dict[int, Array]] | None
+) -> Quadratic:
     """The quadratics of all bounded columns side by side."""
     xp = namespace(heads)
     parts, first = [], 0
-    for kind, (values, observed) in zip(layout.bounded, known, strict=True):
+    for k, (kind, (values, observed)) in enumerate(zip(layout.bounded, known, strict=True)):
         own = slice(first, first + kind.n_heads)
-        parts.append(kind.bound(values, observed, heads[..., own], spread[..., own]))
+        memory = None if memories is None else memories[k]
+        parts.append(kind.bound(values, observed, heads[..., own], spread[..., own], memory))
         first += kind.n_heads
     if len(parts) == 1:  # small pieces: under the prior all rows share a curvature, and slopes lack the leading axes
         return parts[0]

@@ -32,26 +32,28 @@ class SoftmaxBound(NamedTuple):
     value: Array  # (..., N) the expected bound
     curvature: Array  # (..., S, N) 2 lambda: coefficient of -a^2 / 2
     slope: Array  # (..., S, N) 2 lambda gamma - 1/2: coefficient of a
+    centre: Array  # (..., N) gamma
 
 
-def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
+def softmax_bound(mean: Array, variance: Array, near: Array | None = None) -> SoftmaxBound:
     """Bound the expected log-sum-exp of scores (..., S, N) over the second axis from the end.
 
-    A single score needs no bound: its log-sum-exp is the score itself, so the quadratic vanishes.
+    A single score needs no bound: its log-sum-exp is the score itself, so the quadratic vanishes. With a `near` centre, of scores that were nearly these, one step from
+    there has to do: still a bound, if not the best.
     """
     xp = namespace(mean)
     n_scores = mean.shape[-2]
     if n_scores == 1:
         none = xp.zeros_like(mean)
-        return SoftmaxBound(mean[..., 0, :], none, none - 1.0)
-    centre = _centre(mean, variance)
+        return SoftmaxBound(mean[..., 0, :], none, none - 1.0, none[..., 0, :])
+    centre = _centre(mean, variance, near)
     offset = mean - centre[..., None, :]
     xi = xp.sqrt(offset * offset + variance)
     curvature = _curvature(xi, xp.tanh(xi / 2))
     # ln 2cosh(xi/2), without overflow
     log_cosh = xi / 2 + xp.log1p(xp.exp(-xi))
     value = centre + xp.sum(offset / 2 + log_cosh, axis=-2)
-    return SoftmaxBound(value, curvature, curvature * centre[..., None, :] - 0.5)
+    return SoftmaxBound(value, curvature, curvature * centre[..., None, :] - 0.5, centre)
 
 
 def _curvature(xi: Array, tanh: Array) -> Array:
@@ -61,8 +63,8 @@ def _curvature(xi: Array, tanh: Array) -> Array:
     return xp.where(small, xp.full_like(xi, 0.25), tanh / (2 * xp.where(small, xp.ones_like(xi), xi)))
 
 
-def _centre(mean: Array, variance: Array) -> Array:
-    """The minimiser of F, (..., N).
+def _centre(mean: Array, variance: Array, near: Array | None) -> Array:
+    """The minimiser of F, (..., N), or a step towards it from a point that was near.
 
     A few steps bring most rows there; only the others go on.
     """
@@ -71,7 +73,11 @@ def _centre(mean: Array, variance: Array) -> Array:
     top = xp.max(mean, axis=-2)
     # beyond this every slope 2 lambda (gamma - m) exceeds 1/2 - 1/S
     high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
-    bracket = _Bracket(xp.min(mean, axis=-2), _first_guess(mean, top), high)
+    low = xp.min(mean, axis=-2)
+    if near is not None:
+        near = xp.where(near < low, low, xp.where(near > high, high, near))
+        return _newton(mean, variance, _Bracket(low, near, high), 1)[0].centre
+    bracket = _Bracket(low, _first_guess(mean, top), high)
     bracket, far = _newton(mean, variance, bracket, FIRST_STEPS)
     if not bool(xp.any(far)):
         return bracket.centre

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from latentia._arrays import Array, like, namespace, transpose
 from latentia.core import Cells
@@ -67,9 +67,22 @@ class Gaussian(Kind):
 class Bounded(Kind):
     """A kind whose quadratic is a bound, placed by the moments of its heads."""
 
+    #: Whether the best quadratic takes inner steps, which `memory` saves.
+    iterates: ClassVar[bool] = False
+
     @abstractmethod
-    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
-        """The best quadratic for heads with these moments (..., N, H), or (..., 1, H) where the rows share them."""
+    def bound(
+        self,
+        values: Array,
+        observed: Array | None,
+        mean: Array,
+        variance: Array,
+        memory: dict[int, Array] | None = None,
+    ) -> Quadratic:
+        """The best quadratic for heads with these moments (..., N, H), or (..., 1, H) where the rows share them.
+
+        With a `memory`, a good one will do: steps go on from where the call before left them.
+        """
 
     @abstractmethod
     def log_density(self, values: Array, observed: Array | None, heads: Array) -> Array:
@@ -83,7 +96,14 @@ class Bounded(Kind):
 class Bernoulli(Bounded):
     """Binary columns, values 0 and 1."""
 
-    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+    def bound(
+        self,
+        values: Array,
+        observed: Array | None,
+        mean: Array,
+        variance: Array,
+        memory: dict[int, Array] | None = None,
+    ) -> Quadratic:
         xp = namespace(mean)
         xi = xp.sqrt(mean * mean + variance)
         tanh = xp.tanh(xi / 2)
@@ -115,6 +135,8 @@ class Bernoulli(Bounded):
 
 class Categorical(Bounded):
     """Columns of category codes 0, 1, ...; `sizes` are their numbers of categories. Kept in the order of their sizes."""
+
+    iterates = True
 
     def __init__(self, columns: Sequence[int], sizes: Sequence[int]):
         by_size = sorted(zip(sizes, columns, strict=True), key=lambda pair: pair[0])
@@ -156,7 +178,14 @@ class Categorical(Bounded):
             parts.append(hit if observed is None else hit * observed[:, place : place + 1])
         return xp.concat(parts, axis=-1)
 
-    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+    def bound(
+        self,
+        values: Array,
+        observed: Array | None,
+        mean: Array,
+        variance: Array,
+        memory: dict[int, Array] | None = None,
+    ) -> Quadratic:
         xp = namespace(mean)
         curvatures, slopes, constant = [], [], 0.0
         for place, first, count, size in self.groups():
@@ -166,7 +195,9 @@ class Categorical(Bounded):
                 xp.reshape(variance[..., own], (*variance.shape[:-1], count, size)),
             )
             m, v = xp.broadcast_arrays(m, v)
-            best = softmax_bound(_rows_last(m), _rows_last(v))
+            best = softmax_bound(_rows_last(m), _rows_last(v), None if memory is None else memory.get(first))
+            if memory is not None:
+                memory[first] = best.centre
             curvature, slope = _rows_first(best.curvature), _rows_first(best.slope)
             # the bound holds as a quadratic with this constant, whatever the heads
             least = -transpose(best.value) + xp.sum(0.5 * curvature * (m * m + v) - slope * m, axis=-1)
