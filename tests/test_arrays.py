@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp as scipy_logsumexp
 from tolerances import EQUAL
 
-from latentia._arrays import logsumexp, normalise_log, product_over_rows, product_with_rows, shares
+from latentia._arrays import _in_pieces, logsumexp, normalise_log, product_over_rows, product_with_rows, shares
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -35,6 +35,7 @@ def test_log_sums_survive_minus_infinity_and_huge_ranges(rng):
 @pytest.mark.parametrize("leading", [(), (2, 5)])
 def test_products_in_pieces_are_products(rng, n_rows, leading):
     natural, rows = rng.normal(size=(*leading, 16, 6)), rng.normal(size=(n_rows, 6))
+    assert _in_pieces(natural.reshape(-1, 6), rows) == (n_rows >= 1024 and not leading)  # both ways are met here
     scores = product_with_rows(natural, rows)
     np.testing.assert_allclose(scores, natural @ rows.T, **EQUAL)
     np.testing.assert_allclose(product_over_rows(scores, rows), scores @ rows, **EQUAL)

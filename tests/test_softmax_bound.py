@@ -7,21 +7,14 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
 from tolerances import BRUTE_FORCE, EQUAL, FALL
 
+from latentia._arrays import product_with_rows
 from latentia.core import Problem
 from latentia.families._averages import average_log_softmax
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
+from latentia.families._packing import pairs, unpack
 from latentia.families._softmax_bound import softmax_bound
 from latentia.families._special import digamma, log_gamma
-from latentia.families._weights import (
-    GammaPrior,
-    Weights,
-    outer_features,
-    pack,
-    score_mean,
-    score_variance,
-    unpack,
-    weights_log_prior,
-)
+from latentia.families._weights import GammaPrior, Weights, pack, score_variance, weights_log_prior
 from latentia.families.experts import Experts
 from latentia.families.softmax import MultimodalSoftmax
 from latentia.objectives import Likelihood
@@ -121,9 +114,9 @@ def test_packed_products(rng):
     covariance = factor @ factor.swapaxes(-1, -2)
     np.testing.assert_allclose(unpack(pack(covariance), 4), covariance)
     expected = np.einsum("nd,abde,ne->abn", x, covariance, x)
-    np.testing.assert_allclose(score_variance(covariance, outer_features(x)), expected, **BRUTE_FORCE)
+    np.testing.assert_allclose(score_variance(covariance, pairs(x)), expected, **BRUTE_FORCE)
     mean = rng.normal(size=(2, 3, 4))
-    np.testing.assert_allclose(score_mean(mean, x), np.einsum("abd,nd->abn", mean, x), **BRUTE_FORCE)
+    np.testing.assert_allclose(product_with_rows(mean, x), np.einsum("abd,nd->abn", mean, x), **BRUTE_FORCE)
 
 
 def test_log_prior_is_minus_the_divergence(rng):
@@ -176,3 +169,14 @@ def test_averages_of_two_scores_are_those_of_quadrature():
             np.testing.assert_allclose(averaged, [1 - exact, exact], rtol=1e-3)
     far = average_log_softmax(np.array([[800.0], [0.0]]), np.array([[1.0], [1.0]]))
     assert np.all(np.isfinite(far))
+
+
+def test_steps_from_a_near_centre_are_bounds_and_end_at_the_best(rng):
+    mean, variance = rng.normal(scale=3, size=(4, 5, 200)), rng.exponential(size=(4, 5, 200))
+    best = softmax_bound(mean, variance)
+    found = softmax_bound(mean, variance, best.centre + rng.normal(size=best.centre.shape))
+    assert (found.value >= best.value - 1e-12).all() and (found.value > best.value + 1e-6).any()
+    for _ in range(20):
+        found = softmax_bound(mean, variance, found.centre)
+    np.testing.assert_allclose(found.value, best.value, rtol=1e-9)
+    np.testing.assert_allclose(found.curvature, best.curvature, rtol=1e-5)

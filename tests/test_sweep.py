@@ -72,3 +72,10 @@ def test_order_of_rows_does_not_matter(family, objective, rows, params, rng):
     order = rng.permutation(rows.n_rows)
     shuffled = ArrayRows(rows.X[order], rows.y[order])
     assert_same(Problem(family, objective, shuffled).sweep(params), Problem(family, objective, rows).sweep(params))
+
+
+def test_prepared_parameters_say_the_same(family, rows, params):
+    """What a sweep computes of the parameters beforehand, `infer` computes when it is given the plain ones."""
+    cells, y = rows.head(N_ROWS, np.random.default_rng(0)).cells, rows.head(N_ROWS, np.random.default_rng(0)).y
+    plain, prepared = (family.infer(p, cells, y).log_joint for p in (params, family.prepare(params)))
+    np.testing.assert_array_equal(plain, prepared)

@@ -8,15 +8,8 @@ from tolerances import EQUAL, GRADIENT, STEP
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 from latentia._structures import ExpertTree, Subclasses
 from latentia._tightening import _log_prior, _Node, _points, tighten
-from latentia.families._weights import (
-    GammaPrior,
-    Weights,
-    augment,
-    inverse,
-    outer_features,
-    posterior_shape,
-    weights_log_prior,
-)
+from latentia.families._packing import pairs
+from latentia.families._weights import GammaPrior, Weights, augment, inverse, posterior_shape, weights_log_prior
 from latentia.sources import ArrayRows
 
 STRUCTURES = [Subclasses((2, 1, 3)), ExpertTree((3,), 3), ExpertTree((2, 2), 3), ExpertTree((3,), 2, linear=True)]
@@ -48,7 +41,7 @@ def labels_of(structure, X, y):
 def test_slopes_are_the_derivatives_in_the_scores(structure, rows):
     X, y = rows
     x, rng = augment(X), np.random.default_rng(1)
-    outer, y, params = outer_features(x), labels_of(structure, X, y), start_of(structure)
+    outer, y, params = pairs(x), labels_of(structure, X, y), start_of(structure)
     at = structure.row_likelihood(params)
     scores = tuple(rng.normal(size=(1, *node.mean.shape[:-1], len(X))) for node in structure.nodes(params))
     _, slopes = at(scores, x, outer, y)

@@ -13,9 +13,7 @@ from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families._probit_values import Embedding
 from latentia.families.probit import ProbitEmbedding
-from latentia.solvers import Solution
-from latentia.solvers.quasi_newton import QuasiNewtonEM
-from latentia.solvers.record import OnStep
+from latentia.solvers import OnStep, QuasiNewtonEM, Solution
 from latentia.sources import ArrayRows
 from latentia.threads import one_blas_thread
 from latentia.tree import one_start

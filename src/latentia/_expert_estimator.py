@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, namespace, transpose
+from latentia._arrays import Array, namespace, product_with_rows, transpose
 from latentia._softmax_training import Fitted, Rows
 from latentia._structures import ExpertTree
 from latentia.core import Cells, Params
 from latentia.families._averages import average_log_softmax
 from latentia.families._gates import path_scores
-from latentia.families._weights import Weights, augment, outer_features, score_mean, score_variance
+from latentia.families._packing import pairs
+from latentia.families._weights import Weights, augment, score_variance
 from latentia.latent_softmax import LatentSoftmaxEstimator, search_table
 from latentia.validation import check_choice, check_number
 
@@ -112,7 +113,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
         def gates(cells: Cells) -> Array:
             x = augment(cells.values)
-            return transpose(self._gate_log_proba(x, outer_features(x) if self._averages else None))
+            return transpose(self._gate_log_proba(x, pairs(x) if self._averages else None))
 
         log_proba = self._by_rows(X, gates)
         return namespace(log_proba).exp(log_proba)
@@ -125,5 +126,5 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 def scores_of(point: Array, posterior: Weights | None, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
     """Means and variances of scores under a posterior; plain scores of a point without one."""
     if posterior is None or outer is None:
-        return score_mean(point, x), None
-    return score_mean(posterior.mean, x), score_variance(posterior.covariance, outer)
+        return product_with_rows(point, x), None
+    return product_with_rows(posterior.mean, x), score_variance(posterior.covariance, outer)

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 
-from latentia._arrays import Array, like, logsumexp, namespace, transpose
+from latentia._arrays import Array, like, logsumexp, namespace, shares, transpose
 from latentia._frames import frame_type
 from latentia.core import Cells
 from latentia.families._importance import importance_scores
 from latentia.predictions import GenerativePredictions
 from latentia.sources import map_rows
-from latentia.validation import check_choice, check_number
+from latentia.validation import check_choice, check_number, random_generator
 
 
 class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictions):
@@ -41,7 +40,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         def means(cells: Cells) -> Array:
             scores, z = family.latent_means(params, cells)
             xp = namespace(scores)
-            share = xp.exp(scores - logsumexp(logsumexp(scores, axis=-2), axis=-2)[None, None, :])
+            share = shares(scores - logsumexp(logsumexp(scores, axis=-2), axis=-2)[None, None, :])
             return xp.sum(share[..., None] * z, axis=(0, 1))
 
         return self._by_rows(X, means)
@@ -60,13 +59,13 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         """
         family, params = self._fitted().family_, self.params_
 
-        def shares(cells: Cells) -> Array:
+        def components(cells: Cells) -> Array:
             posterior = family.infer(params, cells)
             xp = namespace(posterior.log_joint)
-            given = xp.exp(posterior.log_joint - logsumexp(posterior.log_joint, axis=-2)[None, :])
+            given = shares(posterior.log_joint - logsumexp(posterior.log_joint, axis=-2)[None, :])
             return transpose(xp.sum(given[:, None, :] * posterior.component, axis=0))
 
-        return self._by_rows(X, shares)
+        return self._by_rows(X, components)
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`: exact for continuous columns, else the bound, or its refinement if `refine` asks for it.
@@ -96,7 +95,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
     def _refined(self, X: Any) -> Array:
         prepare = self._fitted().preparation_
         family, params = self.family_, self.params_
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = random_generator(self.random_state)
 
         draws = rng.standard_normal((self.n_draws, family.n_latent))
 
@@ -177,7 +176,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         prepare = self._fitted().preparation_
         if component is not None:
             check_number("component", component, least=0, below=self.family_.n_components, integer=True)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = random_generator(self.random_state)
         codes = self._draw_codes(n_samples, y, rng)
         values = like(self.family_.sample(self.params_, codes, rng, component), prepare.shift)
         return self.table_.decode(prepare.restore(values)), self.classes_[codes]

@@ -20,10 +20,7 @@ from latentia._tightening import tighten
 from latentia.core import Params, Problem
 from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
-from latentia.solvers import LBFGS, Solution
-from latentia.solvers.accelerated import AcceleratedEM
-from latentia.solvers.batched_lbfgs import BatchedLBFGS
-from latentia.solvers.record import OnStep, never_stop
+from latentia.solvers import LBFGS, AcceleratedEM, BatchedLBFGS, OnStep, Solution, never_stop
 from latentia.sources import ArrayRows
 from latentia.tree import one_start, stack_starts, take_starts
 

@@ -39,6 +39,14 @@ class Table(NamedTuple):
         return cls(tuple(found), tuple(categories), tuple(names), frame_type(X), frame_dtypes(X))
 
     @property
+    def modelled_kinds(self) -> list[str]:
+        """Kinds as they are fitted: two categories are logistic in the difference of their heads, and the tighter bound serves."""
+        return [
+            "binary" if values is not None and values.size == 2 else kind
+            for kind, values in zip(self.kinds, self.categories, strict=True)
+        ]
+
+    @property
     def is_numeric(self) -> bool:
         """Whether all values are numbers, so that rows can be given back as a numeric array."""
         return all(c is None or c.dtype.kind in "biuf" for c in self.categories)

@@ -24,19 +24,16 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from latentia._arrays import Array, eye_like, like, namespace, to_numpy
+from latentia._arrays import Array, eye_like, like, namespace, product_over_rows, product_with_rows, to_numpy
 from latentia.core import Block, Params, Totals, chunk_rows
+from latentia.families._packing import pairs, unpack
 from latentia.families._weights import (
     GammaPrior,
     Weights,
     augment,
     inverse,
-    outer_features,
     posterior_shape,
-    score_mean,
     score_variance,
-    unpack,
-    weighted_sum,
     weights_log_prior,
 )
 from latentia.sources import ArrayRows
@@ -129,11 +126,11 @@ def _sweep(
 
     def visit(block: Block) -> Totals:
         x = augment(block.cells.values)
-        xp, outer = namespace(x), outer_features(x)
+        xp, outer = namespace(x), pairs(x)
         scores, spreads = [], []
         for node, z in zip(nodes, points, strict=True):
             spread = xp.sqrt(xp.clip(score_variance(node.weights.covariance, outer), min=1e-12))
-            scores.append(score_mean(node.weights.mean, x) + spread * z)
+            scores.append(product_with_rows(node.weights.mean, x) + spread * z)
             spreads.append(spread)
         value, slopes = likelihood(tuple(scores), x, outer, block.y)
         value = xp.mean(value, axis=0)
@@ -141,8 +138,8 @@ def _sweep(
         pulls = []
         for slope, spread, z in zip(slopes, spreads, points, strict=True):
             curvature = xp.clip(-xp.mean(slope * z, axis=0) / spread, min=0.0)
-            slope = weighted_sum(weight * xp.mean(slope, axis=0), x)
-            pulls.append(_Pull(slope, weighted_sum(weight * curvature, outer)))
+            slope = product_over_rows(weight * xp.mean(slope, axis=0), x)
+            pulls.append(_Pull(slope, product_over_rows(weight * curvature, outer)))
         return {"value": xp.sum(weight * value, axis=-1), "pulls": tuple(pulls)}
 
     drawn = sum(int(np.prod(z.shape)) for z in points)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, like, logsumexp, namespace, to_numpy
@@ -21,8 +20,7 @@ from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
 from latentia.preparation import Standardise, column_moments
 from latentia.progress import CallbackSupportMixin, keeping_what_was_learned, reporting, with_callbacks
-from latentia.solvers import EM, LBFGS, Solution
-from latentia.solvers.record import OnStep
+from latentia.solvers import EM, LBFGS, OnStep, Solution
 from latentia.sources import ArrayRows, map_rows
 from latentia.tree import leaves, one_start
 from latentia.validation import (
@@ -32,6 +30,7 @@ from latentia.validation import (
     check_priors,
     check_weight,
     encode_labels,
+    random_generator,
 )
 
 
@@ -119,7 +118,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         if self.preparation_.ignored is not None:
             empty = np.flatnonzero(to_numpy(self.preparation_.ignored)).tolist()
             warnings.warn(f"X has no value in the columns {empty}: they are ignored.", UserWarning, stacklevel=3)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:
             self._train(ArrayRows(X, labels.codes, weight, self.preparation_), log_prior, rng, on_step)
         return self

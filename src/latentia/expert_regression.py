@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_array
 from latentia._arrays import LOG_2PI, Array, like, namespace, to_numpy, transpose
 from latentia._expert_estimator import ExpertEstimator, scores_of
 from latentia.core import Cells, Params
-from latentia.families._weights import augment, outer_features
+from latentia.families._packing import pairs
+from latentia.families._weights import augment
 from latentia.families.experts_ml import NOISE_FLOOR
 from latentia.progress import with_callbacks
 from latentia.validation import check_weight
@@ -251,7 +252,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         """Mean and variance (N, O, 2) of the standardised outputs."""
         x = augment(cells.values)
         xp = namespace(x)
-        outer = outer_features(x) if self._averages else None
+        outer = pairs(x) if self._averages else None
         share = xp.exp(self._gate_log_proba(x, outer))[:, None, :]
         posterior = self._posterior.leaves.weights if outer is not None else None
         mean, variance = scores_of(self.point_.experts, posterior, x, outer)

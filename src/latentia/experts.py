@@ -11,7 +11,8 @@ from latentia.core import Cells
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.expert_regression import MixtureOfExpertsRegressor
 from latentia.families._averages import average_log_softmax
-from latentia.families._weights import augment, outer_features
+from latentia.families._packing import pairs
+from latentia.families._weights import augment
 
 __all__ = ["MixtureOfExpertsClassifier", "MixtureOfExpertsRegressor"]
 
@@ -149,7 +150,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
 
     def _log_proba(self, cells: Cells, average: bool = True) -> Array:
         x = augment(cells.values)
-        outer = outer_features(x) if average and self._averages else None
+        outer = pairs(x) if average and self._averages else None
         posterior = self._posterior.leaves if outer is not None else None
         experts = average_log_softmax(*scores_of(self.point_.experts, posterior, x, outer))
         return transpose(logsumexp(self._gate_log_proba(x, outer)[:, None, :] + experts, axis=-3))

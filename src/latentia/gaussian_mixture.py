@@ -14,8 +14,7 @@ from latentia.families.gaussian import GaussianMixtures, GaussianParams
 from latentia.families.shapes import SHAPES
 from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
-from latentia.solvers import EM
-from latentia.solvers.record import OnStep
+from latentia.solvers import EM, OnStep
 from latentia.sources import ArrayRows
 from latentia.tree import select_class
 from latentia.validation import check_choice, check_number

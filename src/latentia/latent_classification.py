@@ -18,9 +18,7 @@ from latentia.families._gauge import presentable
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Kind, Layout
 from latentia.preparation import Standardise
-from latentia.solvers import Solution
-from latentia.solvers.record import OnStep
-from latentia.solvers.structural_em import StructuralEM
+from latentia.solvers import OnStep, Solution, StructuralEM
 from latentia.sources import ArrayRows
 from latentia.tree import one_start
 from latentia.validation import check_choice, check_number
@@ -267,9 +265,8 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
     def _layout(self) -> Layout:
         table = self.table_
         places: dict[str, list[int]] = {"continuous": [], "binary": [], "categorical": []}
-        for place, (kind, values) in enumerate(zip(table.kinds, table.categories, strict=True)):
-            # two categories are logistic in the difference of their heads: the tighter bound serves
-            places["binary" if values is not None and values.size == 2 else kind].append(place)
+        for place, kind in enumerate(table.modelled_kinds):
+            places[kind].append(place)
         kinds: list[Kind] = [Gaussian(places["continuous"]), Bernoulli(places["binary"])]
         kinds.append(
             Categorical(places["categorical"], [max(1, table.categories[k].size) for k in places["categorical"]])

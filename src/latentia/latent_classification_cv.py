@@ -268,12 +268,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
 
     def _candidate(self, setting: Setting, seed: int) -> LatentClassificationModel:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
-        kinds = [
-            "binary" if c is not None and c.size == 2 else kind
-            for kind, c in zip(self.table_.kinds, self.table_.categories, strict=True)
-        ]
-        fixed = {"random_state": seed, "callback": None, "verbose": 0, "kinds": kinds, "loss_matrix": None}
-        own |= setting._asdict() | fixed
+        own |= {"random_state": seed, "callback": None, "verbose": 0, "loss_matrix": None}
+        own |= setting._asdict() | {"kinds": self.table_.modelled_kinds}
         if not isinstance(self.priors, str):
             own["priors"] = "empirical"  # a fold may lack a class that the user's priors name
         return LatentClassificationModel(**own)

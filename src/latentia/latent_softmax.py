@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from latentia._arrays import Array, like, namespace, to_numpy
@@ -20,9 +19,9 @@ from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._weights import GammaPrior
 from latentia.preparation import Standardise, column_moments
 from latentia.progress import CallbackSupportMixin, reporting
-from latentia.solvers.record import OnStep, Step
+from latentia.solvers import OnStep, Step
 from latentia.sources import ArrayRows, map_rows
-from latentia.validation import check_choice, check_number
+from latentia.validation import check_choice, check_number, random_generator
 
 INFERENCES = ("vb", "ml")
 CRITERIA = ("validation", "evidence", "bound", "bic")
@@ -90,7 +89,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _train(self, X: Any, y: Any, rows: Rows) -> None:
         """Search, and publish the winner."""
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = random_generator(self.random_state)
         current: list[Structure] = []
         validate = self.criterion == "validation" and self._is_search
         some, self._held_out = hold_out(rows, rng) if validate else (rows, None)

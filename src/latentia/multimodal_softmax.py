@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, like, logsumexp, namespace, transpose
+from latentia._arrays import Array, like, logsumexp, namespace, product_with_rows, transpose
 from latentia._softmax_training import Fitted, Rows
 from latentia._structures import Subclasses
 from latentia.core import Cells, Params
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.families._averages import average_log_softmax
-from latentia.families._weights import augment, outer_features, posterior_shape, score_mean, score_variance
+from latentia.families._packing import pairs
+from latentia.families._weights import augment, posterior_shape, score_variance
 from latentia.families.softmax_ml import SoftmaxWeights
 from latentia.latent_softmax import search_table
 from latentia.structure_search import (
@@ -248,10 +249,10 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         x = augment(cells.values)
         average = average and self.inference == "vb" and self.averaging != "plugin"
         if not average:
-            return average_log_softmax(score_mean(self.point_.weights, x), None)
+            return average_log_softmax(product_with_rows(self.point_.weights, x), None)
         posterior = self.params_ if self.averaging == "posterior" else self.exact_
-        variance = score_variance(posterior.covariance, outer_features(x))
-        return average_log_softmax(score_mean(posterior.mean, x), variance)
+        variance = score_variance(posterior.covariance, pairs(x))
+        return average_log_softmax(product_with_rows(posterior.mean, x), variance)
 
     def _log_proba(self, cells: Cells, average: bool = True) -> Array:
         log_proba = self._subclass_log_proba(cells, average)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, transpose
+from latentia._arrays import Array, like, logsumexp, namespace, shares, to_numpy, transpose
 from latentia.core import Cells, chunk_rows
 from latentia.sources import map_rows
-from latentia.validation import check_number, codes_of
+from latentia.validation import check_number, codes_of, random_generator
 
 
 class GenerativePredictions(ClassifierMixin, BaseEstimator, ABC):
@@ -130,7 +129,7 @@ class GenerativePredictions(ClassifierMixin, BaseEstimator, ABC):
 
         def fill(cells: Cells) -> Array:
             log_joint = family.infer(params, cells).log_joint
-            share = xp.exp(log_joint - logsumexp(log_joint, axis=-2)[None, :])
+            share = shares(log_joint - logsumexp(log_joint, axis=-2)[None, :])
             expected = family.expected_cells(params, cells)
             return prepare.restore(xp.sum(share[..., None] * expected, axis=0))
 
@@ -154,7 +153,7 @@ class GenerativePredictions(ClassifierMixin, BaseEstimator, ABC):
         y : ndarray of shape (n_samples,)
         """
         prepare = self._fitted().preparation_
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = random_generator(self.random_state)
         codes = self._draw_codes(n_samples, y, rng)
         values = like(self.family_.sample(self.params_, codes, rng), prepare.shift)
         return prepare.restore(values), self.classes_[codes]

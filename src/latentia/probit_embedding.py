@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from latentia._embedding_rows import preparation
 from latentia._embedding_training import EmbeddingTraining
 from latentia._label_matrix import LabelMatrix, encode_label_matrix
 from latentia.families._probit_priors import GROUPINGS
 from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
-from latentia.validation import check_choice, check_number, check_weight
+from latentia.validation import check_choice, check_number, check_weight, random_generator
 
 
 class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
@@ -180,7 +179,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         if labels.names is not None:
             self.label_names_ = labels.names
         self.preparation_ = preparation(X, weight, self.standardise)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:
             self._train(X, labels.codes, weight, rng, on_step)
         if not self.converged_ and not self.stopping_reason_.startswith("stopped"):

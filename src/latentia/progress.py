@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from latentia.solvers.record import OnStep, Step
+from latentia.solvers import OnStep, Step
 
 __all__ = ["CallbackSupportMixin", "keeping_what_was_learned", "reporting", "with_callbacks"]
 

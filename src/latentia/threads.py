@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -28,10 +29,14 @@ def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = Tr
     if not threaded or workers < 2:
         return [fn(task) for task in tasks]
     results: list[Any] = [None] * len(tasks)
-    waiting = iter(range(len(tasks)))  # `next` of a range is atomic
+    waiting = deque(range(len(tasks)))
 
     def work() -> None:
-        for k in waiting:
+        while waiting:
+            try:
+                k = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
             results[k] = fn(tasks[k])
 
     with one_blas_thread():
@@ -39,8 +44,7 @@ def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = Tr
         try:
             work()
         finally:
-            for _ in waiting:  # after an error or an interrupt nothing more is begun
-                pass
+            waiting.clear()  # after an error or an interrupt nothing more is begun
             for other in others:
                 if not other.cancel():  # what has not begun by now has nothing left to do
                     other.result()

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -191,3 +192,8 @@ def check_number(
         raise ValueError(
             f"{name}={value!r}; allowed is {noun} {' and '.join(b for b in bounds if b)}.".replace(" .", ".")
         )
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """The generator of scikit-learn's `random_state`; a RandomState moves on by one draw."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, like, namespace, to_numpy, transpose
+from latentia._arrays import Array, like, namespace, shares, to_numpy, transpose
 from latentia.core import Cells
 from latentia.families._factor_trees import FactorParams
 from latentia.families._packing import doubled, pack, pairs
@@ -56,7 +56,7 @@ def expected_heads(family: Any, params: FactorParams, cells: Cells) -> tuple[Arr
     layout = family.layout
     rows = infer_rows(layout, params, cells, family.inner_tol, family.inner_max_iter)
     top = xp.max(rows.scores, axis=-2, keepdims=True)
-    component = xp.exp(rows.scores - top)
+    component = shares(rows.scores - top)
     component = component / xp.sum(component, axis=-2, keepdims=True)
     W = params.loadings[..., None, :, :, :]
     heads = xp.matmul(rows.mean, transpose(W)) + params.offsets[..., None, :, None, :]

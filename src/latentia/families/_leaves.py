@@ -15,7 +15,8 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from latentia._arrays import LOG_2PI, Array, namespace, one_hot, transpose
+from latentia._arrays import LOG_2PI, Array, namespace, one_hot, product_over_rows, product_with_rows, transpose
+from latentia.families._packing import unpack
 from latentia.families._softmax_bound import SoftmaxBound, softmax_bound
 from latentia.families._special import digamma, log_gamma
 from latentia.families._weights import (
@@ -23,13 +24,10 @@ from latentia.families._weights import (
     Pull,
     SlowCoordinates,
     Weights,
-    score_mean,
     score_variance,
     slow_coordinates,
     start_weights,
-    unpack,
     update_weights,
-    weighted_sum,
     weights_log_prior,
     with_slow_coordinates,
 )
@@ -59,15 +57,15 @@ class SoftmaxLeaf:
 
     def infer(self, params: Weights, x: Array, outer: Array, y: Array) -> SoftmaxLeafPosterior:
         xp = namespace(x)
-        mean = score_mean(params.mean, x)
+        mean = product_with_rows(params.mean, x)
         bound = softmax_bound(mean, score_variance(params.covariance, outer))
         own = one_hot(y, self.n_classes, x.dtype)
         return SoftmaxLeafPosterior(xp.sum(own * mean, axis=-2) - bound.value, own, bound)
 
     def statistics(self, posterior: SoftmaxLeafPosterior, share: Array, x: Array, outer: Array) -> Pull:
         share = share[..., None, :]
-        precision = weighted_sum(share * posterior.bound.curvature, outer)
-        return Pull(precision, weighted_sum(share * (posterior.own + posterior.bound.slope), x))
+        precision = product_over_rows(share * posterior.bound.curvature, outer)
+        return Pull(precision, product_over_rows(share * (posterior.own + posterior.bound.slope), x))
 
     def update(self, params: Weights, stats: Pull, beta: float) -> Weights:
         return update_weights(params, stats, self.prior, beta, shared=True)
@@ -130,7 +128,7 @@ class LinearLeaf:
 
     def infer(self, params: LinearParams, x: Array, outer: Array, y: Array) -> LinearPosterior:
         xp = namespace(x)
-        mean = score_mean(params.weights.mean, x)
+        mean = product_with_rows(params.weights.mean, x)
         variance = score_variance(params.weights.covariance, outer)
         residual = transpose(y) - mean
         log_tau = digamma(params.shape) - xp.log(params.rate)
@@ -143,7 +141,7 @@ class LinearLeaf:
         weighted = share[..., None, :] * posterior.residual
         square = xp.sum(weighted * posterior.residual, axis=-1)
         mass = xp.sum(share, axis=-1, keepdims=True)
-        return LinearStats(weighted_sum(share, outer), weighted_sum(weighted, x), square, mass)
+        return LinearStats(product_over_rows(share, outer), product_over_rows(weighted, x), square, mass)
 
     def update(self, params: LinearParams, stats: LinearStats, beta: float) -> LinearParams:
         xp = namespace(stats.outer)

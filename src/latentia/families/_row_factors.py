@@ -53,21 +53,20 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         known = [layout.cells_of(kind, cells) for kind in layout.bounded]
         u, cov = xp.zeros_like(root), eye(q, root)[None, :, :]
         curvature: Array | None = None
-        # Rough bounds will do on the way; the last round has the best ones.
         memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
-        rough, settled = any(kind.iterates for kind in layout.bounded), False
+        settled = False
         for round_ in range(max_rounds):
             heads = xp.matmul(u, transpose(K)) + a0
             spread = xp.clip(xp.matmul(pack(cov), K2_doubled), min=0.0)
             last = settled or round_ == max_rounds - 1
-            quadratic = _bound(layout, known, heads, spread, memories if rough and not last else None)
+            quadratic = _bound(layout, known, heads, spread, None if last else memories)
             form = _add(fixed, quadratic, K, K2, a0)
             A, cov, u = _posterior(form, q)
             if last:
                 break
             previous, curvature = curvature, quadratic.curvature
             settled = previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature))
-            if settled and not rough:
+            if settled and not any(memories):  # else rough bounds have done on the way: a last round has the best ones
                 break
     else:
         A, cov, u = _posterior(form, q)

@@ -19,7 +19,8 @@ import numpy as np
 from array_api_compat import device
 from scipy.special import digamma, gammaln
 
-from latentia._arrays import Array, like, namespace, symmetric, transpose
+from latentia._arrays import Array, namespace, product_with_rows, symmetric, transpose
+from latentia.families._packing import doubled, pack, unpack
 
 
 class GammaPrior(NamedTuple):
@@ -62,50 +63,11 @@ def complete_rows(
     return X, np.abs(X[:, :n_outputs]) + 0.1 * rng.normal(size=(n_rows, n_outputs))
 
 
-def outer_features(x: Array) -> Array:
-    """The products x_j x_k, j <= k, of rows (N, D): (N, D(D+1)/2)."""
-    return namespace(x).concat([x[:, j : j + 1] * x[:, j:] for j in range(x.shape[1])], axis=1)
-
-
-def score_mean(mean: Array, x: Array) -> Array:
-    """Scores (..., W, N) of weights (..., W, D) as one matrix product."""
-    xp = namespace(mean)
-    flat = xp.matmul(xp.reshape(mean, (-1, mean.shape[-1])), transpose(x))
-    return xp.reshape(flat, (*mean.shape[:-1], x.shape[0]))
-
-
 def score_variance(covariance: Array, outer: Array) -> Array:
-    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the features of `outer_features`."""
-    xp = namespace(covariance)
-    size = covariance.shape[-1]
-    doubled = covariance * (2.0 - xp.eye(size, dtype=covariance.dtype, device=device(covariance)))
-    packed = pack(doubled)
-    flat = xp.matmul(xp.reshape(packed, (-1, packed.shape[-1])), transpose(outer))
+    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the `pairs` of the rows."""
+    variance = product_with_rows(doubled(pack(covariance), covariance.shape[-1]), outer)
     # rounding may leave a tiny negative value when a row lies far from zero
-    return xp.clip(xp.reshape(flat, (*covariance.shape[:-2], outer.shape[0])), min=0.0)
-
-
-def weighted_sum(weight: Array, features: Array) -> Array:
-    """Sums (..., W, F) over rows of features (N, F) by weights (..., W, N), as one matrix product."""
-    xp = namespace(weight)
-    flat = xp.matmul(xp.reshape(weight, (-1, weight.shape[-1])), features)
-    return xp.reshape(flat, (*weight.shape[:-1], features.shape[-1]))
-
-
-def pack(matrix: Array) -> Array:
-    """The upper triangles of matrices (..., D, D), row by row."""
-    size = matrix.shape[-1]
-    return namespace(matrix).concat([matrix[..., j, j:] for j in range(size)], axis=-1)
-
-
-def unpack(packed: Array, size: int) -> Array:
-    """Symmetric matrices from their upper triangles."""
-    xp = namespace(packed)
-    upper = np.zeros((size, size), dtype=np.int64)
-    upper[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
-    index = np.maximum(upper, upper.T).ravel()
-    flat = xp.take(packed, like(index, packed, dtype=xp.int64), axis=-1)
-    return xp.reshape(flat, (*packed.shape[:-1], size, size))
+    return namespace(covariance).clip(variance, min=0.0)
 
 
 def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> Weights:

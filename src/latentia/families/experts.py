@@ -20,23 +20,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia._arrays import Array, logsumexp, namespace
+from latentia._arrays import Array, logsumexp, namespace, product_over_rows, product_with_rows, shares
 from latentia.core import Cells, Family, Source
 from latentia.families._gates import gate_shares, path_scores
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
+from latentia.families._packing import pairs
 from latentia.families._softmax_bound import SoftmaxBound, softmax_bound
 from latentia.families._weights import (
     GammaPrior,
     Pull,
     augment,
     complete_rows,
-    outer_features,
-    score_mean,
     score_variance,
     slow_coordinates,
     start_weights,
     update_weights,
-    weighted_sum,
     weights_log_prior,
     with_slow_coordinates,
 )
@@ -133,17 +131,17 @@ class Experts(Family):
 
     def infer(self, params: ExpertsParams, cells: Cells, y: Array | None = None) -> ExpertsPosterior:
         x = augment(cells.values)
-        outer = outer_features(x)
+        outer = pairs(x)
         bounds, log_gates = [], []
         for gate in params.gates:
-            mean = score_mean(gate.mean, x)
+            mean = product_with_rows(gate.mean, x)
             bound = softmax_bound(mean, score_variance(gate.covariance, outer))
             bounds.append(bound)
             log_gates.append(mean - bound.value[..., None, :])
         leaves = self.leaf.infer(params.leaves, x, outer, y)
         scores = self.beta * (path_scores(log_gates) + leaves.score)
         value = logsumexp(scores, axis=-2)
-        share = namespace(x).exp(scores - value[..., None, :])
+        share = shares(scores - value[..., None, :])
         return ExpertsPosterior(value[..., None, :] / self.beta, share, tuple(bounds), leaves, x, outer)
 
     def statistics(
@@ -152,8 +150,8 @@ class Experts(Family):
         share = weight * posterior.share
         gates = []
         for bound, mass in zip(posterior.gates, gate_shares(share, self.branches), strict=True):
-            precision = weighted_sum(mass.node * bound.curvature, posterior.outer)
-            gates.append(Pull(precision, weighted_sum(mass.branch + mass.node * bound.slope, posterior.x)))
+            precision = product_over_rows(mass.node * bound.curvature, posterior.outer)
+            gates.append(Pull(precision, product_over_rows(mass.branch + mass.node * bound.slope, posterior.x)))
         leaves = self.leaf.statistics(posterior.leaves, share, posterior.x, posterior.outer)
         return ExpertsStats(tuple(gates), leaves)
 

@@ -15,10 +15,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, one_hot, transpose
+from latentia._arrays import (
+    LOG_2PI,
+    Array,
+    like,
+    logsumexp,
+    namespace,
+    one_hot,
+    product_over_rows,
+    product_with_rows,
+    shares,
+    transpose,
+)
 from latentia.core import Cells, SmoothFamily, Source
 from latentia.families._gates import gate_shares, path_scores
-from latentia.families._weights import augment, complete_rows, score_mean, weighted_sum
+from latentia.families._weights import augment, complete_rows
 from latentia.families.softmax_ml import ridge_of
 
 #: Least variance of a linear expert's noise, in units of the outputs' variance.
@@ -117,8 +128,10 @@ class ExpertsLikelihood(SmoothFamily):
 
     def infer(self, params: ExpertsWeights, cells: Cells, y: Array | None = None) -> ExpertsLikelihoodPosterior:
         x = augment(cells.values)
-        gates = tuple(score_mean(gate, x) for gate in params.gates)
-        leaves = self._linear(params, x, y) if self.linear else self.softmax_leaves(score_mean(params.experts, x), y)
+        gates = tuple(product_with_rows(gate, x) for gate in params.gates)
+        leaves = (
+            self._linear(params, x, y) if self.linear else self.softmax_leaves(product_with_rows(params.experts, x), y)
+        )
         return self.at_scores(gates, leaves, x)
 
     def at_scores(self, gates: tuple[Array, ...], leaves: LeafScores, x: Array) -> ExpertsLikelihoodPosterior:
@@ -127,7 +140,7 @@ class ExpertsLikelihood(SmoothFamily):
         log_gates = [scores - logsumexp(scores, axis=-2)[..., None, :] for scores in gates]
         joint = path_scores(log_gates) + leaves.value
         value = logsumexp(joint, axis=-2)
-        share = xp.exp(joint - value[..., None, :])
+        share = shares(joint - value[..., None, :])
         proba = tuple(xp.exp(gate) for gate in log_gates)
         return ExpertsLikelihoodPosterior(value[..., None, :], share, proba, leaves.slope, leaves.noise_slope, x)
 
@@ -141,7 +154,7 @@ class ExpertsLikelihood(SmoothFamily):
 
     def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> LeafScores:
         xp = namespace(x)
-        residual = transpose(y) - score_mean(params.experts, x)
+        residual = transpose(y) - product_with_rows(params.experts, x)
         free = xp.exp(xp.clip(params.log_noise, max=50.0))[..., None]  # a line search may ask for anything
         variance = NOISE_FLOOR + free
         scaled = residual * residual / variance
@@ -159,11 +172,11 @@ class ExpertsLikelihood(SmoothFamily):
         x = posterior.x
         xp = namespace(x)
         share = weight * posterior.share
-        gates = tuple(weighted_sum(slope, x) for slope in self.gate_slopes(posterior, share))
-        experts = weighted_sum(share[..., None, :] * posterior.slope, x)
+        gates = tuple(product_over_rows(slope, x) for slope in self.gate_slopes(posterior, share))
+        experts = product_over_rows(share[..., None, :] * posterior.slope, x)
         noise = xp.sum(share[..., None, :] * posterior.noise_slope, axis=-1)
         size = xp.abs(x)
-        reach = weighted_sum(share, size * xp.sum(size, axis=1, keepdims=True))
+        reach = product_over_rows(share, size * xp.sum(size, axis=1, keepdims=True))
         return ExpertsSlopes(gates, experts, noise, reach, xp.sum(share, axis=-1, keepdims=True))
 
     def update(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, logsumexp, namespace, normalise_log, to_numpy, transpose
+from latentia._arrays import Array, logsumexp, namespace, normalise_log, shares, to_numpy, transpose
 from latentia.core import AnyProblem, Cells, Objective, SmoothFamily, Source, chunk_rows
 from latentia.families._factor_draws import column_values, draw, expected_heads
 from latentia.families._factor_steps import LATENT_FLOOR, latent_prior, log_shares, noise_variance, regression, slope
@@ -107,7 +107,7 @@ class LatentFactors(SmoothFamily):
             log_joint, component = normalise_log(scores, axis=-2)
         else:
             log_joint = logsumexp(scores, axis=-2)
-            component = namespace(scores).exp(scores - log_joint[..., None, :])
+            component = shares(scores - log_joint[..., None, :])
         return FactorPosterior(log_joint, component, rows, phi, known)
 
     def scores(self, params: FactorParams, cells: Cells) -> Array:
@@ -259,7 +259,7 @@ class LatentFactors(SmoothFamily):
             share = xp.astype(log_joint == xp.max(log_joint, axis=-2, keepdims=True), log_joint.dtype)
             share = share / xp.sum(share, axis=-2, keepdims=True)
         else:
-            share = xp.exp(log_joint - logsumexp(log_joint, axis=-2)[None, :])
+            share = shares(log_joint - logsumexp(log_joint, axis=-2)[None, :])
         values = column_values(
             self.layout, xp.sum((share[:, None, :] * component)[..., None] * heads, axis=(0, 1)), mode
         )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from latentia._arrays import Array, like, namespace, transpose
 from latentia.core import Cells
@@ -67,9 +67,6 @@ class Gaussian(Kind):
 class Bounded(Kind):
     """A kind whose quadratic is a bound, placed by the moments of its heads."""
 
-    #: Whether the best quadratic takes inner steps, which `memory` saves.
-    iterates: ClassVar[bool] = False
-
     @abstractmethod
     def bound(
         self,
@@ -81,7 +78,7 @@ class Bounded(Kind):
     ) -> Quadratic:
         """The best quadratic for heads with these moments (..., N, H), or (..., 1, H) where the rows share them.
 
-        With a `memory`, a good one will do: steps go on from where the call before left them.
+        With a `memory`, kinds whose best quadratic takes inner steps leave there how far they came, and go on from there the next time: a good one will do.
         """
 
     @abstractmethod
@@ -135,8 +132,6 @@ class Bernoulli(Bounded):
 
 class Categorical(Bounded):
     """Columns of category codes 0, 1, ...; `sizes` are their numbers of categories. Kept in the order of their sizes."""
-
-    iterates = True
 
     def __init__(self, columns: Sequence[int], sizes: Sequence[int]):
         by_size = sorted(zip(sizes, columns, strict=True), key=lambda pair: pair[0])

@@ -23,8 +23,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia._arrays import Array, like, logsumexp, namespace, one_hot
+from latentia._arrays import Array, like, logsumexp, namespace, one_hot, product_over_rows, product_with_rows, shares
 from latentia.core import Cells, Family, Source
+from latentia.families._packing import pairs
 from latentia.families._softmax_bound import softmax_bound
 from latentia.families._weights import (
     GammaPrior,
@@ -33,13 +34,10 @@ from latentia.families._weights import (
     Weights,
     augment,
     complete_rows,
-    outer_features,
-    score_mean,
     score_variance,
     slow_coordinates,
     start_weights,
     update_weights,
-    weighted_sum,
     weights_log_prior,
     with_slow_coordinates,
 )
@@ -109,20 +107,20 @@ class MultimodalSoftmax(Family):
     def infer(self, params: Weights, cells: Cells, y: Array | None = None) -> SubclassPosterior:
         x = augment(cells.values)
         xp = namespace(x)
-        outer = outer_features(x)
-        mean = score_mean(params.mean, x)
+        outer = pairs(x)
+        mean = product_with_rows(params.mean, x)
         bound = softmax_bound(mean, score_variance(params.covariance, outer))
         mine = one_hot(y, self.n_classes, x.dtype)
         mine = xp.take(mine, like(self.owner, x, dtype=xp.int64), axis=0) > 0
         allowed = xp.where(mine, self.beta * mean, xp.full_like(mean, -float("inf")))
         own = logsumexp(allowed, axis=-2)
-        share = xp.exp(allowed - own[..., None, :])
+        share = shares(allowed - own[..., None, :])
         value = own / self.beta - bound.value
         return SubclassPosterior(value[..., None, :], share, bound.curvature, bound.slope, outer)
 
     def statistics(self, params: Weights, cells: Cells, posterior: SubclassPosterior, weight: Array) -> Pull:
-        precision = weighted_sum(weight * posterior.curvature, posterior.outer)
-        linear = weighted_sum(weight * (posterior.share + posterior.slope), augment(cells.values))
+        precision = product_over_rows(weight * posterior.curvature, posterior.outer)
+        linear = product_over_rows(weight * (posterior.share + posterior.slope), augment(cells.values))
         return Pull(precision, linear)
 
     def update(self, params: Weights, stats: Pull) -> Weights:

@@ -13,10 +13,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia._arrays import Array, like, logsumexp, namespace, one_hot, to_numpy
+from latentia._arrays import (
+    Array,
+    like,
+    logsumexp,
+    namespace,
+    one_hot,
+    product_over_rows,
+    product_with_rows,
+    shares,
+    to_numpy,
+)
 from latentia.core import Cells, SmoothFamily, Source
 from latentia.families._kmeans import cluster_starts
-from latentia.families._weights import augment, complete_rows, score_mean, weighted_sum
+from latentia.families._weights import augment, complete_rows
 
 #: Rows of each class that starts are made from.
 START_ROWS = 2000
@@ -76,7 +86,7 @@ class SoftmaxLikelihood(SmoothFamily):
         return SoftmaxWeights(mixed_starts(self.n_subclasses, source, rng, n_starts))
 
     def infer(self, params: SoftmaxWeights, cells: Cells, y: Array | None = None) -> LikelihoodPosterior:
-        return self.at_scores(score_mean(params.weights, augment(cells.values)), y)
+        return self.at_scores(product_with_rows(params.weights, augment(cells.values)), y)
 
     def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
         """What is known of rows with scores (..., S, N)."""
@@ -84,15 +94,15 @@ class SoftmaxLikelihood(SmoothFamily):
         mine = xp.take(one_hot(y, self.n_classes, scores.dtype), like(self.owner, scores, dtype=xp.int64), axis=0) > 0
         allowed = xp.where(mine, scores, xp.full_like(scores, -float("inf")))
         own, every = logsumexp(allowed, axis=-2), logsumexp(scores, axis=-2)
-        share = xp.exp(allowed - own[..., None, :])
-        slope = share - xp.exp(scores - every[..., None, :])
+        share = shares(allowed - own[..., None, :])
+        slope = share - shares(scores - every[..., None, :])
         return LikelihoodPosterior((own - every)[..., None, :], share, slope)
 
     def statistics(self, params: SoftmaxWeights, cells: Cells, posterior: LikelihoodPosterior, weight: Array) -> Slopes:
         x = augment(cells.values)
         xp = namespace(x)
         length = xp.sum(weight * xp.sum(x * x, axis=1), axis=-1, keepdims=True)
-        return Slopes(weighted_sum(weight * posterior.slope, x), length)
+        return Slopes(product_over_rows(weight * posterior.slope, x), length)
 
     def update(self, params: SoftmaxWeights, stats: Slopes) -> SoftmaxWeights:
         """A gradient step of the length that Boehning's bound on the curvature, 1/2 sum |x|^2, allows."""

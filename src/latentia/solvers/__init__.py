@@ -1,7 +1,22 @@
 """Solvers: how an objective is maximised."""
 
+from latentia.solvers.accelerated import AcceleratedEM
+from latentia.solvers.batched_lbfgs import BatchedLBFGS
 from latentia.solvers.em import EM
 from latentia.solvers.lbfgs import LBFGS
-from latentia.solvers.record import Solution, Step
+from latentia.solvers.quasi_newton import QuasiNewtonEM
+from latentia.solvers.record import OnStep, Solution, Step, never_stop
+from latentia.solvers.structural_em import StructuralEM
 
-__all__ = ["EM", "LBFGS", "Solution", "Step"]
+__all__ = [
+    "EM",
+    "LBFGS",
+    "AcceleratedEM",
+    "BatchedLBFGS",
+    "OnStep",
+    "QuasiNewtonEM",
+    "Solution",
+    "Step",
+    "StructuralEM",
+    "never_stop",
+]
