@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, namespace, product_with_rows, transpose
+from latentia._arrays import Array, namespace, transpose
 from latentia._softmax_training import Fitted, Rows
 from latentia._structures import ExpertTree
 from latentia.core import Cells, Params
 from latentia.families._averages import average_log_softmax
 from latentia.families._gates import path_scores
 from latentia.families._packing import pairs
-from latentia.families._weights import Weights, augment, score_variance
+from latentia.families._weights import augment, scores_of
 from latentia.latent_softmax import LatentSoftmaxEstimator, search_table
 from latentia.validation import check_choice, check_number
 
@@ -59,19 +59,16 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
     def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
         fits: list[Fitted] = []
-        scores: list[float] = []
         for branches in self._trees():
             fits.append(fit_one(ExpertTree(branches, self._n_scores(), self._linear, self._prior)))
-            scores.append(self._score(fits[-1]))
             if watch.stopped:
                 break
         self.search_results_ = search_table(
             fits,
             n_experts=[math.prod(fit.structure.branches) for fit in fits],
             branches=[fit.structure.branches for fit in fits],
-            score=scores,
         )
-        return fits[int(np.argmax(scores))]
+        return max(fits, key=lambda fit: fit.score)
 
     def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
@@ -79,16 +76,6 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         self.gate_weights_ = tuple(gate[..., :-1] for gate in weights.gates)
         self.gate_biases_ = tuple(gate[..., -1] for gate in weights.gates)
         self.expert_weights_, self.expert_biases_ = weights.experts[..., :-1], weights.experts[..., -1]
-
-    @property
-    def _averages(self) -> bool:
-        """Whether predictions average over a posterior."""
-        return self.inference == "vb" and self.averaging != "plugin"
-
-    @property
-    def _posterior(self) -> Any:
-        """The posterior that predictions average over."""
-        return self.params_ if self.averaging == "posterior" else self.exact_
 
     def _gate_log_proba(self, x: Array, outer: Array | None) -> Array:
         """Log probabilities (L, N) of the experts; averaged where `outer` is given."""
@@ -121,10 +108,3 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _numbers_per_row(self) -> int:
         size, n_experts = self.n_features_in_ + 1, self.n_experts_
         return size * (size + 1) // 2 + 4 * n_experts * (n_experts + self.structure_.n_scores**2)
-
-
-def scores_of(point: Array, posterior: Weights | None, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
-    """Means and variances of scores under a posterior; plain scores of a point without one."""
-    if posterior is None or outer is None:
-        return product_with_rows(point, x), None
-    return product_with_rows(posterior.mean, x), score_variance(posterior.covariance, outer)

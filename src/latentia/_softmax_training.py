@@ -68,6 +68,7 @@ class Fitted(NamedTuple):
     log_likelihood: float  # at the point estimate
     bic: float
     seconds: float
+    score: float = float("nan")  # what the choice among structures maximises
 
 
 def fit_structure(

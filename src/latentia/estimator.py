@@ -215,14 +215,7 @@ def _hold_out(source: ArrayRows, fraction: float, rng: np.random.Generator) -> t
     )
     mask = np.ones(source.n_rows, bool)
     mask[held_out] = False
-    return _subset(source, np.flatnonzero(mask)), _subset(source, np.sort(held_out))
-
-
-def _subset(source: ArrayRows, rows: np.ndarray) -> ArrayRows:
-    weight = None if source.weight is None else source.weight[rows]
-    xp = namespace(source.X)
-    X = source.X[rows] if isinstance(source.X, np.ndarray) else xp.take(source.X, xp.asarray(rows), axis=0)
-    return ArrayRows(X, source.y[rows], weight, source.prepare)
+    return source.subset(np.flatnonzero(mask)), source.subset(np.sort(held_out))
 
 
 def _error_on(family: SmoothFamily, rows: ArrayRows) -> Any:

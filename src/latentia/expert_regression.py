@@ -11,10 +11,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from latentia._arrays import LOG_2PI, Array, like, namespace, to_numpy, transpose
-from latentia._expert_estimator import ExpertEstimator, scores_of
+from latentia._expert_estimator import ExpertEstimator
 from latentia.core import Cells, Params
 from latentia.families._packing import pairs
-from latentia.families._weights import augment
+from latentia.families._weights import augment, scores_of
 from latentia.families.experts_ml import NOISE_FLOOR
 from latentia.progress import with_callbacks
 from latentia.validation import check_weight

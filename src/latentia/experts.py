@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from latentia._arrays import Array, logsumexp, transpose
-from latentia._expert_estimator import ExpertEstimator, scores_of
+from latentia._expert_estimator import ExpertEstimator
 from latentia.core import Cells
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.expert_regression import MixtureOfExpertsRegressor
 from latentia.families._averages import average_log_softmax
 from latentia.families._packing import pairs
-from latentia.families._weights import augment
+from latentia.families._weights import augment, scores_of
 
 __all__ = ["MixtureOfExpertsClassifier", "MixtureOfExpertsRegressor"]
 

@@ -77,11 +77,21 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _options(self) -> Options:
         return Options(self.inference, self.n_init, self.max_iter, self.tol, float(self.ridge), bool(self.annealing))
 
-    def _score(self, fitted: Fitted) -> float:
+    @property
+    def _averages(self) -> bool:
+        """Whether predictions average over a posterior."""
+        return self.inference == "vb" and self.averaging != "plugin"
+
+    @property
+    def _posterior(self) -> Any:
+        """The posterior that predictions average over."""
+        return self.params_ if self.averaging == "posterior" else self.exact_
+
+    def _score(self, fitted: Fitted, held_out: ArrayRows | None) -> float:
         """What the choice of the structure maximises."""
-        if self.criterion == "validation" and self._held_out is not None:
+        if held_out is not None:
             self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
-            return mean_log_score(self._held_out, self._log_score, chunk_rows(self._numbers_per_row()))
+            return mean_log_score(held_out, self._log_score, chunk_rows(self._numbers_per_row()))
         if self.inference == "ml" or self.criterion == "bic":
             return -fitted.bic / 2
         # "validation" without rows to spare goes by the evidence
@@ -92,18 +102,21 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         rng = random_generator(self.random_state)
         current: list[Structure] = []
         validate = self.criterion == "validation" and self._is_search
-        some, self._held_out = hold_out(rows, rng) if validate else (rows, None)
+        some, held_out = hold_out(rows, rng) if validate else (rows, None)
         with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as on_step:
             watch = _Watch(on_step)
 
-            def fit_one(structure: Structure, extra: tuple[Params, ...] = (), on: Rows = some) -> Fitted:
+            def fit(structure: Structure, rows: Rows, extra: tuple[Params, ...]) -> Fitted:
                 current.append(structure)
-                return fit_structure(structure, on, self._options(), rng, watch, extra)
+                return fit_structure(structure, rows, self._options(), rng, watch, extra)
+
+            def fit_one(structure: Structure, extra: tuple[Params, ...] = ()) -> Fitted:
+                fitted = fit(structure, some, extra)
+                return fitted._replace(score=self._score(fitted, held_out))
 
             fitted = self._search(some, fit_one, watch)
-            if self._held_out is not None:
-                fitted = fit_one(fitted.structure, (fitted.weights,), rows)
-        del self._held_out
+            if held_out is not None:
+                fitted = fit(fitted.structure, rows, (fitted.weights,))
         self._keep(fitted)
         if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
             warnings.warn(
@@ -175,14 +188,8 @@ def hold_out(rows: Rows, rng: np.random.Generator) -> tuple[Rows, ArrayRows | No
         chosen[members[: int(HELD_OUT * len(members))]] = True
     if not chosen.any():
         return rows, None
-    some = Rows(_part(rows.raw, ~chosen), _part(rows.standard, ~chosen), rows.prepare)
-    return some, _part(rows.raw, chosen)
-
-
-def _part(rows: ArrayRows, mask: np.ndarray) -> ArrayRows:
-    xp = namespace(rows.X)
-    X = xp.take(rows.X, like(np.flatnonzero(mask), rows.X, dtype=xp.int64), axis=0)
-    return ArrayRows(X, rows.y[mask], None if rows.weight is None else rows.weight[mask], rows.prepare)
+    rest, held_out = np.flatnonzero(~chosen), np.flatnonzero(chosen)
+    return Rows(rows.raw.subset(rest), rows.standard.subset(rest), rows.prepare), rows.raw.subset(held_out)
 
 
 def mean_log_score(rows: ArrayRows, log_score: Callable[[Cells, Array], Array], chunk: int) -> float:
@@ -213,6 +220,7 @@ def search_table(fits: list[Fitted], **columns: list[Any]) -> dict[str, Any]:
     return {
         **columns,
         "log_evidence": np.array([fit.log_evidence for fit in fits]),
+        "score": np.array([fit.score for fit in fits]),
         "tight_evidence": np.array([fit.tight_evidence for fit in fits]),
         "bic": np.array([fit.bic for fit in fits]),
         "log_likelihood": np.array([fit.log_likelihood for fit in fits]),

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, like, logsumexp, namespace, product_with_rows, transpose
+from latentia._arrays import Array, like, logsumexp, namespace, transpose
 from latentia._softmax_training import Fitted, Rows
 from latentia._structures import Subclasses
 from latentia.core import Cells, Params
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.families._averages import average_log_softmax
 from latentia.families._packing import pairs
-from latentia.families._weights import augment, posterior_shape, score_variance
+from latentia.families._weights import augment, posterior_shape, scores_of
 from latentia.families.softmax_ml import SoftmaxWeights
 from latentia.latent_softmax import search_table
 from latentia.structure_search import (
@@ -211,7 +211,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
             extra = tuple(_relevant(trial.model, keep) for trial, keep in parents)
             fitted = fit_one(structure, extra)
             family = structure.variational() if self.inference == "vb" else structure.likelihood()
-            return Trial(self._score(fitted), structure.class_shares(family, fitted.params, rows.raw), fitted)
+            return Trial(fitted.score, structure.class_shares(family, fitted.params, rows.raw), fitted)
 
         if not self._is_search:
             config = self._configuration()
@@ -228,7 +228,6 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.search_results_ = search_table(
             [entry.trial.model for entry in seen.values()],
             n_subclasses=list(seen),
-            score=[entry.trial.score for entry in seen.values()],
             round=[entry.round for entry in seen.values()],
             parents=[entry.parents for entry in seen.values()],
             children=[entry.children for entry in seen.values()],
@@ -247,12 +246,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     def _subclass_log_proba(self, cells: Cells, average: bool = True) -> Array:
         """Log probabilities (S, N) of the subclasses."""
         x = augment(cells.values)
-        average = average and self.inference == "vb" and self.averaging != "plugin"
-        if not average:
-            return average_log_softmax(product_with_rows(self.point_.weights, x), None)
-        posterior = self.params_ if self.averaging == "posterior" else self.exact_
-        variance = score_variance(posterior.covariance, pairs(x))
-        return average_log_softmax(product_with_rows(posterior.mean, x), variance)
+        averages = average and self._averages
+        posterior, outer = (self._posterior, pairs(x)) if averages else (None, None)
+        return average_log_softmax(*scores_of(self.point_.weights, posterior, x, outer))
 
     def _log_proba(self, cells: Cells, average: bool = True) -> Array:
         log_proba = self._subclass_log_proba(cells, average)

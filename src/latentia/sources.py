@@ -70,6 +70,11 @@ class ArrayRows(Source):
         rows._sorted = self._sorted
         return rows
 
+    def subset(self, index: np.ndarray) -> ArrayRows:
+        """Some of the rows, in this order."""
+        X = _take(self.X, index)
+        return ArrayRows(X, self.y[index], None if self.weight is None else self.weight[index], self.prepare)
+
     def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
         tasks = list(self._tasks(rows, by_label))
         each = math.ceil(len(tasks) / MANY_TASKS)
@@ -155,14 +160,7 @@ class ArrayRows(Source):
         return Block(Cells(values, observed), self.y[order].astype(first.y.dtype), weight, None)
 
     def _block(self, index: Any, label: int | None) -> Block:
-        if isinstance(index, slice) or is_numpy_array(self.X):
-            X = self.X[index, ...] if isinstance(index, slice) else self.X[index]
-        elif hasattr(self.X, "tocsr"):
-            X = self.X[index]
-        else:
-            xp = namespace(self.X)
-            X = xp.take(self.X, like(index, self.X, dtype=xp.int64), axis=0)
-        cells = self.prepare(X)
+        cells = self.prepare(self.X[index, ...] if isinstance(index, slice) else _take(self.X, index))
         beside = cells.values if not hasattr(cells.values, "tocsr") else cells.values.data
         xp = namespace(beside)
         kind = xp.int64 if self.y.dtype.kind in "iu" else beside.dtype
@@ -174,6 +172,14 @@ def map_rows(X: Array, prepare: Callable[[Array], Cells], fn: Callable[[Cells], 
     """`fn` of blocks of at most `rows` rows, in the order of the rows."""
     pieces = list(_even_pieces(0, X.shape[0], rows))
     return parallel(lambda piece: fn(prepare(X[piece[0] : piece[1], ...])), pieces, is_numpy_array(X))
+
+
+def _take(X: Array, index: np.ndarray) -> Array:
+    """The rows of these numbers."""
+    if is_numpy_array(X) or hasattr(X, "tocsr"):
+        return X[index]
+    xp = namespace(X)
+    return xp.take(X, like(index, X, dtype=xp.int64), axis=0)
 
 
 class _Sorted(NamedTuple):

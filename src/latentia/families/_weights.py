@@ -70,6 +70,13 @@ def score_variance(covariance: Array, outer: Array) -> Array:
     return namespace(covariance).clip(variance, min=0.0)
 
 
+def scores_of(point: Array, posterior: Weights | None, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
+    """Means and variances of scores under a posterior; plain scores of a point without one."""
+    if posterior is None or outer is None:
+        return product_with_rows(point, x), None
+    return product_with_rows(posterior.mean, x), score_variance(posterior.covariance, outer)
+
+
 def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> Weights:
     """Posteriors of spherical covariance about given means."""
     xp = namespace(mean)
