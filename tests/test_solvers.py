@@ -1,8 +1,12 @@
 """Laws of the solvers: EM never falls, its fixed point has no slope, L-BFGS does not fall from it, starts are independent."""
 
 import numpy as np
+import pytest
+from scipy.optimize import OptimizeResult
+from sklearn.datasets import load_iris
 from tolerances import EQUAL, FALL
 
+from latentia import MixtureOfExpertsClassifier
 from latentia.core import Problem, SmoothFamily
 from latentia.objectives import Hybrid, Likelihood
 from latentia.solvers import EM, LBFGS
@@ -81,3 +85,35 @@ def test_more_starts_are_never_worse(family, rows):
     values = EM(max_iter=20).solve(problem, few).value
     best_of_two = EM(max_iter=20).solve(problem, take_starts(few, [0, 1])).value.max()
     assert values.max() >= best_of_two - FALL * abs(best_of_two)
+
+
+def test_lbfgs_says_that_a_callback_stopped_it(family, rows, rng):
+    if not isinstance(family, SmoothFamily) or family.conditional:
+        return
+    start = family.init(rows, rng, 1)
+    solution = LBFGS(tol=0.0).solve(Problem(family, Hybrid(3.0), rows), start, lambda step: step.iteration == 2)
+    assert solution.reason == ["stopped by the callback"] and not solution.converged[0]
+    assert solution.n_iter.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "status, slope, unit, reason",
+    [
+        (0, 1.0, 2e-16, "converged: the gain fell below tol"),
+        (1, 1.0, 2e-16, "max_iter=7 reached"),
+        (2, 1e-9, 2e-16, "converged: the gain fell below rounding"),
+        (2, 1e-4, 2e-16, "no step raised the objective"),
+        (2, 1e-4, 1e-7, "converged: the gain fell below rounding"),
+    ],
+)
+def test_how_lbfgs_ended(status, slope, unit, reason):
+    ended = OptimizeResult(success=status == 0, status=status, jac=np.array([0.0, -slope]), fun=0.3)
+    assert LBFGS(max_iter=7)._ending(ended, unit) == reason
+
+
+def test_lbfgs_converges_also_where_tol_is_below_rounding():
+    X, y = load_iris(return_X_y=True)
+    for seed in range(20):  # the rounding of each order of the rows ends the line search in its own way
+        rows = np.random.default_rng(seed).permutation(100) + 50
+        model = MixtureOfExpertsClassifier(1, inference="ml", tol=0.0).fit(X[rows], y[rows])
+        assert model.converged_, model.stopping_reason_

@@ -10,7 +10,6 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import validate_data
 
@@ -19,7 +18,13 @@ from latentia.core import Block, Cells, Params, Problem, SmoothFamily, Totals, c
 from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, keeping_what_was_learned, reporting, with_callbacks
+from latentia.progress import (
+    CallbackSupportMixin,
+    keeping_what_was_learned,
+    reporting,
+    warn_unless_converged,
+    with_callbacks,
+)
 from latentia.solvers import EM, LBFGS, OnStep, Solution
 from latentia.sources import ArrayRows, map_rows
 from latentia.tree import leaves, one_start
@@ -145,12 +150,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         self.n_iter_ = int(solution.n_iter[0])
         self.converged_ = bool(solution.converged[0])
         self.stopping_reason_ = solution.reason[0]
-        if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
-            warnings.warn(
-                f"{type(self).__name__} stopped before it converged ({self.stopping_reason_}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        warn_unless_converged(self, stacklevel=5)
         self._publish()
 
     def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from latentia._arrays import Array, like, namespace, to_numpy
@@ -18,7 +16,7 @@ from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._weights import GammaPrior
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, reporting
+from latentia.progress import CallbackSupportMixin, reporting, warn_unless_converged
 from latentia.solvers import OnStep, Step
 from latentia.sources import ArrayRows, map_rows
 from latentia.validation import check_choice, check_number, random_generator
@@ -118,12 +116,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             if held_out is not None:
                 fitted = fit(fitted.structure, rows, (fitted.weights,))
         self._keep(fitted)
-        if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
-            warnings.warn(
-                f"{type(self).__name__} stopped before it converged ({self.stopping_reason_}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        warn_unless_converged(self, stacklevel=4)
 
     @abstractmethod
     def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:

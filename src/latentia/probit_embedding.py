@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from latentia._embedding_rows import preparation
 from latentia._embedding_training import EmbeddingTraining
 from latentia._label_matrix import LabelMatrix, encode_label_matrix
 from latentia.families._probit_priors import GROUPINGS
-from latentia.progress import CallbackSupportMixin, reporting, with_callbacks
+from latentia.progress import CallbackSupportMixin, reporting, warn_unless_converged, with_callbacks
 from latentia.validation import check_choice, check_number, check_weight, random_generator
 
 
@@ -182,12 +180,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:
             self._train(X, labels.codes, weight, rng, on_step)
-        if not self.converged_ and not self.stopping_reason_.startswith("stopped"):
-            warnings.warn(
-                f"{type(self).__name__} stopped before it converged ({self.stopping_reason_}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_unless_converged(self, stacklevel=2)
         return self
 
     def _check_options(self) -> None:

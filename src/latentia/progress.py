@@ -1,15 +1,18 @@
-"""Who hears of a fit's steps: the user's callable, scikit-learn's callbacks, and a progress bar when verbose."""
+"""Who hears of a fit's steps: the user's callable, scikit-learn's callbacks, and a progress bar when verbose; and a word when it ends too soon."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
+
 from latentia.solvers import OnStep, Step
 
-__all__ = ["CallbackSupportMixin", "keeping_what_was_learned", "reporting", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "keeping_what_was_learned", "reporting", "warn_unless_converged", "with_callbacks"]
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -62,6 +65,17 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
         yield lambda step: any([listener(step) for listener in listeners])
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
+
+
+def warn_unless_converged(estimator: Any, stacklevel: int) -> None:
+    """Say that a fit ended before it converged, unless somebody wanted it to; `stacklevel` is that of `warnings.warn` in the caller."""
+    if estimator.converged_ or estimator.stopping_reason_.startswith("stopped"):
+        return
+    warnings.warn(
+        f"{type(estimator).__name__} stopped before it converged ({estimator.stopping_reason_}). Raise max_iter or tol.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> OnStep:

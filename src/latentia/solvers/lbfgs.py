@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from latentia._arrays import to_numpy
+from latentia._arrays import namespace, to_numpy
 from latentia.core import AnyProblem, Params, SmoothFamily
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import add_start_axis, flatten, one_start, unflatten
+from latentia.tree import add_start_axis, flatten, leaves, one_start, unflatten
 
 #: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
 NOWHERE = 1e50
@@ -45,6 +45,7 @@ class LBFGS:
         per_row = 1.0 / problem.total_weight
         curve: list[float] = []
         held_out = _HeldOut(self.validate, self.patience)
+        stopped = False
 
         def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
             here = family.from_free(unflatten(vector, free), params)
@@ -67,8 +68,9 @@ class LBFGS:
             def here() -> Params:
                 return family.from_free(unflatten(intermediate_result.x, free), params)
 
-            stop = held_out.should_stop(here)
-            if on_step(Step("L-BFGS", len(curve) - 1, curve[-1], 1, here)) or stop:
+            nonlocal stopped
+            stopped = on_step(Step("L-BFGS", len(curve) - 1, curve[-1], 1, here))
+            if held_out.should_stop(here) or stopped:
                 raise StopIteration
 
         start = flatten(free)
@@ -91,20 +93,32 @@ class LBFGS:
         end = family.from_free(unflatten(result.x, free), params)
         if held_out.best is not None:
             end = held_out.best
-        converged = bool(result.success) or held_out.stopped
-        reason = (
-            "converged: the loss on held-out rows stopped falling"
-            if held_out.stopped
-            else "converged: " * converged + str(result.message)
-        )
+        if held_out.stopped:
+            reason = "converged: the loss on held-out rows stopped falling"
+        elif stopped:
+            reason = "stopped by the callback"
+        else:
+            leaf = next(leaves(free))
+            reason = self._ending(result, float(namespace(leaf).finfo(leaf.dtype).eps))
         return Solution(
             params=add_start_axis(end),
             value=np.array([curve[-1]]),
             curves=[np.array(curve)],
             n_iter=np.array([len(curve) - 1]),
-            converged=np.array([converged]),
+            converged=np.array([reason.startswith("converged")]),
             reason=[reason],
         )
+
+    def _ending(self, result: OptimizeResult, unit: float) -> str:
+        """Why SciPy ended, in arithmetic with that rounding unit."""
+        if result.success:
+            return "converged: the gain fell below tol"
+        if result.status == 1:
+            return f"max_iter={self.max_iter} reached"
+        # No step raised the value. Where the slope is below the root of the rounding unit, a value that rounds cannot show the gain that is left.
+        if np.abs(result.jac).max() <= np.sqrt(unit) * max(1.0, abs(result.fun)):
+            return "converged: the gain fell below rounding"
+        return "no step raised the objective"
 
 
 class _HeldOut:
