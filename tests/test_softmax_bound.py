@@ -12,7 +12,7 @@ from latentia.core import Problem
 from latentia.families._averages import average_log_softmax
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
 from latentia.families._packing import pairs, unpack
-from latentia.families._softmax_bound import softmax_bound
+from latentia.families._softmax_bound import rough_bound, softmax_bound
 from latentia.families._special import digamma, log_gamma
 from latentia.families._weights import GammaPrior, Weights, pack, score_variance, weights_log_prior
 from latentia.families.experts import Experts
@@ -171,12 +171,19 @@ def test_averages_of_two_scores_are_those_of_quadrature():
     assert np.all(np.isfinite(far))
 
 
-def test_steps_from_a_near_centre_are_bounds_and_end_at_the_best(rng):
+def test_rough_bounds_are_bounds_and_end_at_the_best(rng):
     mean, variance = rng.normal(scale=3, size=(4, 5, 200)), rng.exponential(size=(4, 5, 200))
     best = softmax_bound(mean, variance)
-    found = softmax_bound(mean, variance, best.centre + rng.normal(size=best.centre.shape))
-    assert (found.value >= best.value - 1e-12).all() and (found.value > best.value + 1e-6).any()
+
+    def value(centre):
+        """The expected bound with this centre, written out."""
+        xi = np.sqrt((mean - centre[:, None]) ** 2 + variance)
+        return centre + ((mean - centre[:, None]) / 2 + np.log(2 * np.cosh(xi / 2))).sum(axis=1)
+
+    curvature, slope, centre = rough_bound(mean, variance, best.centre + rng.normal(size=best.centre.shape))
+    assert (value(centre) >= best.value - 1e-12).all() and (value(centre) > best.value + 1e-6).any()
     for _ in range(20):
-        found = softmax_bound(mean, variance, found.centre)
-    np.testing.assert_allclose(found.value, best.value, rtol=1e-9)
-    np.testing.assert_allclose(found.curvature, best.curvature, rtol=1e-5)
+        curvature, slope, centre = rough_bound(mean, variance, centre)
+    np.testing.assert_allclose(value(centre), best.value, rtol=1e-9)
+    np.testing.assert_allclose(curvature, best.curvature, rtol=1e-5)
+    np.testing.assert_allclose(slope, best.slope, rtol=1e-5, atol=1e-7)

@@ -11,12 +11,16 @@ The bounds are placed by the moments of the heads, first under the prior, then u
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 from latentia._arrays import LOG_2PI, Array, namespace, transpose
 from latentia.core import Cells
 from latentia.families._packing import doubled, eye, inverse, log_det, pack, pairs, unpack
 from latentia.families.kinds import Layout, Quadratic
+from latentia.tree import tree_map
+
+FARTHEST = 1.0  # step beyond a round's image, in steps between images: more makes few rounds fewer and some rows swing
 
 
 class RowPosterior(NamedTuple):
@@ -51,25 +55,20 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         K2 = pairs(K)
         K2_doubled = transpose(doubled(K2, q))
         known = [layout.cells_of(kind, cells) for kind in layout.bounded]
-        u, cov = xp.zeros_like(root), eye(q, root)[None, :, :]
-        curvature: Array | None = None
+        place = _Place(xp.zeros_like(root), pack(eye(q, root))[None, :])
         memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
-        settled = False
-        for round_ in range(max_rounds):
-            heads = xp.matmul(u, transpose(K)) + a0
-            spread = xp.clip(xp.matmul(pack(cov), K2_doubled), min=0.0)
-            last = settled or round_ == max_rounds - 1
-            quadratic = _bound(layout, known, heads, spread, None if last else memories)
-            form = _add(fixed, quadratic, K, K2, a0)
-            A, cov, u = _posterior(form, q)
-            if last:
-                break
+        extrapolate = _Extrapolation()
+        curvature: Array | None = None
+        for _ in range(max_rounds - 1):
+            quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), memories)
+            _, cov, u = _posterior(_add(fixed, quadratic, K, K2, a0), q)
+            place = extrapolate(place, _Place(u, pack(cov)))
             previous, curvature = curvature, quadratic.curvature
-            settled = previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature))
-            if settled and not any(memories):  # else rough bounds have done on the way: a last round has the best ones
+            if previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature)):
                 break
-    else:
-        A, cov, u = _posterior(form, q)
+        quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), None)
+        form = _add(fixed, quadratic, K, K2, a0)
+    A, cov, u = _posterior(form, q)
     scores = form.constant + 0.5 * xp.sum(form.linear * u, axis=-1) - 0.5 * log_det(A)
     scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
     shape = (*scores.shape[:-1], n_rows)
@@ -98,16 +97,54 @@ def _gaussian_form(layout: Layout, K: Array, a0: Array, theta: Array, cells: Cel
     return _Form(xp.matmul(seen, square), linear, constant + xp.matmul(seen, per_cell[..., None])[..., 0])
 
 
+class _Place(NamedTuple):
+    """Mean and packed covariance of u. Rows may share either, so that it has one row."""
+
+    mean: Array  # (..., N, q)
+    cov: Array  # (..., N, q(q+1)/2)
+
+
+def _moments(place: _Place, K: Array, K2_doubled: Array, a0: Array) -> tuple[Array, Array]:
+    """Means and variances of the heads."""
+    xp = namespace(K)
+    return xp.matmul(place.mean, transpose(K)) + a0, xp.clip(xp.matmul(place.cov, K2_doubled), min=0.0)
+
+
+class _Extrapolation:
+    """Where a fixed-point iteration heads for, by its last two steps, each row by itself (Anderson's method of depth one)."""
+
+    def __init__(self) -> None:
+        self.image: _Place | None = None
+        self.step: _Place | None = None
+
+    def __call__(self, place: _Place, image: _Place) -> _Place:
+        """The next place to try, after `place` went to `image`."""
+        xp = namespace(place.mean)
+        last_image, last_step = self.image, self.step
+        self.image, self.step = image, tree_map(operator.sub, image, place)
+        if last_image is None:
+            return image
+        change = tree_map(operator.sub, self.step, last_step)
+        square = sum(xp.sum(c * c, axis=-1, keepdims=True) for c in change)
+        along = sum(xp.sum(s * c, axis=-1, keepdims=True) for s, c in zip(self.step, change, strict=True))
+        share = xp.clip(along / xp.where(square > 0, square, xp.ones_like(square)), min=-FARTHEST, max=0.0)
+        return tree_map(lambda new, old: new - share * (new - old), image, last_image)
+
+
 def _bound(
     layout: Layout, known: list, heads: Array, spread: Array, memories: list[dict[int, Array]] | None
 ) -> Quadratic:
-    """The quadratics of all bounded columns side by side."""
+    """The quadratics of all bounded columns side by side; with memories, rough ones."""
     xp = namespace(heads)
     parts, first = [], 0
     for k, (kind, (values, observed)) in enumerate(zip(layout.bounded, known, strict=True)):
         own = slice(first, first + kind.n_heads)
-        memory = None if memories is None else memories[k]
-        parts.append(kind.bound(values, observed, heads[..., own], spread[..., own], memory))
+        moments = heads[..., own], spread[..., own]
+        parts.append(
+            kind.bound(values, observed, *moments)
+            if memories is None
+            else kind.rough_bound(values, observed, *moments, memories[k])
+        )
         first += kind.n_heads
     if len(parts) == 1:  # small pieces: under the prior all rows share a curvature, and slopes lack the leading axes
         return parts[0]

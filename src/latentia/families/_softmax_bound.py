@@ -35,49 +35,75 @@ class SoftmaxBound(NamedTuple):
     centre: Array  # (..., N) gamma
 
 
-def softmax_bound(mean: Array, variance: Array, near: Array | None = None) -> SoftmaxBound:
+def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
     """Bound the expected log-sum-exp of scores (..., S, N) over the second axis from the end.
 
-    A single score needs no bound: its log-sum-exp is the score itself, so the quadratic vanishes. With a `near` centre, of scores that were nearly these, one step from
-    there has to do: still a bound, if not the best.
+    A single score needs no bound: its log-sum-exp is the score itself, so the quadratic vanishes.
     """
     xp = namespace(mean)
-    n_scores = mean.shape[-2]
-    if n_scores == 1:
+    if mean.shape[-2] == 1:
         none = xp.zeros_like(mean)
         return SoftmaxBound(mean[..., 0, :], none, none - 1.0, none[..., 0, :])
-    centre = _centre(mean, variance, near)
+    centre = _centre(mean, variance)
     offset = mean - centre[..., None, :]
     xi = xp.sqrt(offset * offset + variance)
-    curvature = _curvature(xi, xp.tanh(xi / 2))
-    # ln 2cosh(xi/2), without overflow
-    log_cosh = xi / 2 + xp.log1p(xp.exp(-xi))
-    value = centre + xp.sum(offset / 2 + log_cosh, axis=-2)
+    curvature = logistic_curvature(xi, xp.tanh(xi / 2))
+    value = centre + xp.sum(offset / 2 + log_two_cosh(xi), axis=-2)
     return SoftmaxBound(value, curvature, curvature * centre[..., None, :] - 0.5, centre)
 
 
-def _curvature(xi: Array, tanh: Array) -> Array:
-    """2 lambda(xi), which is 1/4 at zero."""
+def rough_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
+    """Curvature, slope and centre of a bound that is nearly the best: one step from a centre of scores that were nearly these, a few steps without one."""
+    xp = namespace(mean)
+    if mean.shape[-2] == 1:
+        return softmax_bound(mean, variance)[1:]
+    bracket = _bracket(mean, variance)
+    if near is not None:
+        near = xp.where(near < bracket.low, bracket.low, xp.where(near > bracket.high, bracket.high, near))
+        bracket = bracket._replace(centre=near)
+    centre = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].centre
+    offset = mean - centre[..., None, :]
+    xi = xp.sqrt(offset * offset + variance)
+    curvature = logistic_curvature(xi, xp.tanh(xi / 2))
+    return curvature, curvature * centre[..., None, :] - 0.5, centre
+
+
+def logistic_curvature(xi: Array, tanh: Array) -> Array:
+    """2 lambda(xi), which is 1/4 at zero; `tanh` is that of xi / 2."""
     xp = namespace(xi)
     small = xi < 1e-4
     return xp.where(small, xp.full_like(xi, 0.25), tanh / (2 * xp.where(small, xp.ones_like(xi), xi)))
 
 
-def _centre(mean: Array, variance: Array, near: Array | None) -> Array:
-    """The minimiser of F, (..., N), or a step towards it from a point that was near.
+def log_two_cosh(xi: Array) -> Array:
+    """ln 2 cosh(xi / 2) of xi >= 0, without overflow."""
+    xp = namespace(xi)
+    return xi / 2 + xp.log1p(xp.exp(-xi))
 
-    A few steps bring most rows there; only the others go on.
-    """
+
+class _Bracket(NamedTuple):
+    """Where the minimiser of F lies, (..., N)."""
+
+    low: Array
+    centre: Array
+    high: Array
+
+
+def _bracket(mean: Array, variance: Array) -> _Bracket:
+    """A guess of the minimiser of F between points that it cannot pass."""
     xp = namespace(mean)
     n_scores = mean.shape[-2]
     top = xp.max(mean, axis=-2)
     # beyond this every slope 2 lambda (gamma - m) exceeds 1/2 - 1/S
     high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
-    low = xp.min(mean, axis=-2)
-    if near is not None:
-        near = xp.where(near < low, low, xp.where(near > high, high, near))
-        return _newton(mean, variance, _Bracket(low, near, high), 1)[0].centre
-    bracket = _Bracket(low, _first_guess(mean, top), high)
+    return _Bracket(xp.min(mean, axis=-2), _first_guess(mean, top), high)
+
+
+def _centre(mean: Array, variance: Array) -> Array:
+    """The minimiser of F, (..., N). A few steps bring most rows there; only the others go on."""
+    xp = namespace(mean)
+    n_scores = mean.shape[-2]
+    bracket = _bracket(mean, variance)
     bracket, far = _newton(mean, variance, bracket, FIRST_STEPS)
     if not bool(xp.any(far)):
         return bracket.centre
@@ -93,14 +119,6 @@ def _centre(mean: Array, variance: Array, near: Array | None) -> Array:
     return xp.reshape(centre, bracket.centre.shape)
 
 
-class _Bracket(NamedTuple):
-    """Where the minimiser of F lies, (..., N)."""
-
-    low: Array
-    centre: Array
-    high: Array
-
-
 def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tuple[_Bracket, Array]:
     """Newton's steps, by halves where they leave the bracket; and which rows have not arrived."""
     xp = namespace(mean)
@@ -113,7 +131,7 @@ def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tu
         xi2 = xp.clip(square + variance, min=1e-30)
         xi = xp.sqrt(xi2)
         tanh = xp.tanh(xi / 2)
-        curvature = _curvature(xi, tanh)
+        curvature = logistic_curvature(xi, tanh)
         slope = xp.sum(curvature * offset, axis=-2) + half
         # F'' mixes the two curvatures by how much of xi^2 is the offset's
         bend = xp.sum(curvature + square / xi2 * ((1 - tanh * tanh) / 4 - curvature), axis=-2)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from latentia._arrays import Array, like, namespace, transpose
 from latentia.core import Cells
-from latentia.families._softmax_bound import softmax_bound
+from latentia.families._softmax_bound import log_two_cosh, logistic_curvature, rough_bound, softmax_bound
 
 
 class Quadratic(NamedTuple):
@@ -68,17 +68,16 @@ class Bounded(Kind):
     """A kind whose quadratic is a bound, placed by the moments of its heads."""
 
     @abstractmethod
-    def bound(
-        self,
-        values: Array,
-        observed: Array | None,
-        mean: Array,
-        variance: Array,
-        memory: dict[int, Array] | None = None,
-    ) -> Quadratic:
-        """The best quadratic for heads with these moments (..., N, H), or (..., 1, H) where the rows share them.
+    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+        """The best quadratic for heads with these moments (..., N, H), or (..., 1, H) where the rows share them."""
 
-        With a `memory`, kinds whose best quadratic takes inner steps leave there how far they came, and go on from there the next time: a good one will do.
+    @abstractmethod
+    def rough_bound(
+        self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
+    ) -> Quadratic:
+        """A quadratic that will do on the way to a row's fixed point: its constant is left out, and it need not be the best.
+
+        A kind whose best quadratic takes inner steps leaves in `memory` how far it came, and goes on from there the next time.
         """
 
     @abstractmethod
@@ -93,24 +92,25 @@ class Bounded(Kind):
 class Bernoulli(Bounded):
     """Binary columns, values 0 and 1."""
 
-    def bound(
-        self,
-        values: Array,
-        observed: Array | None,
-        mean: Array,
-        variance: Array,
-        memory: dict[int, Array] | None = None,
-    ) -> Quadratic:
+    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
         xp = namespace(mean)
         xi = xp.sqrt(mean * mean + variance)
-        tanh = xp.tanh(xi / 2)
-        small = xi < 1e-4
-        curvature = xp.where(small, xp.full_like(xi, 0.25), tanh / (2 * xp.where(small, xp.ones_like(xi), xi)))
-        constant = 0.5 * curvature * xi * xi - (xi / 2 + xp.log1p(xp.exp(-xi)))
+        curvature = logistic_curvature(xi, xp.tanh(xi / 2))
+        constant = 0.5 * curvature * xi * xi - log_two_cosh(xi)
         slope = values - 0.5
         if observed is not None:
             curvature, slope, constant = curvature * observed, slope * observed, constant * observed
         return Quadratic(curvature, slope, xp.sum(constant, axis=-1))
+
+    def rough_bound(
+        self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
+    ) -> Quadratic:
+        xp = namespace(mean)
+        xi = xp.sqrt(mean * mean + variance)
+        curvature, slope = logistic_curvature(xi, xp.tanh(xi / 2)), values - 0.5
+        if observed is not None:
+            curvature, slope = curvature * observed, slope * observed
+        return Quadratic(curvature, slope, 0.0)
 
     def log_density(self, values: Array, observed: Array | None, heads: Array) -> Array:
         xp = namespace(heads)
@@ -173,37 +173,47 @@ class Categorical(Bounded):
             parts.append(hit if observed is None else hit * observed[:, place : place + 1])
         return xp.concat(parts, axis=-1)
 
-    def bound(
-        self,
-        values: Array,
-        observed: Array | None,
-        mean: Array,
-        variance: Array,
-        memory: dict[int, Array] | None = None,
-    ) -> Quadratic:
+    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
         xp = namespace(mean)
         curvatures, slopes, constant = [], [], 0.0
         for place, first, count, size in self.groups():
-            own, shape = slice(first, first + count * size), (*mean.shape[:-1], count, size)
-            m, v = (
-                xp.reshape(mean[..., own], shape),
-                xp.reshape(variance[..., own], (*variance.shape[:-1], count, size)),
-            )
-            m, v = xp.broadcast_arrays(m, v)
-            best = softmax_bound(_rows_last(m), _rows_last(v), None if memory is None else memory.get(first))
-            if memory is not None:
-                memory[first] = best.centre
-            curvature, slope = _rows_first(best.curvature), _rows_first(best.slope)
+            m, v = _scores(mean, variance, first, count, size)
+            best = softmax_bound(m, v)
             # the bound holds as a quadratic with this constant, whatever the heads
-            least = -transpose(best.value) + xp.sum(0.5 * curvature * (m * m + v) - slope * m, axis=-1)
+            least = -best.value + xp.sum(0.5 * best.curvature * (m * m + v) - best.slope * m, axis=-2)
             if observed is not None:
-                seen = observed[:, place : place + count]
-                curvature, slope, least = curvature * seen[..., None], slope * seen[..., None], least * seen
-            curvatures.append(xp.reshape(curvature, (*curvature.shape[:-2], count * size)))
-            slopes.append(xp.reshape(slope, (*slope.shape[:-2], count * size)))
-            constant = constant + xp.sum(least, axis=-1)
-        slope = xp.concat(slopes, axis=-1) + self.indicators(values, observed)
-        return Quadratic(xp.concat(curvatures, axis=-1), slope, constant)
+                least = least * transpose(observed[:, place : place + count])
+            constant = constant + xp.sum(least, axis=-2)
+            curvatures.append(_heads(best.curvature))
+            slopes.append(_heads(best.slope))
+        return self._quadratic(values, observed, curvatures, slopes, constant)
+
+    def rough_bound(
+        self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
+    ) -> Quadratic:
+        curvatures, slopes = [], []
+        for _, first, count, size in self.groups():
+            m, v = _scores(mean, variance, first, count, size)
+            curvature, slope, memory[first] = rough_bound(m, v, memory.get(first))
+            curvatures.append(_heads(curvature))
+            slopes.append(_heads(slope))
+        return self._quadratic(values, observed, curvatures, slopes, 0.0)
+
+    def _quadratic(
+        self, values: Array, observed: Array | None, curvatures: list[Array], slopes: list[Array], constant: Any
+    ) -> Quadratic:
+        """The groups of columns side by side."""
+        xp = namespace(values)
+        curvature, slope = xp.concat(curvatures, axis=-1), xp.concat(slopes, axis=-1)
+        if observed is not None:
+            seen = self._per_head(observed)
+            curvature, slope = curvature * seen, slope * seen
+        return Quadratic(curvature, slope + self.indicators(values, observed), constant)
+
+    def _per_head(self, cells: Array) -> Array:
+        """Columns (N, columns) as often as they have heads (N, H)."""
+        places = [place for place, _, size in self.parts() for _ in range(size)]
+        return namespace(cells).take(cells, like(places, cells, dtype=namespace(cells).int64), axis=1)
 
     def log_density(self, values: Array, observed: Array | None, heads: Array) -> Array:
         xp = namespace(heads)
@@ -228,23 +238,30 @@ class Categorical(Bounded):
     def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
         hits = self.indicators(values, observed)
-        wide = xp.take(
-            observed, like([p for p, _, size in self.parts() for _ in range(size)], values, dtype=xp.int64), axis=1
-        )
+        wide = self._per_head(observed)
         share = (xp.sum(hits * weight, axis=0) + 1.0) / (
             xp.sum(wide * weight, axis=0) + like([s for s in self.sizes for _ in range(s)], values)
         )
         return xp.log(share), (hits - share * wide) / xp.clip(share * (1 - share), min=0.05)
 
 
-def _rows_last(a: Array) -> Array:
-    """(..., N, columns, size) as (..., columns, size, N)."""
-    return namespace(a).moveaxis(a, -3, -1)
+def _scores(mean: Array, variance: Array, first: int, count: int, size: int) -> tuple[Array, Array]:
+    """Moments (..., N, H) of columns of one size as (..., columns, size, N), so laid out that sums over a column's scores run along the rows."""
+    xp = namespace(mean)
+
+    def cut(a: Array) -> Array:
+        own = xp.reshape(a[..., first : first + count * size], (*a.shape[:-1], count, size))
+        moved = xp.moveaxis(own, -3, -1)
+        return xp.reshape(xp.reshape(moved, (-1,)), moved.shape)
+
+    m, v = xp.broadcast_arrays(cut(mean), cut(variance))
+    return m, v
 
 
-def _rows_first(a: Array) -> Array:
-    """(..., columns, size, N) as (..., N, columns, size)."""
-    return namespace(a).moveaxis(a, -1, -3)
+def _heads(a: Array) -> Array:
+    """(..., columns, size, N) as (..., N, columns * size)."""
+    xp = namespace(a)
+    return xp.reshape(xp.moveaxis(a, -1, -3), (*a.shape[:-3], a.shape[-1], a.shape[-3] * a.shape[-2]))
 
 
 class Layout:
