@@ -153,7 +153,7 @@ def _bound(
     return Quadratic(
         xp.concat([xp.broadcast_to(p.curvature, (*shape, p.curvature.shape[-1])) for p in parts], axis=-1),
         xp.concat([xp.broadcast_to(p.slope, (*shape, p.slope.shape[-1])) for p in parts], axis=-1),
-        sum(xp.broadcast_to(p.constant, shape) for p in parts),
+        sum(p.constant for p in parts),
     )
 
 

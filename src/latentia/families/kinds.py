@@ -29,7 +29,7 @@ class Quadratic(NamedTuple):
 
     curvature: Array  # (..., N, H) coefficient of -a^2 / 2
     slope: Array  # (..., N, H) coefficient of a
-    constant: Array  # (..., N)
+    constant: Any  # (..., N), or 0.0 where it is left out
 
 
 class Kind(ABC):
