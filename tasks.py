@@ -32,7 +32,7 @@ def run(*command: str | Path) -> None:
 def install(extras: str, *packages: str) -> None:
     """The package itself, editable, with some extras; skipped when nothing has changed since."""
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + repr((extras, packages)).encode()).hexdigest()
-    stamp = FOLDER / f"installed-{extras.replace(',', '-') or 'package'}"
+    stamp = FOLDER / "-".join(["installed", *extras.split(","), *packages])
     if stamp.exists() and stamp.read_text() == wanted:
         return
     if not PYTHON.exists():

@@ -128,6 +128,13 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
     return xp.matmul(vectors * raised[..., None, :], transpose(vectors))
 
 
+def working_dtype(X: Any) -> Any:
+    """float32 for arrays and sparse matrices of single and half precision, float64 for all else."""
+    xp = np if hasattr(X, "tocsr") else namespace(X)
+    small = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
+    return xp.float32 if small else xp.float64
+
+
 def eye_like(n: int, array: Array) -> Array:
     """The identity matrix beside an array."""
     return namespace(array).eye(n, dtype=array.dtype, device=array_api_compat.device(array))

@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from latentia._arrays import Array, logsumexp, namespace, to_numpy
+from latentia._arrays import Array, eye_like, logsumexp, namespace, to_numpy
+from latentia._classes import AccuracyMixin, classes_at
 from latentia._embedding_rows import by_blocks
 from latentia._label_matrix import read_label_matrix
 from latentia.core import chunk_rows
@@ -26,7 +26,7 @@ from latentia.families._probit_values import project
 from latentia.families._truncated_normal import upper_side
 
 
-class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AccuracyMixin, BaseEstimator):
     """Probabilities and embeddings from `params_`, `family_` and `preparation_`."""
 
     def transform(self, X: Any, return_cov: bool = False) -> Any:
@@ -51,7 +51,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         if not return_cov:
             return mean
         variance = xp.concat(self._by_rows(X, self._variance), axis=0)
-        eye = xp.eye(variance.shape[1], dtype=variance.dtype, device=device(variance))
+        eye = eye_like(variance.shape[1], variance)
         return mean, variance[:, :, None] * eye
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -108,10 +108,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         xp = namespace(proba)
         if self.multilabel_:
             return xp.astype(proba > 0.5, xp.int64)
-        codes = xp.argmax(proba, axis=1)
-        if self.classes_.dtype.kind in "iuf":
-            return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
-        return self.classes_[to_numpy(codes)]
+        return classes_at(self.classes_, xp.argmax(proba, axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose class is right or, for multilabel y, all of whose known labels are.

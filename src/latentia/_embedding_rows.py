@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentia._arrays import like, namespace
+from latentia._arrays import like, namespace, working_dtype
 from latentia.core import Cells
 from latentia.preparation import Standardise, column_moments
 
@@ -34,8 +34,8 @@ Preparation = Callable[[Any], Cells]
 def preparation(X: Any, weight: np.ndarray | None, standardise: bool) -> Standardise | Scale:
     """How rows like these are prepared."""
     if sparse.issparse(X):
-        return Scale(_root_mean_square(X, weight) if standardise else np.ones(X.shape[1], dtype=_dtype(X)))
-    dtype = _dtype(X)
+        return Scale(_root_mean_square(X, weight) if standardise else np.ones(X.shape[1], dtype=working_dtype(X)))
+    dtype = working_dtype(X)
     xp = namespace(X)
     if standardise:
         return Standardise.of(*column_moments(X, weight, dtype))
@@ -55,12 +55,4 @@ def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:
     """Of each column about zero; one for empty columns."""
     mass = np.ones(X.shape[0]) if weight is None else weight
     square = np.asarray(X.multiply(X).T @ mass).ravel() / mass.sum()
-    return np.sqrt(np.where(square > 0, square, 1.0)).astype(_dtype(X))
-
-
-def _dtype(X: Any) -> Any:
-    """float32 for single and half precision, float64 for all else."""
-    small = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
-    if sparse.issparse(X):
-        return np.float32 if small else np.float64
-    return namespace(X).float32 if small else namespace(X).float64
+    return np.sqrt(np.where(square > 0, square, 1.0)).astype(working_dtype(X))

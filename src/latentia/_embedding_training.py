@@ -13,6 +13,7 @@ from latentia.families._probit_priors import GROUPINGS, GammaPrior
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families._probit_values import Embedding
 from latentia.families.probit import ProbitEmbedding
+from latentia.progress import attributes_after
 from latentia.solvers import OnStep, QuasiNewtonEM, Solution
 from latentia.sources import ArrayRows
 from latentia.threads import one_blas_thread
@@ -110,10 +111,9 @@ class EmbeddingTraining(EmbeddingPredictions):
 
     def _attributes_at(self, params: Embedding) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
-        before = dict(self.__dict__)
-        self.params_ = params
-        self._publish()
-        state = {k: v for k, v in self.__dict__.items() if k.endswith("_") and not k.startswith("__")}
-        self.__dict__.clear()
-        self.__dict__.update(before)
-        return state
+
+        def publish() -> None:
+            self.params_ = params
+            self._publish()
+
+        return attributes_after(self, publish)

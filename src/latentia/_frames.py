@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentia._arrays import to_numpy
+from latentia.validation import is_missing
 
 
 def frame_type(X: Any) -> str:
@@ -59,17 +60,6 @@ def frame_dtypes(X: Any) -> tuple[Any, ...]:
             dtype = np.dtype(bool) if known and all(isinstance(c, bool | np.bool_) for c in known) else dtype
         dtypes.append(dtype)
     return tuple(dtypes)
-
-
-def is_missing(cells: np.ndarray) -> np.ndarray:
-    """None, NaN and pandas' NA."""
-    if cells.dtype.kind == "f":
-        return np.isnan(cells)
-    if cells.dtype.kind != "O":
-        return np.zeros(cells.shape, bool)
-    return np.array(
-        [c is None or c != c or type(c).__name__ in ("NAType", "NaTType") for c in cells.tolist()], dtype=bool
-    )
 
 
 def as_frame(

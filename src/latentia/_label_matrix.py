@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from latentia._arrays import to_numpy
-from latentia.validation import encode_labels
+from latentia._warn import warn_user
+from latentia.validation import encode_labels, is_missing
 
 ALLOWED = "0, 1, and -1, NaN or None for an unknown entry"
 
@@ -50,7 +50,7 @@ def read_label_matrix(y: Any) -> np.ndarray:
     if values.ndim != 2:
         raise ValueError(f"y has shape {values.shape}; a label matrix has the shape (n_samples, n_labels).")
     if values.dtype.kind == "O":
-        values = np.where(_missing(values), np.nan, values)
+        values = np.where(is_missing(values), np.nan, values)
     try:
         values = values.astype(float)
     except (TypeError, ValueError):
@@ -83,19 +83,12 @@ def _warn_if_constant(codes: np.ndarray, known: np.ndarray, names: np.ndarray | 
     for without, what in ((~positive, "positive"), (~negative, "negative")):
         columns = np.flatnonzero(without)
         if columns.size:
-            warnings.warn(
+            warn_user(
                 f"y has no {what} entry in column {_say(columns, names)}: such a label's probability comes from its prior "
-                "and its intercept alone.",
-                UserWarning,
-                stacklevel=5,
+                "and its intercept alone."
             )
 
 
 def _say(columns: np.ndarray, names: np.ndarray | None) -> str:
     shown = ", ".join(str(c) if names is None else repr(names[c]) for c in columns[:10])
     return shown + (", ..." if columns.size > 10 else "")
-
-
-def _missing(values: np.ndarray) -> np.ndarray:
-    flat = [v is None or type(v).__name__ in ("NAType", "NaTType") for v in values.ravel().tolist()]
-    return np.array(flat, dtype=bool).reshape(values.shape)

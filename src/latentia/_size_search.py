@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from latentia._arrays import Array, to_numpy
+from latentia.sources import take_rows
 from latentia.validation import check_number
 
 #: Log probabilities below this count as this: one confident mistake shall not decide a search.
@@ -43,6 +44,10 @@ class Trial(NamedTuple):
     mean_log_loss: float
     std_log_loss: float
     seconds: float
+
+    def score(self, scoring: str) -> float:
+        """Accuracy, or log loss with its sign turned, so that more is better."""
+        return self.mean_accuracy if scoring == "accuracy" else -self.mean_log_loss
 
     @property
     def setting(self) -> Setting:
@@ -101,7 +106,7 @@ class Search(NamedTuple):
         return max(trials, key=lambda t: (t.rank(self.scoring), -t.n_latent, -t.n_components))
 
     def _summary(self, setting: Setting, scores: Sequence[_FoldScore]) -> Trial:
-        sizes = np.array([len(test) for _, test in self.folds], dtype=float)
+        sizes = [s.weight for s in scores]
         right, loss = np.array([s.right for s in scores]), np.array([s.log_loss for s in scores])
         mean, mean_loss = float(np.average(right, weights=sizes)), float(np.average(loss, weights=sizes))
         return Trial(*setting, mean, float(right.std()), mean_loss, float(loss.std()), sum(s.seconds for s in scores))
@@ -110,6 +115,7 @@ class Search(NamedTuple):
 class _FoldScore(NamedTuple):
     right: float
     log_loss: float
+    weight: float  # of the rows that were scored
     seconds: float
 
 
@@ -120,13 +126,16 @@ def _score_fold(model: Any, rows: Rows, train: np.ndarray, test: np.ndarray) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        model.fit(X[train, ...], y[train], None if weight is None else weight[train])
-        log_proba = to_numpy(model.predict_log_proba(X[test, ...]))
+        model.fit(take_rows(X, train), y[train], None if weight is None else weight[train])
+        log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
     full = np.full((len(test), y.max() + 1), LEAST_LOG_PROBA)
     full[:, model.classes_] = np.maximum(log_proba, LEAST_LOG_PROBA)
-    right = np.mean(full.argmax(axis=1) == y[test])
-    loss = -full[np.arange(len(test)), y[test]].mean()
-    return _FoldScore(float(right), float(loss), time.perf_counter() - started)
+    each = np.ones(len(test)) if weight is None else weight[test]
+    total = float(each.sum())
+    each = each if total > 0 else np.ones(len(test))  # such a fold counts nothing in the means over folds
+    right = np.average(full.argmax(axis=1) == y[test], weights=each)
+    loss = -np.average(full[np.arange(len(test)), y[test]], weights=each)
+    return _FoldScore(float(right), float(loss), total, time.perf_counter() - started)
 
 
 def folds_of(cv: Any, codes: np.ndarray, rng: np.random.RandomState) -> list[Fold]:

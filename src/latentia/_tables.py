@@ -5,14 +5,15 @@ A binary or categorical column becomes the codes 0, 1, ... of its sorted values,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia._arrays import like, namespace, to_numpy
-from latentia._frames import as_frame, column_dtype, column_names, frame_dtypes, frame_type, is_missing, raw_column
+from latentia._frames import as_frame, column_dtype, column_names, frame_dtypes, frame_type, raw_column
+from latentia._warn import warn_user
+from latentia.validation import is_missing
 
 KINDS = ("continuous", "binary", "categorical")
 
@@ -97,7 +98,7 @@ class Table(NamedTuple):
             text = f"column {self.names[place]!r} holds {known[~match].tolist()[0]!r}, which fit did not see; known are {values.tolist()[:10]}"
             if unknown == "error":
                 raise ValueError(f"{text}. Pass unknown='missing' to treat such cells as missing.")
-            warnings.warn(f"{text}: such cells are treated as missing.", UserWarning, stacklevel=2)
+            warn_user(f"{text}: such cells are treated as missing.")
         codes[~missing] = np.where(match, index, np.nan)
         return codes
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from latentia._arrays import Array, like, namespace, one_hot, to_numpy, transpose
+from latentia._classes import AccuracyMixin, classes_at
+from latentia._warn import warn_user
 from latentia.core import Cells
-from latentia.latent_softmax import LatentSoftmaxEstimator, classes_at
-from latentia.progress import with_callbacks
+from latentia.latent_softmax import LatentSoftmaxEstimator
+from latentia.progress import loses_nothing, with_callbacks
+from latentia.sources import take_rows
 from latentia.validation import check_loss_matrix, check_weight, codes_of, encode_labels
 
 
-class DiscriminativeClassifier(ClassifierMixin, LatentSoftmaxEstimator):
+class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
     """Fits p(y | x). Subclasses give `_log_proba` of some rows and the number of free parameters."""
 
     @with_callbacks
+    @loses_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and labels.
 
@@ -45,13 +47,11 @@ class DiscriminativeClassifier(ClassifierMixin, LatentSoftmaxEstimator):
         codes = labels.codes
         known = codes >= 0
         if not known.all():
-            warnings.warn(
+            warn_user(
                 f"{int((~known).sum())} of {known.size} rows have no label and are dropped: {type(self).__name__} models p(y | x), "
-                "so they carry no information. GaussianMixtureClassifier and LatentClassificationModel learn from them.",
-                UserWarning,
-                stacklevel=2,
+                "so they carry no information. GaussianMixtureClassifier and LatentClassificationModel learn from them."
             )
-            X = namespace(X).take(X, like(np.flatnonzero(known), X, dtype=namespace(X).int64), axis=0)
+            X = take_rows(X, np.flatnonzero(known))
             codes, weight = codes[known], None if weight is None else weight[known]
         self._train(X, y, self._rows(X, codes, weight))
         return self

@@ -5,7 +5,6 @@ rows -> checked -> standardised source -> EM from several starts -> the best sta
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any
 
@@ -13,14 +12,16 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import validate_data
 
-from latentia._arrays import Array, like, logsumexp, namespace, to_numpy
+from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, working_dtype
+from latentia._warn import warn_user
 from latentia.core import Block, Cells, Params, Problem, SmoothFamily, Totals, check_compatible, chunk_rows
 from latentia.objectives import OBJECTIVES, Likelihood
 from latentia.predictions import GenerativePredictions
 from latentia.preparation import Standardise, column_moments
 from latentia.progress import (
     CallbackSupportMixin,
-    keeping_what_was_learned,
+    attributes_after,
+    loses_nothing,
     reporting,
     warn_unless_converged,
     with_callbacks,
@@ -30,6 +31,7 @@ from latentia.sources import ArrayRows, map_rows
 from latentia.tree import leaves, one_start
 from latentia.validation import (
     check_choice,
+    check_flag,
     check_loss_matrix,
     check_number,
     check_priors,
@@ -57,6 +59,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         check_number("max_iter", self.max_iter, least=1, integer=True)
         check_number("tol", self.tol, least=0)
         check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        check_flag("early_stopping", self.early_stopping)
         check_number("n_iter_no_change", self.n_iter_no_change, least=1, integer=True)
 
     def _check_objective(self) -> None:
@@ -91,6 +94,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         return Standardise.of(mass, mean, variance)
 
     @with_callbacks
+    @loses_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and labels.
 
@@ -107,22 +111,18 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         -------
         self : estimator
         """
-        with keeping_what_was_learned(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         self._check_options()
         X = self._check_rows(X, reset=True)
         labels = encode_labels(y, X.shape[0])
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
         log_prior = check_priors(self.priors, labels.classes)
         check_loss_matrix(self.loss_matrix, len(labels.classes))
-        moments = column_moments(X, weight, _working_dtype(X))
+        moments = column_moments(X, weight, working_dtype(X))
         self.classes_ = labels.classes
         self.preparation_ = self._fit_preparation(X, weight, *moments)
         if self.preparation_.ignored is not None:
             empty = np.flatnonzero(to_numpy(self.preparation_.ignored)).tolist()
-            warnings.warn(f"X has no value in the columns {empty}: they are ignored.", UserWarning, stacklevel=3)
+            warn_user(f"X has no value in the columns {empty}: they are ignored.")
         rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:
             self._train(ArrayRows(X, labels.codes, weight, self.preparation_), log_prior, rng, on_step)
@@ -150,7 +150,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         self.n_iter_ = int(solution.n_iter[0])
         self.converged_ = bool(solution.converged[0])
         self.stopping_reason_ = solution.reason[0]
-        warn_unless_converged(self, stacklevel=5)
+        warn_unless_converged(self)
         self._publish()
 
     def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
@@ -171,26 +171,18 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
 
     def _attributes_at(self, params: Params) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
-        before = dict(self.__dict__)
-        self.params_ = params
-        self._publish()
-        state = {k: v for k, v in self.__dict__.items() if k.endswith("_") and not k.startswith("__")}
-        self.__dict__.clear()
-        self.__dict__.update(before)
-        return state
+
+        def publish() -> None:
+            self.params_ = params
+            self._publish()
+
+        return attributes_after(self, publish)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.array_api_support = True
         return tags
-
-
-def _working_dtype(X: Array) -> Any:
-    """float32 for single and half precision, float64 for all else."""
-    xp = namespace(X)
-    small = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
-    return xp.float32 if small else xp.float64
 
 
 def _log_units(source: ArrayRows) -> float:

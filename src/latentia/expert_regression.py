@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,11 +11,13 @@ from sklearn.utils.validation import check_array
 
 from latentia._arrays import LOG_2PI, Array, like, namespace, to_numpy, transpose
 from latentia._expert_estimator import ExpertEstimator
+from latentia._warn import warn_user
 from latentia.core import Cells, Params
 from latentia.families._packing import pairs
 from latentia.families._weights import augment, scores_of
 from latentia.families.experts_ml import NOISE_FLOOR
-from latentia.progress import with_callbacks
+from latentia.progress import loses_nothing, with_callbacks
+from latentia.sources import take_rows
 from latentia.validation import check_weight
 
 
@@ -153,6 +154,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         return self.n_outputs_
 
     @with_callbacks
+    @loses_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and numbers.
 
@@ -175,10 +177,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         outputs, self._flat = _check_outputs(y, X.shape[0])
         known = ~np.isnan(outputs).all(axis=1)
         if not known.all():
-            warnings.warn(
-                f"{int((~known).sum())} of {known.size} rows have no output and are dropped.", UserWarning, stacklevel=2
-            )
-            X = namespace(X).take(X, like(np.flatnonzero(known), X, dtype=namespace(X).int64), axis=0)
+            warn_user(f"{int((~known).sum())} of {known.size} rows have no output and are dropped.")
+            X = take_rows(X, np.flatnonzero(known))
             outputs, weight = outputs[known], None if weight is None else weight[known]
         self.n_outputs_ = outputs.shape[1]
         shift = np.average(outputs, axis=0, weights=weight)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from latentia._size_search import Rows, Search, Setting, Trial, as_table, folds_of
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import OBJECTIVES
+from latentia.progress import loses_nothing
 from latentia.validation import check_choice, check_number, check_weight, encode_labels
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
@@ -69,7 +70,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
     n_latent_, n_components_, objective_, ridge_ : int, int, str, float
         The setting chosen.
     best_score_ : float
-        Its cross-validated accuracy.
+        Its cross-validated accuracy, or log loss with its sign turned if that chose it: more is better.
     results_ : pandas.DataFrame, or dict of lists without pandas
         One row per setting tried: `n_latent`, `n_components`, `objective`, `ridge`, `mean_accuracy` and `mean_log_loss` with their standard deviations over the folds
         (`std_accuracy`, `std_log_loss`), `seconds`.
@@ -193,6 +194,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         usual = super()._n_starts()
         return usual if usual == 1 or self.refit_n_init is None else self.refit_n_init
 
+    @loses_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentClassificationModelCV:
         """Search by cross-validation, and fit the best setting on all rows.
 
@@ -223,7 +225,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         trials = search.run(groups, lambda setting: self._candidate(setting, seed), rows, self._report)
         best = search.best(trials)
         self.n_latent_, self.n_components_, self.objective_, self.ridge_ = best.setting
-        self.best_score_ = best.mean_accuracy
+        self.best_score_ = best.score(scoring)
         self.results_ = as_table(trials)
         return super().fit(X, y, sample_weight)
 

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from latentia._arrays import Array, like, namespace, to_numpy
+from latentia._arrays import Array, namespace, to_numpy, working_dtype
 from latentia._softmax_training import Fitted, Options, Rows, fit_structure
 from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._weights import GammaPrior
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, reporting, warn_unless_converged
+from latentia.progress import CallbackSupportMixin, attributes_after, reporting, warn_unless_converged
 from latentia.solvers import OnStep, Step
 from latentia.sources import ArrayRows, map_rows
-from latentia.validation import check_choice, check_number, random_generator
+from latentia.validation import check_choice, check_flag, check_number, random_generator
 
 INFERENCES = ("vb", "ml")
 CRITERIA = ("validation", "evidence", "bound", "bic")
@@ -38,6 +38,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_choice("inference", self.inference, INFERENCES)
         check_choice("criterion", self.criterion, CRITERIA)
         check_choice("averaging", self.averaging, AVERAGES)
+        check_flag("annealing", self.annealing)
         check_number("shape", self.shape, above=0)
         check_number("rate", self.rate, above=0)
         check_number("ridge", self.ridge, least=0)
@@ -56,8 +57,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> Rows:
         """The rows as they came and standardised."""
         xp = namespace(X)
-        half = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
-        mass, mean, variance = column_moments(X, weight, xp.float32 if half else xp.float64)
+        mass, mean, variance = column_moments(X, weight, working_dtype(X))
         standard = cast(Any, Standardise.of(mass, mean, variance))
         as_it_is = cast(Any, Standardise(xp.zeros_like(mean), xp.ones_like(mean), None))
         self.preparation_ = as_it_is
@@ -73,7 +73,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Whether there is more than one structure to choose from."""
 
     def _options(self) -> Options:
-        return Options(self.inference, self.n_init, self.max_iter, self.tol, float(self.ridge), bool(self.annealing))
+        return Options(self.inference, self.n_init, self.max_iter, self.tol, float(self.ridge), self.annealing)
 
     @property
     def _averages(self) -> bool:
@@ -116,7 +116,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             if held_out is not None:
                 fitted = fit(fitted.structure, rows, (fitted.weights,))
         self._keep(fitted)
-        warn_unless_converged(self, stacklevel=4)
+        warn_unless_converged(self)
 
     @abstractmethod
     def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
@@ -142,13 +142,8 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _attributes_at(self, structure: Structure, params: Params) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
-        before = dict(self.__dict__)
         weights = structure.means(params) if self.inference == "vb" else params
-        self._publish(structure, params, params, weights)
-        state = {k: v for k, v in self.__dict__.items() if k.endswith("_") and not k.startswith("__")}
-        self.__dict__.clear()
-        self.__dict__.update(before)
-        return state
+        return attributes_after(self, lambda: self._publish(structure, params, params, weights))
 
     @abstractmethod
     def _numbers_per_row(self) -> int:
@@ -222,11 +217,3 @@ def search_table(fits: list[Fitted], **columns: list[Any]) -> dict[str, Any]:
         "n_iter": np.array([fit.n_iter for fit in fits]),
         "seconds": np.array([fit.seconds for fit in fits]),
     }
-
-
-def classes_at(classes: np.ndarray, codes: Array) -> Array:
-    """Classes of codes: in the codes' namespace if they are numbers."""
-    xp = namespace(codes)
-    if classes.dtype.kind in "iuf":
-        return xp.take(like(classes, codes, dtype=getattr(xp, str(classes.dtype))), codes, axis=0)
-    return classes[to_numpy(codes)]

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentia._arrays import Array, like, logsumexp, namespace, shares, to_numpy, transpose
+from latentia._classes import AccuracyMixin, classes_at
 from latentia.core import Cells, chunk_rows
 from latentia.sources import map_rows
 from latentia.validation import check_number, codes_of, random_generator
 
 
-class GenerativePredictions(ClassifierMixin, BaseEstimator, ABC):
+class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
     """Class probabilities, densities, imputation and sampling from `params_`, `family_` and `preparation_`."""
 
     @abstractmethod
@@ -90,10 +90,7 @@ class GenerativePredictions(ClassifierMixin, BaseEstimator, ABC):
         xp = namespace(proba)
         if self.loss_matrix is not None:
             proba = -xp.matmul(proba, like(np.asarray(self.loss_matrix, dtype=float), proba))
-        codes = xp.argmax(proba, axis=1)
-        if self.classes_.dtype.kind in "iuf":
-            return xp.take(xp.asarray(self.classes_, device=device(codes)), codes)
-        return self.classes_[to_numpy(codes)]
+        return classes_at(self.classes_, xp.argmax(proba, axis=1))
 
     def score_samples(self, X: Any) -> Array:
         """Log p(x), the density of the known cells of each row: low for outliers.

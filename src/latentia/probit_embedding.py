@@ -11,8 +11,8 @@ from latentia._embedding_rows import preparation
 from latentia._embedding_training import EmbeddingTraining
 from latentia._label_matrix import LabelMatrix, encode_label_matrix
 from latentia.families._probit_priors import GROUPINGS
-from latentia.progress import CallbackSupportMixin, reporting, warn_unless_converged, with_callbacks
-from latentia.validation import check_choice, check_number, check_weight, random_generator
+from latentia.progress import CallbackSupportMixin, loses_nothing, reporting, warn_unless_converged, with_callbacks
+from latentia.validation import check_choice, check_flag, check_number, check_weight, random_generator
 
 
 class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
@@ -151,6 +151,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         self.verbose = verbose
 
     @with_callbacks
+    @loses_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProbitEmbeddingClassifier:
         """Learn from rows and labels.
 
@@ -180,7 +181,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:
             self._train(X, labels.codes, weight, rng, on_step)
-        warn_unless_converged(self, stacklevel=2)
+        warn_unless_converged(self)
         return self
 
     def _check_options(self) -> None:
@@ -189,6 +190,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         else:
             check_number("n_latent", self.n_latent, least=1, integer=True)
         check_choice("prior", self.prior, GROUPINGS)
+        check_flag("semi_supervised", self.semi_supervised)
+        check_flag("standardise", self.standardise)
         check_choice("averaging", self.averaging, ["full", "weights"])
         for name in ("shape", "scale", "latent_noise", "margin"):
             check_number(name, getattr(self, name), above=0)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia._warn import warn_user
 from latentia.solvers import OnStep, Step
 
-__all__ = ["CallbackSupportMixin", "keeping_what_was_learned", "reporting", "warn_unless_converged", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "attributes_after",
+    "loses_nothing",
+    "reporting",
+    "warn_unless_converged",
+    "with_callbacks",
+]
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -26,21 +34,34 @@ except ImportError:  # pragma: no cover - depends on the installed version
         return method
 
 
-@contextmanager
-def keeping_what_was_learned(estimator: Any) -> Iterator[None]:
+def loses_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit that fails leaves the attributes of the one before as they were."""
 
-    def learned() -> dict[str, Any]:
+    def learned(estimator: Any) -> dict[str, Any]:
         return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
 
-    before = learned()
-    try:
-        yield
-    except BaseException:
-        for name in learned():
-            delattr(estimator, name)
-        vars(estimator).update(before)
-        raise
+    @wraps(fit)
+    def guarded(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        before = learned(estimator)
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            for name in learned(estimator):
+                delattr(estimator, name)
+            vars(estimator).update(before)
+            raise
+
+    return guarded
+
+
+def attributes_after(estimator: Any, publish: Callable[[], None]) -> dict[str, Any]:
+    """The attributes that `publish` would leave on an estimator, which stays as it is."""
+    before = dict(vars(estimator))
+    publish()
+    after = {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
+    vars(estimator).clear()
+    vars(estimator).update(before)
+    return after
 
 
 @contextmanager
@@ -67,14 +88,13 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-def warn_unless_converged(estimator: Any, stacklevel: int) -> None:
-    """Say that a fit ended before it converged, unless somebody wanted it to; `stacklevel` is that of `warnings.warn` in the caller."""
+def warn_unless_converged(estimator: Any) -> None:
+    """Say that a fit ended before it converged, unless somebody wanted it to."""
     if estimator.converged_ or estimator.stopping_reason_.startswith("stopped"):
         return
-    warnings.warn(
+    warn_user(
         f"{type(estimator).__name__} stopped before it converged ({estimator.stopping_reason_}). Raise max_iter or tol.",
         ConvergenceWarning,
-        stacklevel=stacklevel + 1,
     )
 
 

@@ -72,7 +72,7 @@ class ArrayRows(Source):
 
     def subset(self, index: np.ndarray) -> ArrayRows:
         """Some of the rows, in this order."""
-        X = _take(self.X, index)
+        X = take_rows(self.X, index)
         return ArrayRows(X, self.y[index], None if self.weight is None else self.weight[index], self.prepare)
 
     def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
@@ -160,7 +160,7 @@ class ArrayRows(Source):
         return Block(Cells(values, observed), self.y[order].astype(first.y.dtype), weight, None)
 
     def _block(self, index: Any, label: int | None) -> Block:
-        cells = self.prepare(self.X[index, ...] if isinstance(index, slice) else _take(self.X, index))
+        cells = self.prepare(self.X[index, ...] if isinstance(index, slice) else take_rows(self.X, index))
         beside = cells.values if not hasattr(cells.values, "tocsr") else cells.values.data
         xp = namespace(beside)
         kind = xp.int64 if self.y.dtype.kind in "iu" else beside.dtype
@@ -174,7 +174,7 @@ def map_rows(X: Array, prepare: Callable[[Array], Cells], fn: Callable[[Cells], 
     return parallel(lambda piece: fn(prepare(X[piece[0] : piece[1], ...])), pieces, is_numpy_array(X))
 
 
-def _take(X: Array, index: np.ndarray) -> Array:
+def take_rows(X: Array, index: np.ndarray) -> Array:
     """The rows of these numbers."""
     if is_numpy_array(X) or hasattr(X, "tocsr"):
         return X[index]

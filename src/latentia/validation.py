@@ -25,60 +25,74 @@ class Labels(NamedTuple):
     codes: np.ndarray
 
 
-def encode_labels(y: Any, n_rows: int) -> Labels:
+def encode_labels(y: Any, n_rows: int, classes: np.ndarray | None = None) -> Labels:
     """Classes and codes of labels; -1 (integers), None or NaN (others) mark unlabelled rows.
 
     Integer labels that are all -1 or 1 are the two classes of the -1/+1 convention: with a single
-    other label there would be nothing to classify.
+    other label there would be nothing to classify. Where the `classes` are known already, they tell.
     """
     if y is None:
         raise ValueError(
             "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabelled rows."
         )
+    known, gaps = labels_and_gaps(y, n_rows, classes)
+    check_classification_targets(known)
+    found, codes_known = np.unique(known, return_inverse=True)
+    codes = np.full(n_rows, -1, dtype=np.int64)
+    codes[~gaps] = codes_known
+    return Labels(found, codes)
+
+
+def labels_and_gaps(y: Any, n_rows: int, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of the labelled rows, in one dtype, and which rows are unlabelled."""
     words = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)  # NaN among words would become "nan"
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if words else None)
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
-    unknown = _unlabelled(y)
-    if unknown.all():
+    gaps = _gaps(y, classes)
+    if gaps.all():
         raise ValueError(
             "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled."
         )
-    known = y[~unknown]
+    known = y[~gaps]
     if known.dtype == object:
         kinds = {type(v) for v in known.tolist()}
         if kinds <= {str}:
             known = known.astype(str)
         elif kinds <= {int, bool, np.int64}:
             known = known.astype(np.int64)
-    check_classification_targets(known)
-    classes, codes_known = np.unique(known, return_inverse=True)
-    codes = np.full(n_rows, -1, dtype=np.int64)
-    codes[~unknown] = codes_known
-    return Labels(classes, codes)
+    return known, gaps
 
 
-def _unlabelled(y: np.ndarray) -> np.ndarray:
-    if y.dtype.kind == "i":
-        return np.zeros(y.shape, bool) if set(np.unique(y).tolist()) == {-1, 1} else y == -1
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype.kind == "O":
-        gap = np.array(
-            [v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in y.tolist()], dtype=bool
-        )
-        integers = [v for v, missing in zip(y.tolist(), gap, strict=True) if not missing]
-        if integers and all(isinstance(v, Integral) and not isinstance(v, bool) for v in integers):
-            if set(integers) != {-1, 1}:
-                gap |= np.array([v == -1 if not m else False for v, m in zip(y.tolist(), gap, strict=True)])
-        return gap
-    return np.zeros(y.shape, bool)
+def _gaps(y: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
+    """Which rows are unlabelled. -1 among integers is a gap, unless -1 and 1 are the classes."""
+    gaps = is_missing(y)
+    known = y[~gaps].tolist()
+    if y.dtype.kind == "i" or (y.dtype.kind == "O" and all(_is_integer(v) for v in known)):
+        signs = set(known) == {-1, 1} if classes is None else -1 in classes.tolist()
+        if not signs:
+            gaps[~gaps] = [v == -1 for v in known]
+    return gaps
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_missing(cells: np.ndarray) -> np.ndarray:
+    """None, NaN and pandas' NA."""
+    if cells.dtype.kind == "f":
+        return np.isnan(cells)
+    if cells.dtype.kind != "O":
+        return np.zeros(cells.shape, bool)
+    gaps = [c is None or type(c).__name__ in ("NAType", "NaTType") or c != c for c in cells.ravel().tolist()]
+    return np.array(gaps, dtype=bool).reshape(cells.shape)
 
 
 def codes_of(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     """Codes of labels among known classes; -1 for unlabelled rows."""
-    labels = encode_labels(y, n_rows)
+    labels = encode_labels(y, n_rows, classes)
     strange = np.setdiff1d(labels.classes, classes)
     if strange.size:
         raise ValueError(
@@ -162,6 +176,12 @@ def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
     """One of some strings."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r}; allowed are True and False.")
 
 
 def check_number(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from latentia._arrays import Array, log_or_minus_inf, namespace, transpose
+from latentia._arrays import Array, eye_like, log_or_minus_inf, namespace, transpose
 from latentia.families._factor_trees import FactorFree, FactorParams, FactorStats
-from latentia.families._packing import eye, unpack
+from latentia.families._packing import unpack
 
 #: Smallest variance of a latent given the class; its scale is set by the loadings.
 LATENT_FLOOR = 1e-6
@@ -51,14 +51,14 @@ def regression(gram: Array, cross: Array, old: Array, edges: Array | None, ridge
     G = augmented_matrix(gram, q)
     size = xp.sum(xp.linalg.diagonal(G), axis=-1)[..., None, None] / (q + 1)
     pull = PULL * size + xp.finfo(cross.dtype).smallest_normal
-    G = G + (pull + ridge) * eye(q + 1, cross)
+    G = G + (pull + ridge) * eye_like(q + 1, cross)
     right = cross + pull[..., 0] * old
     if edges is None:
         if G.shape[-3] == 1:  # complete rows: one factorisation serves all columns of a component
             return transpose(xp.linalg.solve(G[..., 0, :, :], transpose(right)))
         return xp.linalg.solve(G, right[..., None])[..., 0]
     on = xp.concat([edges, xp.ones_like(edges[..., :1])], axis=-1)[..., None, :, :]  # (..., 1, H, q + 1)
-    G = G * on[..., :, None] * on[..., None, :] + (1 - on)[..., None] * eye(q + 1, cross) * (size + 1.0)
+    G = G * on[..., :, None] * on[..., None, :] + (1 - on)[..., None] * eye_like(q + 1, cross) * (size + 1.0)
     return xp.linalg.solve(G, (right * on)[..., None])[..., 0] * on
 
 

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from latentia._arrays import Array, like, logsumexp, namespace, transpose
+from latentia._arrays import Array, eye_like, like, logsumexp, namespace, transpose
 from latentia.core import Cells
 from latentia.families._factor_trees import FactorParams
 from latentia.families._row_factors import infer_rows
@@ -51,4 +51,4 @@ def _jitter(cov: Array) -> Array:
     xp = namespace(cov)
     q = cov.shape[-1]
     size = xp.sum(xp.linalg.diagonal(cov), axis=-1)[..., None, None] / q
-    return 1e-12 * size * xp.eye(q, dtype=cov.dtype)
+    return 1e-12 * size * eye_like(q, cov)

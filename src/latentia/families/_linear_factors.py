@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from latentia._arrays import LOG_2PI, Array, namespace, transpose
+from latentia._arrays import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.core import Block, Source, Sweep, Totals, chunk_rows
-from latentia.families._packing import doubled, eye, inverse, log_det, pack, pairs, unpack
+from latentia.families._packing import doubled, inverse, log_det, pack, pairs, unpack
 
 
 class Shared(NamedTuple):
@@ -41,21 +41,21 @@ def shared(params: Any) -> Shared:
     n, q = L.shape[-2:]
     if q == 0 or q >= n:
         LG = L * gamma[..., None, :]
-        V = xp.matmul(LG, transpose(L)) + theta[..., None] * eye(n, L)
+        V = xp.matmul(LG, transpose(L)) + theta[..., None] * eye_like(n, L)
         determinant, Vi = log_det(V), inverse(V)
         B = xp.matmul(transpose(LG), Vi)
-        P = gamma[..., None] * eye(q, L) - xp.matmul(B, LG)
+        P = gamma[..., None] * eye_like(q, L) - xp.matmul(B, LG)
     else:
         root = xp.sqrt(gamma)
         K = L * root[..., None, :]
         KT = K / theta[..., None]
-        A = eye(q, L) + xp.matmul(transpose(K), KT)
+        A = eye_like(q, L) + xp.matmul(transpose(K), KT)
         Ai = inverse(A)
         determinant = log_det(A) + xp.sum(xp.log(theta), axis=-1)
         pull = xp.matmul(Ai, transpose(KT))
         B = root[..., None] * pull
         P = root[..., None] * Ai * root[..., None, :]
-        Vi = (1.0 / theta)[..., None] * eye(n, L) - xp.matmul(KT, pull)
+        Vi = (1.0 / theta)[..., None] * eye_like(n, L) - xp.matmul(KT, pull)
     slope = xp.matmul(Vi, a[..., None])[..., 0]
     constant = -0.5 * (n * LOG_2PI + determinant + xp.sum(slope * a, axis=-1))
     constant = constant + params.log_prior[..., :, None] + params.log_mix

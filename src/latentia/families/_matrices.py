@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from latentia._arrays import Array, namespace, symmetric, transpose
+from latentia._arrays import Array, eye_like, namespace, symmetric, transpose
 from latentia.threads import one_blas_thread, parallel
 
 #: Matrices of this size and above are inverted by LAPACK, one by one.
@@ -48,7 +48,7 @@ def spd_inverse(matrix: Array) -> tuple[Array, Array]:
     log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
     if array_api_compat.is_torch_array(matrix):
         return xp.cholesky_inverse(factor), log_det
-    eye = xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=array_api_compat.device(matrix))
+    eye = eye_like(matrix.shape[-1], matrix)
     half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye)
     return xp.matmul(transpose(half), half), log_det
 

@@ -55,11 +55,6 @@ def doubled(packed: Array, n: int) -> Array:
     return packed * like(np.where(rows == columns, 1.0, 2.0), packed)
 
 
-def eye(n: int, beside: Array) -> Array:
-    """The unit matrix beside an array."""
-    return namespace(beside).eye(n, dtype=beside.dtype, device=device(beside))
-
-
 def inverse(A: Array) -> Array:
     """Inverse of positive definite matrices, empty ones included."""
     xp = namespace(A)

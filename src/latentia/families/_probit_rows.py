@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from array_api_compat import device
-
-from latentia._arrays import Array, namespace, transpose
+from latentia._arrays import Array, eye_like, namespace, transpose
 from latentia.families._truncated_normal import truncate
 
 #: A row rests after a Newton step that promised a smaller gain than this power of the rounding error. That step needs no second look: what is left out is of
@@ -87,7 +85,7 @@ def place_rows(
     """The fixed point of the rows, from their prior means or a warm start."""
     xp = namespace(prior_mean)
     n_latent = prior_mean.shape[-1]
-    eye = xp.eye(n_latent, dtype=prior_mean.dtype, device=device(prior_mean)) / noise
+    eye = eye_like(n_latent, prior_mean) / noise
     shape = (*c.cov_square.shape[:-2], -1, n_latent, n_latent)
     extra = xp.reshape(xp.matmul(labels.counted, c.cov_square), shape)
     base = eye + extra

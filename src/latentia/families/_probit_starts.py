@@ -29,7 +29,7 @@ def sum_labels(x: Any, y: Array, weight: Array | None, with_gram: bool, separate
     mass = labels.used if weight is None else labels.used * weight
     known = xp.abs(labels.sign) * mass[:, None]
     sign = labels.sign * mass[:, None]
-    gram = (transpose(x) * mass) @ x if with_gram else xp.zeros((0, 0), dtype=dtype)
+    gram = (transpose(x) * mass) @ x if with_gram else like(np.zeros((0, 0)), y, dtype=dtype)
     return LabelSums(gram, _times(sign, x), _times(known, x), xp.sum(sign, axis=0), xp.sum(known, axis=0))
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from array_api_compat import device
 
-from latentia._arrays import Array, namespace, symmetric, to_numpy, transpose
+from latentia._arrays import Array, eye_like, namespace, symmetric, to_numpy, transpose
 from latentia.families._matrices import THREADED, Products, fold, on_cores, products, spd_inverse
 from latentia.threads import one_blas_thread
 
@@ -74,7 +74,7 @@ class Gram:
             covariance = xp.matmul(basis * scale[..., None, :], transpose(basis))
             log_det = xp.sum(xp.log(scale), axis=-1)
         else:
-            eye = xp.eye(precision.shape[-1], dtype=precision.dtype, device=device(precision))
+            eye = eye_like(precision.shape[-1], precision)
             covariance, log_det = spd_inverse(eye * precision[..., None] + self.gram[..., None, :, :] / self.noise)
             log_det = -log_det
         with one_blas_thread(covariance.shape[-1] >= THREADED):
@@ -178,7 +178,7 @@ class Wide:
         covariance = xp.empty((v.shape[0], n_rows, n_rows), dtype=v.dtype, device=device(v))
 
         def one(k: int) -> None:
-            covariance[k, ...] = self.noise * xp.eye(n_rows, dtype=v.dtype, device=device(v))
+            covariance[k, ...] = self.noise * eye_like(n_rows, v)
             covariance[k, ...] += self.products.kernel(v[k, ...])
             covariance[k, ...], log_det[k] = spd_inverse(covariance[k, ...])
             mean[k, ...], variance[k, ...] = self._moments(covariance[k, ...], v[k, ...], each[k, ...])

@@ -14,9 +14,9 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-from latentia._arrays import LOG_2PI, Array, namespace, transpose
+from latentia._arrays import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.core import Cells
-from latentia.families._packing import doubled, eye, inverse, log_det, pack, pairs, unpack
+from latentia.families._packing import doubled, inverse, log_det, pack, pairs, unpack
 from latentia.families.kinds import Layout, Quadratic
 from latentia.tree import tree_map
 
@@ -55,7 +55,7 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         K2 = pairs(K)
         K2_doubled = transpose(doubled(K2, q))
         known = [layout.cells_of(kind, cells) for kind in layout.bounded]
-        place = _Place(xp.zeros_like(root), pack(eye(q, root))[None, :])
+        place = _Place(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
         memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
         extrapolate = _Extrapolation()
         curvature: Array | None = None
@@ -172,6 +172,6 @@ def _add(fixed: _Form, quadratic: Quadratic, K: Array, K2: Array, a0: Array) -> 
 def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array]:
     """Precision, covariance and mean of u."""
     xp = namespace(form.linear)
-    A = unpack(form.precision + pack(eye(q, form.linear)), q)
+    A = unpack(form.precision + pack(eye_like(q, form.linear)), q)
     cov = inverse(A)
     return A, cov, xp.matmul(cov, form.linear[..., None])[..., 0]

@@ -19,7 +19,7 @@ import numpy as np
 from array_api_compat import device
 from scipy.special import digamma, gammaln
 
-from latentia._arrays import Array, namespace, product_with_rows, symmetric, transpose
+from latentia._arrays import Array, eye_like, namespace, product_with_rows, symmetric, transpose
 from latentia.families._packing import doubled, pack, unpack
 
 
@@ -82,7 +82,7 @@ def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> We
     xp = namespace(mean)
     size = mean.shape[-1]
     spread = xp.ones_like(mean[..., 0]) * variance
-    eye = xp.eye(size, dtype=mean.dtype, device=device(mean))
+    eye = eye_like(size, mean)
     rate = prior.rate + (xp.sum(mean * mean, axis=-1) + size * spread) / 2
     return Weights(mean, spread[..., None, None] * eye, size * xp.log(spread), rate)
 
@@ -96,7 +96,7 @@ def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float 
     xp = namespace(weights.mean)
     size = weights.mean.shape[-1]
     alpha = posterior_shape(prior, size, beta) / weights.rate
-    eye = xp.eye(size, dtype=weights.mean.dtype, device=device(weights.mean))
+    eye = eye_like(size, weights.mean)
     precision = unpack(pull.precision, size) + alpha[..., None, None] * eye
     covariance, log_det = inverse(precision)
     mean = xp.matmul(covariance, pull.linear[..., None])[..., 0]
@@ -113,7 +113,7 @@ def inverse(matrix: Array) -> tuple[Array, Array]:
     """Inverses of positive definite matrices (..., D, D), and the log determinants of the inverses."""
     xp = namespace(matrix)
     size = matrix.shape[-1]
-    eye = xp.eye(size, dtype=matrix.dtype, device=device(matrix))
+    eye = eye_like(size, matrix)
     # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
     scale = xp.sqrt(xp.linalg.diagonal(matrix))
     tiny = 4 * size * xp.finfo(matrix.dtype).eps

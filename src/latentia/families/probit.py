@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import device
 
-from latentia._arrays import Array, namespace, transpose
+from latentia._arrays import Array, eye_like, namespace, transpose
 from latentia.core import AnyProblem, Cells, Family, Objective, Source
 from latentia.families._matrices import fold, spd_inverse
 from latentia.families._probit_priors import GROUPINGS, Entries, GammaPrior, Grouping
@@ -115,7 +115,7 @@ class ProbitEmbedding(Family):
         n_entries = self.grouping.count(self.n_latent, cross.shape[-1])
         rate = ones * (self.prior.shape + n_entries / 2)  # a mean precision of one
         found = self._projection(design, rate, cross)
-        eye = xp.eye(weights.shape[-1], dtype=cross.dtype, device=device(cross))
+        eye = eye_like(weights.shape[-1], cross)
         weights_cov = xp.zeros_like(weights)[..., None] + 0.01 * eye
         log_det = xp.sum(xp.log(xp.linalg.diagonal(weights_cov)), axis=-1)
         return Embedding(*found, rate, weights, weights_cov, log_det, xp.ones_like(weights))
@@ -208,7 +208,7 @@ class ProbitEmbedding(Family):
         found = self._projection(design, rate, stats.cross)
         weights_rate = self.prior.rate + second_moment(params.weights, params.weights_cov) / 2
         xp = namespace(rate)
-        eye = xp.eye(weights_rate.shape[-1], dtype=rate.dtype, device=device(rate))
+        eye = eye_like(weights_rate.shape[-1], rate)
         precision = eye * self.prior.precision(weights_rate, 1)[..., None] + stats.moments
         weights_cov, log_det = spd_inverse(precision)
         weights = xp.matmul(weights_cov, stats.target[..., None])[..., 0]

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 
-from latentia._arrays import Array, like, namespace
+from latentia._arrays import Array, eye_like, like, namespace
 from latentia.families._factor_steps import augmented_matrix
 from latentia.families._factor_trees import FactorStats
-from latentia.families._packing import eye
 from latentia.families.kinds import Layout
 
 #: Precision of the weights' prior in units of the noise, and shape and scale of the noise's own prior (columns have unit variance).
@@ -62,13 +61,13 @@ def _regressions(gram: Array, cross: Array, energy: Array, q: int) -> Array:
     xp = namespace(cross)
     G = augmented_matrix(gram, q)
     on_weights = like([1.0] * q + [0.0], cross)
-    G = G + TAU * on_weights * eye(q + 1, cross)
+    G = G + TAU * on_weights * eye_like(q + 1, cross)
     G = xp.broadcast_to(G, (*cross.shape[:-1], q + 1, q + 1))
     top = xp.concat([G, cross[..., None]], axis=-1)
     bottom = xp.concat([cross, energy[..., None]], axis=-1)[..., None, :]
     state = xp.concat([top, bottom], axis=-2)
     empty = (state[..., q, q] <= 0)[..., None, None]
-    state = xp.where(empty, eye(q + 2, cross) * xp.ones_like(state), state)
+    state = xp.where(empty, eye_like(q + 2, cross) * xp.ones_like(state), state)
     pivot = like([0.0] * q + [1.0, 0.0], cross)
     return _pivot(state, xp.broadcast_to(pivot, state.shape[:-1]))
 
@@ -119,7 +118,7 @@ def _counts(layout: Layout, stats: FactorStats, state: Array) -> Array:
     xp = namespace(state)
     shape = state.shape[:-2]
     if not layout.n_gaussian:
-        return xp.zeros(shape, dtype=state.dtype)
+        return xp.zeros_like(state[..., 0, 0])
     cells = xp.broadcast_to(stats.gram[..., -1], (*shape[:-1], layout.n_gaussian))
     return xp.concat([cells, xp.zeros_like(state[..., layout.n_gaussian :, 0, 0])], axis=-1)
 

@@ -5,12 +5,12 @@ All starts run as one batched sweep along the first axis of the parameters; thos
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from latentia._warn import warn_user
 from latentia.core import AnyProblem, Params
 from latentia.solvers._batches import BatchRecord, host
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
@@ -66,9 +66,8 @@ def _warn_of_fall(gain: np.ndarray, values: np.ndarray) -> None:
     fallen = gain < -FALL * np.maximum(np.abs(values), 1.0)
     if fallen.any():
         worst = int(np.argmin(gain))
-        warnings.warn(
+        warn_user(
             f"The objective fell by {-gain[worst]:.3g} to {values[worst]:.6g} in an EM step, which EM rules out: "
             "the arithmetic has lost precision. Rescale the columns, raise var_floor, or use float64.",
             RuntimeWarning,
-            stacklevel=4,
         )

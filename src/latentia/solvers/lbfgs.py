@@ -27,7 +27,7 @@ class LBFGS:
     ----------
     validate : callable or None
         Loss of parameters on rows held out. The parameters with the least loss are returned, and the ascent
-        ends when it has not fallen for `patience` iterations.
+        ends when it has not fallen for `patience` iterations; the record ends where these parameters were.
     """
 
     max_iter: int = 200
@@ -92,7 +92,7 @@ class LBFGS:
         )
         end = family.from_free(unflatten(result.x, free), params)
         if held_out.best is not None:
-            end = held_out.best
+            end, curve = held_out.best, curve[: held_out.best_step + 1]
         if held_out.stopped:
             reason = "converged: the loss on held-out rows stopped falling"
         elif stopped:
@@ -128,6 +128,8 @@ class _HeldOut:
         self.validate = validate
         self.patience = patience
         self.best: Params = None
+        self.best_step = 0
+        self.seen = 0
         self.least = np.inf
         self.waited = 0
         self.stopped = False
@@ -139,6 +141,7 @@ class _HeldOut:
         loss = self.validate(here)
         self.waited += 1
         if loss < self.least:
-            self.best, self.least, self.waited = here, loss, 0
+            self.best, self.best_step, self.least, self.waited = here, self.seen, loss, 0
+        self.seen += 1
         self.stopped = self.waited >= self.patience
         return self.stopped
