@@ -13,6 +13,7 @@ import numpy as np
 
 from latentia.core import AnyProblem, Params, SmoothFamily
 from latentia.solvers._batches import BatchRecord, from_start_rows, host, start_rows
+from latentia.solvers._past_steps import PastSteps
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import one_start, take_starts
 
@@ -65,12 +66,11 @@ class _Ascent:
     def __init__(self, problem: AnyProblem, params: Params, memory: int):
         assert isinstance(problem.family, SmoothFamily)
         self.family: SmoothFamily = problem.family
-        self.problem, self.template, self.memory = problem, params, memory
+        self.problem, self.template = problem, params
         self.per_row = 1.0 / problem.total_weight
         self.points = start_rows(self.family.to_free(params))
         self.loss, self.slope = self._evaluate(self.points, np.arange(len(self.points)))
-        self.moves: list[np.ndarray] = []
-        self.changes: list[np.ndarray] = []
+        self.past = PastSteps(memory)
 
     def params(self) -> Params:
         family = self.family
@@ -95,7 +95,7 @@ class _Ascent:
         direction = self._direction()
         descent = (direction * self.slope).sum(axis=1)
         length = np.ones(len(self.loss))
-        if not self.moves:
+        if not self.past.moves:
             length = 1.0 / np.maximum(1.0, np.linalg.norm(direction, axis=1))
         points, loss, slope = self.points.copy(), self.loss.copy(), self.slope.copy()
         open_ = np.arange(len(loss))
@@ -109,39 +109,17 @@ class _Ascent:
             if not open_.size:
                 break
             length[open_] *= 0.3
-        self.moves = [*self.moves, points - self.points][-self.memory :]
-        self.changes = [*self.changes, slope - self.slope][-self.memory :]
+        self.past.add(points - self.points, slope - self.slope)
         self.points, self.loss, self.slope = points, loss, slope
 
     def _direction(self) -> np.ndarray:
-        """The two-loop recursion; pairs without positive curvature count nothing."""
-        q = self.slope.copy()
-        rho = []
-        for move, change in zip(self.moves, self.changes, strict=True):
-            curvature = (move * change).sum(axis=1)
-            size = np.linalg.norm(move, axis=1) * np.linalg.norm(change, axis=1)
-            fine = curvature > 1e-10 * size
-            rho.append(np.where(fine, 1 / np.where(fine, curvature, 1.0), 0.0))
-        weights = [np.zeros(len(q))] * len(rho)
-        for k in reversed(range(len(rho))):
-            weights[k] = rho[k] * (self.moves[k] * q).sum(axis=1)
-            q -= weights[k][:, None] * self.changes[k]
-        scale = np.ones(len(q))
-        for k in range(len(rho)):  # the newest usable pair sets the scale
-            square = (self.changes[k] ** 2).sum(axis=1)
-            usable = (rho[k] > 0) & (square > 0)
-            scale = np.where(usable, 1 / np.where(usable, rho[k] * square, 1.0), scale)
-        q *= scale[:, None]
-        for k in range(len(rho)):
-            back = rho[k] * (self.changes[k] * q).sum(axis=1)
-            q += (weights[k] - back)[:, None] * self.moves[k]
+        q = self.past.times_inverse_hessian(self.slope, self.past.newest_scale)
         uphill = (q * self.slope).sum(axis=1) <= 0
         return -np.where(uphill[:, None], self.slope, q)
 
     def keep(self, index: np.ndarray) -> None:
         """Only some starts."""
         self.points, self.loss, self.slope = self.points[index], self.loss[index], self.slope[index]
-        self.moves = [a[index] for a in self.moves]
-        self.changes = [a[index] for a in self.changes]
+        self.past.keep(index)
         if index.size:
             self.template = take_starts(self.template, index.tolist())

@@ -17,6 +17,7 @@ import numpy as np
 
 from latentia.core import AnyProblem, Params, Sweep
 from latentia.solvers._batches import BatchRecord, from_start_rows, host, replace_starts, start_rows
+from latentia.solvers._past_steps import PastSteps
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import one_start, take_starts
 
@@ -73,10 +74,9 @@ class _Means:
     """The starts that run: where they are, and the pairs of differences that they have seen."""
 
     def __init__(self, problem: AnyProblem, params: Params, memory: int):
-        self.problem, self.memory = problem, memory
+        self.problem = problem
         self.family: Any = problem.family
-        self.moves: list[np.ndarray] = []
-        self.changes: list[np.ndarray] = []
+        self.past = PastSteps(memory)
         self._at(params, problem.sweep(params))
 
     def _at(self, params: Params, sweep: Sweep) -> None:
@@ -122,35 +122,22 @@ class _Means:
         slope = start_rows(family.mean_slope(new, stats))
         move = start_rows(family.to_free(new)) - here
         change = self.slope - slope
-        if open_.size:  # what these starts have learnt misleads them
-            for past in (*self.moves, *self.changes):
-                past[open_] = 0.0
-        self.moves = [*self.moves, move][-self.memory :]
-        self.changes = [*self.changes, change][-self.memory :]
+        if open_.size:
+            self.past.forget(open_)
+        self.past.add(move, change)
         self.params, self.stats, self.values, self.slope = new, stats, values, slope
 
     def _direction(self) -> np.ndarray:
-        """The two-loop recursion about the plain step; pairs without positive curvature count nothing."""
-        q = self.slope.copy()
-        rho = []
-        for move, change in zip(self.moves, self.changes, strict=True):
-            curvature = (move * change).sum(axis=1)
-            fine = curvature > 1e-10 * np.linalg.norm(move, axis=1) * np.linalg.norm(change, axis=1)
-            rho.append(np.where(fine, 1 / np.where(fine, curvature, 1.0), 0.0))
-        weights = [np.zeros(len(q))] * len(rho)
-        for k in reversed(range(len(rho))):
-            weights[k] = rho[k] * (self.moves[k] * q).sum(axis=1)
-            q -= weights[k][:, None] * self.changes[k]
+        """Past steps about the plain one."""
         template = self.family.to_free(self.params)
-        q = start_rows(self.family.precondition(self.params, from_start_rows(q, template)))
-        for k in range(len(rho)):
-            back = rho[k] * (self.changes[k] * q).sum(axis=1)
-            q += (weights[k] - back)[:, None] * self.moves[k]
-        return q
+
+        def precondition(q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
+            return start_rows(self.family.precondition(self.params, from_start_rows(q, template)))
+
+        return self.past.times_inverse_hessian(self.slope, precondition)
 
     def keep(self, index: np.ndarray) -> None:
         """Only some starts."""
         self.params, self.stats = take_starts(self.params, index.tolist()), take_starts(self.stats, index.tolist())
         self.values, self.slope = self.values[index], self.slope[index]
-        self.moves = [a[index] for a in self.moves]
-        self.changes = [a[index] for a in self.changes]
+        self.past.keep(index)
