@@ -10,11 +10,12 @@ from tolerances import BRUTE_FORCE, EQUAL, FALL
 from latentia._arrays import product_with_rows
 from latentia.core import Problem
 from latentia.families._averages import average_log_softmax
+from latentia.families._gamma import GammaPrior
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
 from latentia.families._packing import pairs, unpack
 from latentia.families._softmax_bound import rough_bound, softmax_bound
 from latentia.families._special import digamma, log_gamma
-from latentia.families._weights import GammaPrior, Weights, pack, score_variance, weights_log_prior
+from latentia.families._weights import Weights, pack, score_variance, weights_log_prior
 from latentia.families.experts import Experts
 from latentia.families.softmax import MultimodalSoftmax
 from latentia.objectives import Likelihood

@@ -8,8 +8,9 @@ from tolerances import EQUAL, GRADIENT, STEP
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 from latentia._structures import ExpertTree, Subclasses
 from latentia._tightening import _log_prior, _Node, _points, tighten
+from latentia.families._gamma import GammaPrior
 from latentia.families._packing import pairs
-from latentia.families._weights import GammaPrior, Weights, augment, inverse, posterior_shape, weights_log_prior
+from latentia.families._weights import Weights, augment, inverse, weights_log_prior
 from latentia.sources import ArrayRows
 
 STRUCTURES = [Subclasses((2, 1, 3)), ExpertTree((3,), 3), ExpertTree((2, 2), 3), ExpertTree((3,), 2, linear=True)]
@@ -78,7 +79,7 @@ def test_the_common_shift_is_the_divergence_of_dependent_weights():
     precision = half @ half.transpose(0, 2, 1) + 3 * np.eye(size)
     covariance, log_det = inverse(precision)
     mean, rate = rng.normal(size=(4, size)), rng.uniform(2, 5, size=4)
-    alpha = posterior_shape(prior, size) / rate
+    alpha = prior.precision(rate, size)
     assert np.linalg.eigvalsh(precision).min() > alpha.max()
     node = _Node(Weights(mean, covariance, log_det, rate), precision)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from latentia._arrays import like, namespace, to_numpy
 from latentia._embedding_predictions import EmbeddingPredictions
-from latentia.families._probit_priors import GROUPINGS, GammaPrior
+from latentia.families._gamma import GammaPrior
+from latentia.families._probit_priors import GROUPINGS
 from latentia.families._probit_problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families._probit_values import Embedding
 from latentia.families.probit import ProbitEmbedding
@@ -59,7 +60,7 @@ class EmbeddingTraining(EmbeddingPredictions):
         prepare, n_labels = self.preparation_, codes.shape[1]
         options: dict[str, Any] = {
             "grouping": GROUPINGS[self.prior],
-            "prior": GammaPrior(float(self.shape), float(self.scale)),
+            "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
             "latent_noise": float(self.latent_noise),
             "margin": float(self.margin) if self.semi_supervised else 0.0,
             "separate": bool(self.semi_supervised),

@@ -15,8 +15,9 @@ import numpy as np
 from latentia._arrays import Array, namespace, to_numpy
 from latentia._tightening import RowLikelihood, Tightenable
 from latentia.core import Block, Family, SmoothFamily, Totals, chunk_rows
+from latentia.families._gamma import GammaPrior
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
-from latentia.families._weights import GammaPrior, Weights
+from latentia.families._weights import Weights
 from latentia.families.experts import Experts, ExpertsParams
 from latentia.families.experts_ml import NOISE_FLOOR, ExpertsLikelihood, ExpertsWeights, LeafScores
 from latentia.families.softmax import MultimodalSoftmax

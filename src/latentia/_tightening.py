@@ -26,13 +26,12 @@ from scipy.stats import qmc
 
 from latentia._arrays import Array, eye_like, like, namespace, product_over_rows, product_with_rows, to_numpy
 from latentia.core import Block, Params, Totals, chunk_rows
+from latentia.families._gamma import GammaPrior
 from latentia.families._packing import pairs, unpack
 from latentia.families._weights import (
-    GammaPrior,
     Weights,
     augment,
     inverse,
-    posterior_shape,
     score_variance,
     weights_log_prior,
 )
@@ -154,7 +153,7 @@ def _stepped(node: _Node, pull: _Pull, prior: GammaPrior, step: float) -> _Node:
     if weights.mean.shape[-2] == 1:
         return node
     xp, size = namespace(weights.mean), weights.mean.shape[-1]
-    alpha = posterior_shape(prior, size) / weights.rate
+    alpha = prior.precision(weights.rate, size)
     total = xp.sum(alpha, axis=-1, keepdims=True)
     factor = (total / (total - alpha))[..., None, None]
     target = alpha[..., None, None] * eye_like(size, alpha) + factor * unpack(pull.curvature, size)
@@ -174,7 +173,7 @@ def _log_prior(node: _Node, prior: GammaPrior) -> float:
     if weights.mean.shape[-2] == 1:
         return 0.0
     xp, size = namespace(weights.mean), weights.mean.shape[-1]
-    total = xp.sum(posterior_shape(prior, size) / weights.rate, axis=-1)
+    total = xp.sum(prior.precision(weights.rate, size), axis=-1)
     common, log_det = inverse(xp.sum(node.precision, axis=-3))
     gain = -log_det - size * xp.log(total) - size + total * xp.linalg.trace(common)
     return float(to_numpy(xp.sum(weights_log_prior(weights, prior)) + xp.sum(gain) / 2))

@@ -14,7 +14,7 @@ from latentia._arrays import Array, namespace, to_numpy, working_dtype
 from latentia._softmax_training import Fitted, Options, Rows, fit_structure
 from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
-from latentia.families._weights import GammaPrior
+from latentia.families._gamma import GammaPrior
 from latentia.preparation import Standardise, column_moments
 from latentia.progress import CallbackSupportMixin, attributes_after, reporting, warn_unless_converged
 from latentia.solvers import OnStep, Step

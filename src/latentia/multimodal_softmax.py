@@ -14,7 +14,7 @@ from latentia.core import Cells, Params
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.families._averages import average_log_softmax
 from latentia.families._packing import pairs
-from latentia.families._weights import augment, posterior_shape, scores_of
+from latentia.families._weights import augment, scores_of
 from latentia.families.softmax_ml import SoftmaxWeights
 from latentia.latent_softmax import search_table
 from latentia.structure_search import (
@@ -241,7 +241,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.weights_, self.biases_ = weights.weights[:, :-1], weights.weights[:, -1]
         if self.inference == "vb":
             self.posterior_means_, self.posterior_covariances_ = params.mean, params.covariance
-            self.precisions_ = posterior_shape(structure.prior, params.mean.shape[-1]) / params.rate
+            self.precisions_ = structure.prior.precision(params.rate, params.mean.shape[-1])
 
     def _subclass_log_proba(self, cells: Cells, average: bool = True) -> Array:
         """Log probabilities (S, N) of the subclasses."""

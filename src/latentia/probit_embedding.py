@@ -101,7 +101,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
 
     References
     ----------
-    M. Gonen, Bayesian supervised multilabel learning with coupled embedding and classification, SIAM Data Mining 2012.
+    M. Gönen, Bayesian supervised multilabel learning with coupled embedding and classification, SIAM Data Mining 2012.
 
     Examples
     --------

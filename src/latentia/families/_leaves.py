@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from latentia._arrays import LOG_2PI, Array, namespace, one_hot, product_over_rows, product_with_rows, transpose
+from latentia.families._gamma import GammaPrior
 from latentia.families._packing import unpack
 from latentia.families._softmax_bound import SoftmaxBound, softmax_bound
 from latentia.families._special import digamma, log_gamma
 from latentia.families._weights import (
-    GammaPrior,
     Pull,
     SlowCoordinates,
     Weights,

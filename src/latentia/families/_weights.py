@@ -17,17 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import device
-from scipy.special import digamma, gammaln
 
 from latentia._arrays import Array, eye_like, namespace, product_with_rows, symmetric, transpose
+from latentia.families._gamma import GammaPrior
 from latentia.families._packing import doubled, pack, unpack
-
-
-class GammaPrior(NamedTuple):
-    """A gamma density by shape and rate."""
-
-    shape: float = 1.0
-    rate: float = 1.0
 
 
 class Weights(NamedTuple):
@@ -95,7 +88,7 @@ def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float 
     """
     xp = namespace(weights.mean)
     size = weights.mean.shape[-1]
-    alpha = posterior_shape(prior, size, beta) / weights.rate
+    alpha = prior.precision(weights.rate, size, beta)
     eye = eye_like(size, weights.mean)
     precision = unpack(pull.precision, size) + alpha[..., None, None] * eye
     covariance, log_det = inverse(precision)
@@ -123,26 +116,14 @@ def inverse(matrix: Array) -> tuple[Array, Array]:
     return symmetric(xp.matmul(transpose(half), half)), log_det
 
 
-def posterior_shape(prior: GammaPrior, size: int, beta: float = 1.0) -> float:
-    """Shape of the gamma posterior of a precision over `size` weights."""
-    return beta * (prior.shape - 1 + size / 2) + 1
-
-
 def weights_log_prior(weights: Weights, prior: GammaPrior, beta: float = 1.0) -> Array:
     """Minus the divergence of each posterior from its prior, (..., W); entropies weigh 1 / beta."""
     xp = namespace(weights.mean)
     size = weights.mean.shape[-1]
-    shape = posterior_shape(prior, size, beta)
-    alpha = shape / weights.rate
-    log_alpha = float(digamma(shape)) - xp.log(weights.rate)
     square = xp.sum(weights.mean * weights.mean, axis=-1) + xp.linalg.trace(weights.covariance)
-    expected = size / 2 * log_alpha - alpha * square / 2  # E ln p(w | alpha) + D/2 ln 2 pi
-    entropy = weights.log_det / 2 + size / 2  # less the same D/2 ln 2 pi
-    constant = prior.shape * math.log(prior.rate) - float(gammaln(prior.shape))
-    expected = expected + constant + (prior.shape - 1) * log_alpha - prior.rate * alpha
-    entropy = entropy + shape - xp.log(weights.rate) + float(gammaln(shape) + (1 - shape) * digamma(shape))
-    # the constants D/2 ln 2 pi cancel at beta = 1 only
-    return expected + entropy / beta + size / 2 * math.log(2 * math.pi) * (1 / beta - 1)
+    entropy = weights.log_det / 2 + size / 2  # less D/2 ln 2 pi, which cancels at beta = 1 only
+    constant = size / 2 * math.log(2 * math.pi) * (1 / beta - 1)
+    return prior.log_prior(weights.rate, size, square, beta) + entropy / beta + constant
 
 
 class SlowCoordinates(NamedTuple):

@@ -22,12 +22,12 @@ import numpy as np
 
 from latentia._arrays import Array, logsumexp, namespace, product_over_rows, product_with_rows, shares
 from latentia.core import Cells, Family, Source
+from latentia.families._gamma import GammaPrior
 from latentia.families._gates import gate_shares, path_scores
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
 from latentia.families._packing import pairs
 from latentia.families._softmax_bound import SoftmaxBound, softmax_bound
 from latentia.families._weights import (
-    GammaPrior,
     Pull,
     augment,
     complete_rows,

@@ -1,10 +1,10 @@
-r"""Bayesian multilabel learning with a coupled embedding (Gonen, "Bayesian supervised multilabel learning with coupled embedding and classification").
+r"""Bayesian multilabel learning with a coupled embedding (Gönen, "Bayesian supervised multilabel learning with coupled embedding and classification").
 
 A projection Q (D x R) and a probit classifier for each of L labels in the projected space, learned together by variational Bayes:
 
 .. math:: z_i | x_i \sim N(Q^T x_i, \sigma_z^2 I), \quad t_{io} \sim N(w_o^T z_i + b_o, 1), \quad y_{io} = \mathrm{sign}\, t_{io}
 
-with normal priors on the entries of Q, w, b whose precisions have gamma hyper-priors (shape, scale; see `_probit_priors`), and
+with normal priors on the entries of Q, w, b whose precisions have gamma hyper-priors (see `_gamma`), and
 :math:`q = q(\Phi) q(Q) q(\lambda, \Psi) \prod_o q(b_o, w_o) \prod_i q(z_i) \prod_{io} q(t_{io})`. The parameters are those of the posteriors of
 Q, (b, w) and the precisions. A row's q(z) and q(t) are brought to their fixed point by `_probit_rows`; its score is then a bound of log p(y | x), and
 what it adds to the update of the posteriors is, over the labels it has,
@@ -31,8 +31,9 @@ from array_api_compat import device
 
 from latentia._arrays import Array, eye_like, namespace, transpose
 from latentia.core import AnyProblem, Cells, Family, Objective, Source
+from latentia.families._gamma import GammaPrior
 from latentia.families._matrices import fold, spd_inverse
-from latentia.families._probit_priors import GROUPINGS, Entries, GammaPrior, Grouping
+from latentia.families._probit_priors import GROUPINGS, Entries, Grouping
 from latentia.families._probit_problem import known_gram
 from latentia.families._probit_rows import Labels, classifiers, place_rows, read_labels
 from latentia.families._probit_starts import LabelSums, label_directions, label_sums

@@ -25,10 +25,10 @@ import numpy as np
 
 from latentia._arrays import Array, like, logsumexp, namespace, one_hot, product_over_rows, product_with_rows, shares
 from latentia.core import Cells, Family, Source
+from latentia.families._gamma import GammaPrior
 from latentia.families._packing import pairs
 from latentia.families._softmax_bound import softmax_bound
 from latentia.families._weights import (
-    GammaPrior,
     Pull,
     SlowCoordinates,
     Weights,
