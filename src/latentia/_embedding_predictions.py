@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from latentia._arrays import Array, eye_like, logsumexp, namespace, to_numpy
 from latentia._classes import AccuracyMixin, classes_at
 from latentia._embedding_rows import by_blocks
 from latentia._label_matrix import read_label_matrix
+from latentia._rows_in import numeric_rows, refuse_gaps
 from latentia.core import chunk_rows
 from latentia.families._probit_values import project
 from latentia.families._truncated_normal import upper_side
@@ -175,5 +176,6 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         return by_blocks(X, self.preparation_, fn, chunk_rows(self.family_.row_size(self.params_)))
 
     def _check_rows(self, X: Any, reset: bool) -> Any:
-        X = validate_data(self, X, reset=reset, dtype="numeric", accept_sparse="csr")
+        X = numeric_rows(self, X, reset, accept_sparse="csr")
+        refuse_gaps(self, X)
         return sparse.csr_array(X) if sparse.issparse(X) else X

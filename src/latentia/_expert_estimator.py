@@ -31,7 +31,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         if self.depth not in (1, 2) or isinstance(self.depth, bool):
             raise ValueError(f"depth={self.depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
         if isinstance(self.n_experts, str):
-            check_choice("n_experts", self.n_experts, ["auto"])
+            check_choice("n_experts", self.n_experts, ["auto"], ", an int, or one int per level")
             return
         numbers = np.atleast_1d(np.asarray(self.n_experts, dtype=object)).tolist()
         for number in numbers:

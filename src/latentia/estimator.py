@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import validate_data
 
 from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, working_dtype
+from latentia._rows_in import numeric_rows
 from latentia._warn import warn_user
 from latentia.core import Block, Cells, Params, Problem, SmoothFamily, Totals, check_compatible, chunk_rows
 from latentia.objectives import OBJECTIVES, Likelihood
@@ -85,7 +85,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
 
     def _check_rows(self, X: Any, reset: bool) -> Array:
         """Rows as a numeric array, NaN where a cell is missing."""
-        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        return numeric_rows(self, X, reset)
 
     def _fit_preparation(
         self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array

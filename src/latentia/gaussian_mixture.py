@@ -156,7 +156,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         super()._check_options()
         check_choice("covariance", self.covariance, SHAPES)
         if isinstance(self.n_components, str):
-            check_choice("n_components", self.n_components, ["bic"])
+            check_choice("n_components", self.n_components, ["bic"], ", an int, or one int per class")
         else:
             for number in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
                 check_number("n_components", number, least=1, integer=True)

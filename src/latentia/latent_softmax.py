@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from latentia._arrays import Array, namespace, to_numpy, working_dtype
+from latentia._rows_in import numeric_rows, refuse_gaps
 from latentia._softmax_training import Fitted, Options, Rows, fit_structure
 from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
@@ -24,10 +25,6 @@ from latentia.validation import check_choice, check_flag, check_number, random_g
 INFERENCES = ("vb", "ml")
 CRITERIA = ("validation", "evidence", "bound", "bic")
 AVERAGES = ("corrected", "posterior", "plugin")
-NO_GAPS = (
-    "X has missing cells (NaN), which {name} cannot use: it models p(y | x) and not x. Impute them first, or use a generative estimator, "
-    "GaussianMixtureClassifier or LatentClassificationModel, which integrate them out."
-)
 
 
 class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -48,10 +45,8 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_rows(self, X: Any, reset: bool) -> Array:
         """Rows as a numeric array without gaps."""
-        X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
-        xp = namespace(X)
-        if xp.isdtype(X.dtype, "real floating") and bool(xp.any(xp.isnan(X))):
-            raise ValueError(NO_GAPS.format(name=type(self).__name__))
+        X = numeric_rows(self, X, reset)
+        refuse_gaps(self, X)
         return X
 
     def _rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> Rows:

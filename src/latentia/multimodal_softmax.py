@@ -185,7 +185,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         for value in np.atleast_1d(np.asarray(self.threshold, dtype=object)).tolist():
             check_number("threshold", value, least=0, below=1)
         if isinstance(self.n_subclasses, str):
-            check_choice("n_subclasses", self.n_subclasses, ["auto"])
+            check_choice("n_subclasses", self.n_subclasses, ["auto"], ", an int, or one int per class")
         else:
             for number in np.atleast_1d(np.asarray(self.n_subclasses, dtype=object)).tolist():
                 check_number("n_subclasses", number, least=1, integer=True)

@@ -162,6 +162,8 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
             prior = np.exp(to_numpy(self.params_.log_prior).astype(float))
             return rng.choice(len(prior), n_samples, p=prior / prior.sum())
         each = np.full(n_samples, y, dtype=self.classes_.dtype) if np.ndim(y) == 0 else np.asarray(y)
+        if each.shape != (n_samples,):
+            raise ValueError(f"y has shape {each.shape}; allowed are one class, or n_samples={n_samples} classes.")
         codes = codes_of(each, self.classes_, n_samples)
         if (codes < 0).any():
             raise ValueError(f"y={y!r} asks for unlabelled rows; allowed are the classes {self.classes_.tolist()}.")

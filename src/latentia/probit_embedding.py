@@ -186,7 +186,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
 
     def _check_options(self) -> None:
         if isinstance(self.n_latent, str):
-            check_choice("n_latent", self.n_latent, ["auto"])
+            check_choice("n_latent", self.n_latent, ["auto"], " and integers")
         else:
             check_number("n_latent", self.n_latent, least=1, integer=True)
         check_choice("prior", self.prior, GROUPINGS)

@@ -62,6 +62,9 @@ def labels_and_gaps(y: Any, n_rows: int, classes: np.ndarray | None = None) -> t
             known = known.astype(str)
         elif kinds <= {int, bool, np.int64}:
             known = known.astype(np.int64)
+        elif any(issubclass(kind, str) for kind in kinds):
+            names = sorted(kind.__name__ for kind in kinds)
+            raise ValueError(f"y holds labels of the types {', '.join(names)}; allowed are labels of one type.")
     return known, gaps
 
 
@@ -108,7 +111,7 @@ def check_weight(
     """Weights as float64, None where all are one."""
     if sample_weight is None:
         return None
-    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    weight = _numbers("sample_weight", sample_weight, "one number per row, or None")
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
@@ -152,7 +155,7 @@ def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
         if absent:
             raise ValueError(f"priors has no entry for class {absent[0]!r}; allowed are {allowed}.")
         priors = [priors[c] for c in classes.tolist()]
-    values = np.asarray(priors, dtype=float)
+    values = _numbers("priors", priors, allowed)
     if values.shape != (n_classes,):
         raise ValueError(f"priors has shape {values.shape}, but y has {n_classes} classes; allowed are {allowed}.")
     if not (np.isfinite(values).all() and (values > 0).all()):
@@ -164,7 +167,7 @@ def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
     """Losses (true class, predicted class); None for zero-one loss."""
     if loss_matrix is None:
         return None
-    loss = np.asarray(loss_matrix, dtype=float)
+    loss = _numbers("loss_matrix", loss_matrix, f"None and a {n_classes} x {n_classes} matrix of numbers")
     if loss.shape != (n_classes, n_classes) or not np.isfinite(loss).all():
         raise ValueError(
             f"loss_matrix has shape {loss.shape}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, column = predicted class."
@@ -172,10 +175,18 @@ def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
     return loss
 
 
-def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
-    """One of some strings."""
+def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:
+    """An array of numbers."""
+    try:
+        return np.asarray(to_numpy(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={values!r}; allowed are {allowed}.") from None
+
+
+def check_choice(name: str, value: Any, allowed: Collection[str], besides: str = "") -> None:
+    """One of some strings; `besides` names what else is allowed, where others check it."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}.")
+        raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}{besides}.")
 
 
 def check_flag(name: str, value: Any) -> None:

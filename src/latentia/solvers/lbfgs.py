@@ -64,9 +64,10 @@ class LBFGS:
 
         def step(intermediate_result: OptimizeResult) -> None:
             curve.append(float(-intermediate_result.fun / per_row))
+            point = intermediate_result.x.copy()  # SciPy writes its next point over this one
 
             def here() -> Params:
-                return family.from_free(unflatten(intermediate_result.x, free), params)
+                return family.from_free(unflatten(point, free), params)
 
             nonlocal stopped
             stopped = on_step(Step("L-BFGS", len(curve) - 1, curve[-1], 1, here))
