@@ -152,6 +152,12 @@ def load_multilabel(name: str) -> Split:
         return Split(data["X"], data["Y"].astype(np.int64), data["train_idx"], data["test_idx"])
 
 
+def load_label_names(name: str) -> list[str]:
+    """The names of the labels of emotions, scene or medical."""
+    with np.load(_file(f"{name}.npz")) as data:
+        return [str(label) for label in data["label_names"]]
+
+
 def load_images(name: str) -> Split:
     """mnist (0 to 255) or usps (-1 to 1): all images in one array, the training images first."""
     with np.load(_file(f"{name}.npz")) as data:

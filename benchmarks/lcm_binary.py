@@ -58,7 +58,7 @@ def information_gain(X, y: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problem", choices=PAPER, default="35")
     parser.add_argument("--q", type=int, nargs="*", default=[10, 20, 35])
     parser.add_argument("--m", type=int, nargs="*", default=[1, 2])

@@ -94,7 +94,7 @@ def gaps_of_the_bound(kinds: str, models: int, n_points: int = 40) -> tuple[floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=500)
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--max-iter", type=int, default=10)

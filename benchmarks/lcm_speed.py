@@ -1,4 +1,4 @@
-"""Speed of latent classification models: restarts in one batch, the linear model on a million rows, a sweep over binary rows, the wrapper on iris, prediction.
+"""Speed of latent classification models: restarts in one batch, the linear model on a million rows, a sweep over binary rows, prediction, the wrapper on iris.
 
 python benchmarks/lcm_speed.py [--only batch linear binary predict wrapper]
 """
@@ -23,7 +23,7 @@ from latentia.sources import ArrayRows
 
 
 def best_of(times: int, fn) -> float:
-    """Least wall time; the least processor time is printed too, since others may use the machine."""
+    """Least wall time; the least processor time is printed too, which depends less on what else is running."""
     wall, processor = [], []
     for _ in range(times):
         started = time.perf_counter(), time.process_time()
@@ -123,8 +123,8 @@ def wrapper() -> None:
 
 def main() -> None:
     tasks = {task.__name__: task for task in (batch, linear, binary, predict, wrapper)}
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", nargs="*", choices=tasks, default=list(tasks))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=tasks, default=list(tasks), help="all by default")
     warnings.simplefilter("ignore")
     for name in parser.parse_args().only:
         tasks[name]()

@@ -1,64 +1,70 @@
 """
-Regions of multimodal softmax and mixtures of experts
-=====================================================
+Curved classes from linear pieces
+=================================
 
-Two banana-shaped classes. A softmax with several subclasses per class, and a mixture of softmax experts, cut the plane along piecewise linear boundaries; the variational bound chooses how
-many pieces there are. The crosses mark where the subclasses or experts are most probable.
+Two classes shaped like bananas, each with its end inside the other's bend. Logistic regression has one straight boundary. A softmax with several subclasses per class, and a
+mixture of softmax experts, join linear pieces into a bent one. How many pieces they use is chosen on rows held out from training, which is their default.
 
-With ``LATENTIA_DATA`` set, the published banana benchmark is used (first split: 400 training rows); without it, a look-alike is drawn.
+The background shows the probability of a class, from blue to orange; the black line is where both classes are equally probable. A cross marks the mean of the training rows,
+weighted by the probability of one subclass or expert.
+
+Run ``python examples/plot_banana.py [picture.png]``; without an argument the picture opens in a window.
 """
 
-import os
 import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.inspection import DecisionBoundaryDisplay
+from matplotlib.colors import LinearSegmentedColormap
+from sklearn.linear_model import LogisticRegression
 
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 
+# %%
+# Two arcs, turned by half a turn against each other.
+COLOURS = ("#0072b2", "#d55e00")
 
-def look_alike(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two arcs that hold each other, with noise."""
+
+def bananas(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n_rows)
-    angle = rng.uniform(-0.2, 1.2, n_rows) * np.pi
-    X = np.where(y == 1, 1, -1)[:, None] * np.column_stack([np.cos(angle) - 0.4, np.sin(angle) - 0.3])
-    return X + 0.35 * rng.normal(size=X.shape), y
+    angle = rng.uniform(-0.1, 1.1, n_rows) * np.pi
+    X = np.column_stack([np.cos(angle) - 0.5, np.sin(angle) - 0.15]) + 0.2 * rng.normal(size=(n_rows, 2))
+    return np.where(y == 1, 1, -1)[:, None] * X, y
 
 
-folder = os.environ.get("LATENTIA_DATA")
-if folder:
-    with np.load(Path(folder) / "ida_banana.npz") as data:
-        X, y = data["X"][data["train_idx"][0]], data["y"][data["train_idx"][0]].astype(int)
-        X_test, y_test = data["X"][data["test_idx"][0]], data["y"][data["test_idx"][0]].astype(int)
-else:
-    (X, y), (X_test, y_test) = look_alike(400), look_alike(4000, seed=1)
+X, y = bananas(400, seed=0)
+X_test, y_test = bananas(10_000, seed=1)
 
-softmax = MultimodalSoftmaxClassifier(n_subclasses=3, n_init=5, random_state=0)
-likelihood = MultimodalSoftmaxClassifier(n_subclasses=1, inference="ml", random_state=0)
-experts = MixtureOfExpertsClassifier(n_experts=4, n_init=5, random_state=0)
+# %%
+# Three models; the last two choose their own size, up to three subclasses per class or three experts.
+straight = LogisticRegression().fit(X, y)
+softmax = MultimodalSoftmaxClassifier(max_subclasses=3, n_init=5, random_state=0).fit(X, y)
+experts = MixtureOfExpertsClassifier(max_experts=3, n_init=5, random_state=0).fit(X, y)
+panels = [
+    ("logistic regression", straight, None),
+    (f"{' + '.join(map(str, softmax.n_subclasses_))} subclasses", softmax, softmax.subclass_proba(X)),
+    (f"{experts.n_experts_} experts", experts, experts.expert_proba(X)),
+]
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 4), sharex=True, sharey=True, constrained_layout=True)
-for axis, model, name in zip(
-    axes, (likelihood, softmax, experts), ("logistic regression", "3 + 3 subclasses", "4 experts"), strict=True
-):
-    model.fit(X, y)
-    DecisionBoundaryDisplay.from_estimator(
-        model, X, ax=axis, response_method="predict_proba", plot_method="pcolormesh", class_of_interest=model.classes_[1],
-        cmap="RdBu_r", vmin=0, vmax=1, alpha=0.7, grid_resolution=150,
-    )  # fmt: skip
-    DecisionBoundaryDisplay.from_estimator(
-        model, X, ax=axis, response_method="predict", plot_method="contour", levels=[model.classes_.mean()], colors="k"
-    )
-    axis.scatter(*X.T, c=y, cmap="RdBu_r", s=8, edgecolors="k", linewidths=0.3)
-    if model is not likelihood:
-        proba = model.subclass_proba(X) if model is softmax else model.expert_proba(X)
-        centres = (proba**4).T @ X / (proba**4).sum(axis=0)[:, None]
-        axis.plot(*centres.T, "X", color="gold", markeredgecolor="k", markersize=10)
-    error = 100 * (1 - model.score(X_test, y_test))
-    axis.set_title(f"{name}: {error:.1f} % test error")
+# %%
+# Probabilities on a fine grid, the training rows, and the pieces.
+across, up = np.linspace(-2.2, 2.2, 440), np.linspace(-1.7, 1.7, 340)
+grid = np.stack(np.meshgrid(across, up), axis=-1)
+pale = LinearSegmentedColormap.from_list("pale", ["#a6cfe8", "#ffffff", "#f6c5a0"])
+figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layout="constrained")
+for axis, (name, model, shares) in zip(axes, panels, strict=True):
+    proba = model.predict_proba(grid.reshape(-1, 2))[:, 1].reshape(grid.shape[:2])
+    axis.contourf(across, up, proba, levels=np.linspace(0, 1, 21), cmap=pale)
+    axis.contour(across, up, proba, levels=[0.5], colors="black", linewidths=1.2)
+    for code, colour in enumerate(COLOURS):
+        axis.scatter(*X[y == code].T, s=12, color=colour, edgecolors="white", linewidths=0.3, label=f"class {code}")
+    if shares is not None:
+        centres = shares.T @ X / shares.sum(axis=0)[:, None]
+        axis.plot(*centres.T, "X", color="gold", markeredgecolor="black", markersize=10, label="subclass or expert")
+    axis.set(title=f"{name}: {1 - model.score(X_test, y_test):.1%} test error", xlabel="$x_1$", aspect="equal")
+axes[0].set_ylabel("$x_2$")
+figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
 
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=100)

@@ -2,12 +2,16 @@
 Completing an image while it is being disclosed
 ===============================================
 
-A latent classification model is generative: from the first lines of a digit it tells the class *and* draws the rest. Here it learns scikit-learn's
-8 x 8 digits, binarised, and is shown a digit it has not seen, two lines at a time. Below, samples of two classes, one row for each component of the mixture.
+A latent classification model is generative: from the first lines of a digit it gives class probabilities *and* draws the rest. Here it learns scikit-learn's
+8 x 8 digits, each pixel black or white, and is shown a digit that it has not seen, two lines at a time. Hidden pixels are simply missing cells.
+
+From top to bottom: what is disclosed (blue is hidden), the class probabilities (the true class in orange), the expected image, and the most probable pixels given the most probable class.
+
+Run ``python examples/plot_completion.py [picture.png]``; without an argument the picture opens in a window.
 """
 
-# %%
-# Ten digits, one pixel per column. The hidden pixels are simply missing cells.
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -15,27 +19,31 @@ from sklearn.model_selection import train_test_split
 
 from latentia import CompletionDisplay, LatentClassificationModel
 
+# %%
+# Ten classes, one binary column per pixel.
 X, y = load_digits(return_X_y=True)
 X = (X > 7).astype(int)
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 model = LatentClassificationModel(
-    15, 2, kinds="binary", n_init=2, max_iter=40, tol=0.02, inner_max_iter=10, inner_tol=1e-3, random_state=0
+    15, 2, kinds="binary", n_init=1, max_iter=40, tol=0.02, inner_max_iter=10, inner_tol=1e-3, random_state=0
 ).fit(X_train, y_train)
-print(f"test accuracy {model.score(X_test, y_test):.3f}")
+print(f"test accuracy {model.score(X_test, y_test):.1%}")
 
 # %%
-# Disclosed lines, class probabilities, the expected image, and the most probable pixels given the most probable class.
-seven = X_test[np.flatnonzero(y_test == 7)[0]]
-display = CompletionDisplay.from_estimator(model, seven, shape=(8, 8), lines=[0, 2, 4, 6, 8])
-display.figure_.savefig("completion.png", dpi=120)
+# An image that is disclosed in five steps.
+TRUE_CLASS = 7
+image = X_test[np.flatnonzero(y_test == TRUE_CLASS)[0]]
+LINES = [0, 2, 4, 6, 8]
+figure = plt.figure(figsize=(7.5, 5.8), layout="constrained")
+display = CompletionDisplay.from_estimator(model, image, shape=(8, 8), lines=LINES, figure=figure)
+for axis in display.axes_[1]:
+    axis.patches[TRUE_CLASS].set_color("tab:orange")
+    axis.set_yticks([0, 1])
+    axis.tick_params(labelsize=7, labelleft=axis is display.axes_[1, 0])
+for axis, lines in zip(display.axes_[0], LINES, strict=True):
+    axis.set_title(f"{lines} lines", fontsize="medium")
 
-# %%
-# Samples of two classes, from each component.
-figure, axes = plt.subplots(4, 8, figsize=(8, 4), layout="constrained")
-for row, (digit, component) in enumerate([(3, 0), (3, 1), (8, 0), (8, 1)]):
-    images, _ = model.sample(8, y=digit, component=component)
-    for ax, image in zip(axes[row], images, strict=True):
-        ax.imshow(np.reshape(image, (8, 8)), cmap="gray")
-        ax.set(xticks=[], yticks=[])
-    axes[row, 0].set_ylabel(f"{digit}, m={component}")
-figure.savefig("samples.png", dpi=120)
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=100)
+else:
+    plt.show()

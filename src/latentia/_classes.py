@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from latentia._arrays import Array, like, namespace, to_numpy
-from latentia.validation import check_weight, labels_and_gaps
+from latentia.validation import NO_LABEL, check_weight, labels_and_gaps
 
 
 def classes_at(classes: np.ndarray, codes: Array) -> Array:
@@ -39,6 +39,8 @@ class AccuracyMixin(ClassifierMixin):
         """
         found = self.predict(X)
         labels, gaps = labels_and_gaps(y, found.shape[0], self.classes_)
+        if gaps.all():
+            raise ValueError(NO_LABEL)
         if not gaps.any():
             return float(accuracy_score(y, found, sample_weight=sample_weight))
         weight = check_weight(sample_weight, found.shape[0])

@@ -25,6 +25,7 @@ from latentia._rows_in import numeric_rows, refuse_gaps
 from latentia.core import chunk_rows
 from latentia.families._probit_values import project
 from latentia.families._truncated_normal import upper_side
+from latentia.validation import check_weight
 
 
 class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AccuracyMixin, BaseEstimator):
@@ -133,7 +134,10 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
             raise ValueError(f"y has shape {codes.shape}; expected is {found.shape}.")
         counted = (codes >= 0).any(axis=1)
         right = ((codes == found) | (codes < 0)).all(axis=1)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[counted]
+        if not counted.any():
+            raise ValueError("y has no known label: all its entries are -1 or NaN.")
+        weight = check_weight(sample_weight, codes.shape[0])
+        weight = None if weight is None else weight[counted]
         return float(np.average(right[counted], weights=weight))
 
     @property

@@ -46,7 +46,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         if not self._is_search:
             numbers = np.atleast_1d(np.asarray(self.n_experts)).astype(int).tolist()
             return [tuple(numbers * self.depth if len(numbers) == 1 else numbers)]
-        most = self.max_experts if self.depth == 1 else max(2, math.isqrt(self.max_experts))
+        most = self.max_experts if self.depth == 1 else math.isqrt(self.max_experts)
         return [(width,) * self.depth for width in range(1, most + 1)]
 
     @property

@@ -126,10 +126,11 @@ def _score_fold(model: Any, rows: Rows, train: np.ndarray, test: np.ndarray) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        model.fit(take_rows(X, train), y[train], None if weight is None else weight[train])
+        # moved, so that a fold with one class and unlabelled rows is not taken for the classes -1 and 1
+        model.fit(take_rows(X, train), np.where(y < 0, -1, y + 2)[train], None if weight is None else weight[train])
         log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
     full = np.full((len(test), y.max() + 1), LEAST_LOG_PROBA)
-    full[:, model.classes_] = np.maximum(log_proba, LEAST_LOG_PROBA)
+    full[:, model.classes_ - 2] = np.maximum(log_proba, LEAST_LOG_PROBA)
     each = np.ones(len(test)) if weight is None else weight[test]
     total = float(each.sum())
     each = each if total > 0 else np.ones(len(test))  # such a fold counts nothing in the means over folds

@@ -170,7 +170,7 @@ def _by_variational_bayes(
         left -= steps
         running = np.argsort(-solution.value)[:keeps]
         params = take_starts(solution.params, running.tolist())
-    final = AcceleratedEM(left, options.tol).solve(problem, params, on_step)
+    final = AcceleratedEM(left, options.tol, of=options.max_iter).solve(problem, params, on_step)
     return final if solution is None else _joined(solution, final, running)
 
 

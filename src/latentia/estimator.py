@@ -9,9 +9,9 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, working_dtype
+from latentia._hold_out import held_out_rows
 from latentia._rows_in import numeric_rows
 from latentia._warn import warn_user
 from latentia.core import Block, Cells, Params, Problem, SmoothFamily, Totals, check_compatible, chunk_rows
@@ -134,7 +134,9 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         objective = OBJECTIVES[self._chosen("objective")](self.trade_off, self.margin, self.ramp)
         held_out = None
         if self.early_stopping and not objective.rises_under_em:
-            source, held_out = _hold_out(source, self.validation_fraction, rng)
+            stay, apart = held_out_rows(source.y, source.weight, self.validation_fraction, rng)
+            if apart.size:  # else there are too few rows to spare any
+                source, held_out = source.subset(stay), source.subset(apart)
         starts = source if objective.rises_under_em else source.labelled()  # as the thesis does (3.3.2)
         self.family_ = self._make_family(starts, log_prior, on_step, rng)
         check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
@@ -194,20 +196,6 @@ def _log_units(source: ArrayRows) -> float:
         return {"units": namespace(units).sum(units if block.weight is None else units * block.weight)}
 
     return float(to_numpy(source.reduce(visit, chunk_rows(3 * source.n_features))["units"]))
-
-
-def _hold_out(source: ArrayRows, fraction: float, rng: np.random.Generator) -> tuple[ArrayRows, ArrayRows]:
-    """Part of the labelled rows apart, by class where every class has two rows."""
-    labelled = np.flatnonzero(source.y >= 0)
-    counts = np.bincount(source.y[labelled])
-    n_held_out = max(1, int(round(fraction * labelled.size)))
-    by_class = source.y[labelled] if counts.min() >= 2 and n_held_out >= counts.size else None
-    _, held_out = train_test_split(
-        labelled, test_size=n_held_out, stratify=by_class, random_state=int(rng.integers(2**31))
-    )
-    mask = np.ones(source.n_rows, bool)
-    mask[held_out] = False
-    return source.subset(np.flatnonzero(mask)), source.subset(np.sort(held_out))
 
 
 def _error_on(family: SmoothFamily, rows: ArrayRows) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from latentia._arrays import LOG_2PI, Array, like, namespace, to_numpy, transpose
+from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, to_numpy, transpose
 from latentia._expert_estimator import ExpertEstimator
 from latentia._warn import warn_user
 from latentia.core import Cells, Params
@@ -179,25 +179,26 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         if not known.all():
             warn_user(f"{int((~known).sum())} of {known.size} rows have no output and are dropped.")
             X = take_rows(X, np.flatnonzero(known))
-            outputs, weight = outputs[known], None if weight is None else weight[known]
+            outputs, weight = outputs[known], None if weight is None else check_weight(weight[known], int(known.sum()))
         self.n_outputs_ = outputs.shape[1]
         shift = np.average(outputs, axis=0, weights=weight)
         scale = np.sqrt(np.average((outputs - shift) ** 2, axis=0, weights=weight))
         scale = np.where(scale > 1e-12 * np.abs(shift), scale, 1.0)
         self.output_shift_, self.output_scale_ = shift, np.where(scale > 0, scale, 1.0)
         rows = self._rows(X, (outputs - shift) / self.output_scale_, weight)
-        self._train(X, y, rows)
+        validated = self._train(X, y, rows)
         units = rows.raw.total_weight * float(np.log(self.output_scale_).sum())
         self.objective_curve_ = self.objective_curve_ - units
         self.start_values_ = self.start_values_ - units
-        self._in_units(units)
+        self._in_units(units, units / rows.raw.total_weight if validated else units)
         return self
 
-    def _in_units(self, units: float) -> None:
+    def _in_units(self, units: float, of_score: float) -> None:
         """Log likelihoods of y instead of standardised y."""
         table = self.search_results_
         for column in ("log_evidence", "tight_evidence", "log_likelihood"):
             table[column] = table[column] - units
+        table["score"] = table["score"] - of_score
         table["bic"] = table["bic"] + 2 * units
         if self.inference == "vb":
             self.log_evidence_, self.tight_evidence_ = self.log_evidence_ - units, self.tight_evidence_ - units
@@ -243,23 +244,28 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         return (mean, std) if return_std else mean
 
     def _log_score(self, cells: Cells, y: Array) -> Array:
-        moments = self._moments(cells)
-        xp = namespace(moments)
-        mean, variance = moments[:, :, 0], moments[:, :, 1]
-        return -xp.sum((y - mean) ** 2 / variance + xp.log(variance) + LOG_2PI, axis=-1) / 2
+        log_share, mean, variance = self._experts(cells)
+        xp = namespace(mean)
+        square = (transpose(y) - mean) ** 2 / variance
+        return logsumexp(log_share - xp.sum(square + xp.log(variance) + LOG_2PI, axis=-2) / 2, axis=0)
 
     def _moments(self, cells: Cells) -> Array:
         """Mean and variance (N, O, 2) of the standardised outputs."""
+        log_share, mean, variance = self._experts(cells)
+        xp = namespace(mean)
+        share = xp.exp(log_share)[:, None, :]
+        centre = xp.sum(share * mean, axis=0)
+        total = xp.sum(share * (variance + (mean - centre) ** 2), axis=0)
+        return xp.stack([transpose(centre), transpose(total)], axis=-1)
+
+    def _experts(self, cells: Cells) -> tuple[Array, Array, Array]:
+        """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardised outputs."""
         x = augment(cells.values)
-        xp = namespace(x)
         outer = pairs(x) if self._averages else None
-        share = xp.exp(self._gate_log_proba(x, outer))[:, None, :]
         posterior = self._posterior.leaves.weights if outer is not None else None
         mean, variance = scores_of(self.point_.experts, posterior, x, outer)
-        spread = self._noise_variance()[..., None] + (0.0 if variance is None else variance)
-        centre = xp.sum(share * mean, axis=0)
-        total = xp.sum(share * (spread + (mean - centre) ** 2), axis=0)
-        return xp.stack([transpose(centre), transpose(total)], axis=-1)
+        noise = self._noise_variance()[..., None] + namespace(x).zeros_like(mean)
+        return self._gate_log_proba(x, outer), mean, noise if variance is None else noise + variance
 
 
 def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:

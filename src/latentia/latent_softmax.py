@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentia._arrays import Array, namespace, to_numpy, working_dtype
+from latentia._hold_out import held_out_rows
 from latentia._rows_in import numeric_rows, refuse_gaps
 from latentia._softmax_training import Fitted, Options, Rows, fit_structure
 from latentia._structures import Structure
@@ -90,8 +91,8 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         # "validation" without rows to spare goes by the evidence
         return fitted.log_evidence if self.criterion == "bound" else fitted.tight_evidence
 
-    def _train(self, X: Any, y: Any, rows: Rows) -> None:
-        """Search, and publish the winner."""
+    def _train(self, X: Any, y: Any, rows: Rows) -> bool:
+        """Search, and publish the winner; whether rows held out chose it."""
         rng = random_generator(self.random_state)
         current: list[Structure] = []
         validate = self.criterion == "validation" and self._is_search
@@ -112,6 +113,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 fitted = fit(fitted.structure, rows, (fitted.weights,))
         self._keep(fitted)
         warn_unless_converged(self)
+        return held_out is not None
 
     @abstractmethod
     def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
@@ -165,14 +167,10 @@ def hold_out(rows: Rows, rng: np.random.Generator) -> tuple[Rows, ArrayRows | No
     """Rows to fit on and raw rows to compare on, a quarter of each class; None if that is nothing."""
     y = rows.raw.y
     labels = y if y.ndim == 1 and y.dtype.kind in "iu" else np.zeros(len(y), dtype=int)
-    chosen = np.zeros(len(y), dtype=bool)
-    for label in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        chosen[members[: int(HELD_OUT * len(members))]] = True
-    if not chosen.any():
+    rest, apart = held_out_rows(labels, rows.raw.weight, HELD_OUT, rng)
+    if not apart.size:
         return rows, None
-    rest, held_out = np.flatnonzero(~chosen), np.flatnonzero(chosen)
-    return Rows(rows.raw.subset(rest), rows.standard.subset(rest), rows.prepare), rows.raw.subset(held_out)
+    return Rows(rows.raw.subset(rest), rows.standard.subset(rest), rows.prepare), rows.raw.subset(apart)
 
 
 def mean_log_score(rows: ArrayRows, log_score: Callable[[Cells, Array], Array], chunk: int) -> float:

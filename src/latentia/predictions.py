@@ -161,7 +161,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         if y is None:
             prior = np.exp(to_numpy(self.params_.log_prior).astype(float))
             return rng.choice(len(prior), n_samples, p=prior / prior.sum())
-        each = np.full(n_samples, y, dtype=self.classes_.dtype) if np.ndim(y) == 0 else np.asarray(y)
+        each = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
         if each.shape != (n_samples,):
             raise ValueError(f"y has shape {each.shape}; allowed are one class, or n_samples={n_samples} classes.")
         codes = codes_of(each, self.classes_, n_samples)
@@ -182,7 +182,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         bic : float
         """
         log_likelihood, n_rows = self._log_likelihood(X, y)
-        return -2 * log_likelihood + self._fitted().family_.n_free(self.n_features_in_) * float(np.log(n_rows))
+        return -2 * log_likelihood + self._n_free() * float(np.log(n_rows))
 
     def aic(self, X: Any, y: Any) -> float:
         """Akaike information criterion on labelled (and, by their density, unlabelled) rows; lower is better.
@@ -197,7 +197,12 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         aic : float
         """
         log_likelihood, _ = self._log_likelihood(X, y)
-        return -2 * log_likelihood + 2 * self._fitted().family_.n_free(self.n_features_in_)
+        return -2 * log_likelihood + 2 * self._n_free()
+
+    def _n_free(self) -> int:
+        """Number of free parameters; columns without any value have none."""
+        ignored = self._fitted().preparation_.ignored
+        return int(self.family_.n_free(self.n_features_in_ - (0 if ignored is None else int(to_numpy(ignored).sum()))))
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)

@@ -86,4 +86,10 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Arr
     safe = xp.where(mass > 0, mass, xp.ones_like(mass))
     offset = first_moment / safe
     variance = xp.clip(second / safe - offset * offset, min=0.0)
+    if not bool(xp.all(xp.isfinite(variance))):
+        place = int(xp.argmax(xp.astype(~xp.isfinite(variance), xp.int8)))
+        most = float(xp.finfo(variance.dtype).max) ** 0.5
+        raise ValueError(
+            f"X has values in column {place} whose squares overflow; allowed are values below {most:.0e}. Rescale the column."
+        )
     return mass, centre + offset, variance

@@ -177,6 +177,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         self.classes_, self.multilabel_ = labels.classes, labels.multilabel
         if labels.names is not None:
             self.label_names_ = labels.names
+        elif hasattr(self, "label_names_"):  # of an earlier fit
+            del self.label_names_
         self.preparation_ = preparation(X, weight, self.standardise)
         rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:

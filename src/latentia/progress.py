@@ -37,18 +37,13 @@ except ImportError:  # pragma: no cover - depends on the installed version
 def loses_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit that fails leaves the attributes of the one before as they were."""
 
-    def learned(estimator: Any) -> dict[str, Any]:
-        return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
-
     @wraps(fit)
     def guarded(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        before = learned(estimator)
+        before = dict(vars(estimator))
         try:
             return fit(estimator, *args, **kwargs)
         except BaseException:
-            for name in learned(estimator):
-                delattr(estimator, name)
-            vars(estimator).update(before)
+            _set_all(estimator, before)
             raise
 
     return guarded
@@ -59,9 +54,13 @@ def attributes_after(estimator: Any, publish: Callable[[], None]) -> dict[str, A
     before = dict(vars(estimator))
     publish()
     after = {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
-    vars(estimator).clear()
-    vars(estimator).update(before)
+    _set_all(estimator, before)
     return after
+
+
+def _set_all(estimator: Any, attributes: dict[str, Any]) -> None:
+    estimator.__dict__.clear()
+    estimator.__dict__.update(attributes)
 
 
 @contextmanager

@@ -25,17 +25,22 @@ class Labels(NamedTuple):
     codes: np.ndarray
 
 
-def encode_labels(y: Any, n_rows: int, classes: np.ndarray | None = None) -> Labels:
+NO_LABEL = "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled."
+
+
+def encode_labels(y: Any, n_rows: int) -> Labels:
     """Classes and codes of labels; -1 (integers), None or NaN (others) mark unlabelled rows.
 
     Integer labels that are all -1 or 1 are the two classes of the -1/+1 convention: with a single
-    other label there would be nothing to classify. Where the `classes` are known already, they tell.
+    other label there would be nothing to classify.
     """
     if y is None:
         raise ValueError(
             "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabelled rows."
         )
-    known, gaps = labels_and_gaps(y, n_rows, classes)
+    known, gaps = labels_and_gaps(y, n_rows)
+    if gaps.all():
+        raise ValueError(NO_LABEL)
     check_classification_targets(known)
     found, codes_known = np.unique(known, return_inverse=True)
     codes = np.full(n_rows, -1, dtype=np.int64)
@@ -45,26 +50,23 @@ def encode_labels(y: Any, n_rows: int, classes: np.ndarray | None = None) -> Lab
 
 def labels_and_gaps(y: Any, n_rows: int, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The labels of the labelled rows, in one dtype, and which rows are unlabelled."""
+    whole = str(getattr(y, "dtype", "")).lower().startswith(("int", "uint"))  # of a column whose gaps make it floats
     words = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)  # NaN among words would become "nan"
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if words else None)
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
     gaps = _gaps(y, classes)
-    if gaps.all():
-        raise ValueError(
-            "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled."
-        )
     known = y[~gaps]
     if known.dtype == object:
         kinds = {type(v) for v in known.tolist()}
-        if kinds <= {str}:
-            known = known.astype(str)
-        elif kinds <= {int, bool, np.int64}:
-            known = known.astype(np.int64)
-        elif any(issubclass(kind, str) for kind in kinds):
+        if len(kinds) > 1 and any(issubclass(kind, str) for kind in kinds):
             names = sorted(kind.__name__ for kind in kinds)
             raise ValueError(f"y holds labels of the types {', '.join(names)}; allowed are labels of one type.")
+        if all(issubclass(kind, str | bool | np.bool_ | Real) for kind in kinds):
+            known = np.array(known.tolist())
+    if known.dtype.kind == "f" and whole:
+        known = known.astype(np.int64)
     return known, gaps
 
 
@@ -95,14 +97,16 @@ def is_missing(cells: np.ndarray) -> np.ndarray:
 
 def codes_of(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     """Codes of labels among known classes; -1 for unlabelled rows."""
-    labels = encode_labels(y, n_rows, classes)
-    strange = np.setdiff1d(labels.classes, classes)
-    if strange.size:
+    known, gaps = labels_and_gaps(y, n_rows, classes)
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    strange = [label for label in known.tolist() if label not in place]
+    if strange:
         raise ValueError(
-            f"y holds the class {strange.tolist()[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
+            f"y holds the class {strange[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
         )
-    to_code = np.searchsorted(classes, labels.classes)
-    return np.where(labels.codes < 0, -1, to_code[labels.codes])
+    codes = np.full(n_rows, -1, dtype=np.int64)
+    codes[~gaps] = [place[label] for label in known.tolist()]
+    return codes
 
 
 def check_weight(

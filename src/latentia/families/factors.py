@@ -228,6 +228,8 @@ class LatentFactors(SmoothFamily):
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and place of each latent, which the loadings set; counted class priors included."""
         C, M, q, H, G = self.n_classes, self.n_components, self.n_latent, self.layout.n_heads, self.layout.n_gaussian
+        empty = self.layout.n_columns - n_features  # continuous columns without any value
+        H, G = H - empty, G - empty
         loadings = H * q if self.n_edges is None else self.n_edges
         spare_heads = sum(len(kind.columns) for kind in self.layout.bounded if isinstance(kind, Categorical))
         shares = C * (M - 1) + (C - 1 if self.fixed_log_prior is None else 0)

@@ -15,6 +15,7 @@ import numpy as np
 
 from latentia.core import AnyProblem, Params, Sweep
 from latentia.solvers._batches import BatchRecord, from_start_rows, host, replace_starts, start_rows
+from latentia.solvers.em import rounding_unit, warn_of_fall
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import one_start, take_starts
 
@@ -32,6 +33,7 @@ class AcceleratedEM:
     max_iter: int = 600
     tol: float = 1e-5
     memory: int = 6
+    of: int = 0  # the number of steps that the user allows, of which these are the last
 
     def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
         """Raise the objective from each start; `n_iter` counts the steps."""
@@ -39,11 +41,14 @@ class AcceleratedEM:
         running = _Running(params, problem.sweep(params), self.memory)
         record = BatchRecord(len(running.values))
         record.add(running.values)
+        unit = rounding_unit(params)
         recent = [running.values]  # values of the last steps
-        why = f"max_iter={self.max_iter} reached"
+        why = f"max_iter={self.of or self.max_iter} reached"
         for iteration in range(self.max_iter):
             plain = family.update(running.params, running.stats)
+            before = running.values
             running.step(problem, plain)
+            warn_of_fall(running.values - before, running.values, unit)
             record.add(running.values)
             recent = [*recent, running.values][-WINDOW - 1 :]
             best = partial(one_start, running.params, int(running.values.argmax()))

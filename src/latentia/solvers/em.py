@@ -10,14 +10,16 @@ from functools import partial
 
 import numpy as np
 
+from latentia._arrays import namespace
 from latentia._warn import warn_user
 from latentia.core import AnyProblem, Params
 from latentia.solvers._batches import BatchRecord, host
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import leaves, one_start, take_starts
 
-#: A fall larger than this share of the value is no rounding error.
+#: A fall larger than this share of the value, or so many rounding units of it, is no rounding error.
 FALL = 1e-6
+FALL_UNITS = 1000
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,13 @@ class EM:
         record = BatchRecord(_n_starts(params))
         before = np.full(record.index.size, -np.inf)
         stopped = False
+        unit = rounding_unit(params)
         for iteration in range(self.max_iter + 1):
             sweep = problem.sweep(params)
             values = host(sweep.value)
             record.add(values)
             gain = values - before
-            _warn_of_fall(gain, values)
+            warn_of_fall(gain, values, unit)
             done = gain <= self.tol * problem.total_weight
             stats = sweep.stats
             if done.any():
@@ -62,8 +65,15 @@ def _n_starts(params: Params) -> int:
     return int(next(leaves(params)).shape[0])
 
 
-def _warn_of_fall(gain: np.ndarray, values: np.ndarray) -> None:
-    fallen = gain < -FALL * np.maximum(np.abs(values), 1.0)
+def rounding_unit(params: Params) -> float:
+    """Of the arithmetic that parameters are in."""
+    leaf = next(leaves(params))
+    return float(namespace(leaf).finfo(leaf.dtype).eps)
+
+
+def warn_of_fall(gain: np.ndarray, values: np.ndarray, unit: float) -> None:
+    """An objective that EM must raise has fallen."""
+    fallen = gain < -max(FALL, FALL_UNITS * unit) * np.maximum(np.abs(values), 1.0)
     if fallen.any():
         worst = int(np.argmin(gain))
         warn_user(

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from latentia._arrays import namespace, to_numpy
+from latentia._arrays import to_numpy
 from latentia.core import AnyProblem, Params, SmoothFamily
+from latentia.solvers.em import rounding_unit
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import add_start_axis, flatten, leaves, one_start, unflatten
+from latentia.tree import add_start_axis, flatten, one_start, unflatten
 
 #: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
 NOWHERE = 1e50
@@ -99,8 +100,7 @@ class LBFGS:
         elif stopped:
             reason = "stopped by the callback"
         else:
-            leaf = next(leaves(free))
-            reason = self._ending(result, float(namespace(leaf).finfo(leaf.dtype).eps))
+            reason = self._ending(result, rounding_unit(free))
         return Solution(
             params=add_start_axis(end),
             value=np.array([curve[-1]]),
