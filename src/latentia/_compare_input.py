@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -74,6 +75,8 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
     for name, estimator in pairs:
         if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise ValueError(f"estimators[{name!r}] must be a classifier with fit and predict, got {estimator!r}")
+        if is_regressor(estimator):
+            raise ValueError(f"estimators[{name!r}] must be a classifier, got the regressor {estimator!r}")
     return {str(name): estimator for name, estimator in pairs}
 
 

@@ -101,5 +101,7 @@ def _as_polars(name: Any, cells: np.ndarray, dtype: Any) -> Any:
     series = polars.Series(name, cells.tolist() if cells.dtype.kind in "OU" else cells)
     if dtype == polars.Boolean:
         return series > 0.5
+    if dtype == polars.Null:  # a column without any value has no dtype of its own
+        return series
     whole = series.dtype.is_float() and bool((series == series.round()).all())
     return series if dtype.is_integer() and not whole else series.cast(dtype)

@@ -138,7 +138,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         Returns
         -------
         X_complete : array of shape (n_samples, n_features), or a data frame if the model was fitted on one
-            Known cells are unchanged. A data frame has the columns and dtypes of the one fitted (a column of integers becomes one of floats where an expectation lies
+            Known cells are unchanged; values of a column of categories that were not seen in `fit` count as missing. A data frame has the columns and dtypes of the one fitted (a column of integers becomes one of floats where an expectation lies
             between them), and in pandas the index of `X`.
         """
         check_choice("method", method, ["mean", "mode"])

@@ -171,6 +171,8 @@ def _given_kinds(kinds: Any, names: Sequence[Any]) -> list[str | None]:
                 f"kinds names the column {strange[0]!r}, which X does not have; its columns are {list(names)}."
             )
         kinds = [kinds.get(name, "auto") for name in names]
+    if not isinstance(kinds, Sequence | np.ndarray):
+        raise ValueError(f"kinds={kinds!r}; allowed are {allowed}.")
     kinds = list(kinds)
     if len(kinds) != len(names):
         raise ValueError(f"kinds has {len(kinds)} entries, but X has {len(names)} columns; allowed are {allowed}.")

@@ -106,8 +106,9 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         """
         value = self.predict_log_proba(X)
         xp = namespace(value)
-        if self.loss_matrix is not None:
-            value = -xp.matmul(xp.exp(value), like(np.asarray(self.loss_matrix, dtype=float), value))
+        loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
+        if loss is not None:
+            value = -xp.matmul(xp.exp(value), like(loss, value))
         return classes_at(self.classes_, xp.argmax(value, axis=1))
 
     def bic(self, X: Any, y: Any) -> float:

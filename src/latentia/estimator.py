@@ -121,7 +121,8 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         self.classes_ = labels.classes
         self.preparation_ = self._fit_preparation(X, weight, *moments)
         if self.preparation_.ignored is not None:
-            empty = np.flatnonzero(to_numpy(self.preparation_.ignored)).tolist()
+            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+            empty = names[to_numpy(self.preparation_.ignored)].tolist()
             warn_user(f"X has no value in the columns {empty}: they are ignored.")
         rng = random_generator(self.random_state)
         with reporting(self, X, y, self._attributes_at) as on_step:

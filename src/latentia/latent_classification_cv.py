@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from latentia._size_search import Rows, Search, Setting, Trial, as_table, folds_
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import OBJECTIVES
 from latentia.progress import loses_nothing
+from latentia.sources import take_rows
 from latentia.validation import check_choice, check_number, check_weight, encode_labels
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
@@ -182,7 +183,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
     def _check_objective(self) -> None:
         if self.objective is None:
             return
-        if not isinstance(self.objective, str) and not len(self.objective):
+        if not isinstance(self.objective, str) and not (np.iterable(self.objective) and len(self.objective)):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
         for name in np.atleast_1d(self.objective).tolist():
             check_choice("objective", name, OBJECTIVES)
@@ -218,10 +219,13 @@ class LatentClassificationModelCV(LatentClassificationModel):
         rng = check_random_state(self.random_state)
         patience = self.patience if self.search == "greedy" else None
         scoring = self.scoring or ("log_loss" if self._is_mixed() else "accuracy")
-        search = Search(folds_of(self.cv, labels.codes, rng), scoring, patience, self.n_jobs)
+        rows = Rows(coded, labels.codes, weight)
+        if weight is not None and not isinstance(self.cv, Iterable):  # given folds name rows as they came
+            counted = np.flatnonzero(weight > 0)
+            rows = Rows(take_rows(coded, counted), labels.codes[counted], weight[counted])
+        search = Search(folds_of(self.cv, rows.y, rng), scoring, patience, self.n_jobs)
         seed = int(rng.randint(2**31 - 1))
         groups = self._settings(len(labels.classes), min(len(train) for train, _ in search.folds))
-        rows = Rows(coded, labels.codes, weight)
         trials = search.run(groups, lambda setting: self._candidate(setting, seed), rows, self._report)
         best = search.best(trials)
         self.n_latent_, self.n_components_, self.objective_, self.ridge_ = best.setting

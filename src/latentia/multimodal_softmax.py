@@ -182,6 +182,8 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         check_number("max_rounds", self.max_rounds, least=1, integer=True)
         check_number("max_models", self.max_models, least=0, integer=True)
         check_choice("search", self.search, ("compressive", "exhaustive"))
+        if np.size(self.threshold) == 0:
+            raise ValueError(f"threshold={self.threshold!r}; allowed are one number from 0 to 1, or several.")
         for value in np.atleast_1d(np.asarray(self.threshold, dtype=object)).tolist():
             check_number("threshold", value, least=0, below=1)
         if isinstance(self.n_subclasses, str):

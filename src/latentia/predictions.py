@@ -14,7 +14,7 @@ from latentia._arrays import Array, like, logsumexp, namespace, shares, to_numpy
 from latentia._classes import AccuracyMixin, classes_at
 from latentia.core import Cells, chunk_rows
 from latentia.sources import map_rows
-from latentia.validation import check_number, codes_of, random_generator
+from latentia.validation import check_loss_matrix, check_number, codes_of, random_generator
 
 
 class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
@@ -88,8 +88,9 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         """
         proba = self.predict_proba(X)
         xp = namespace(proba)
-        if self.loss_matrix is not None:
-            proba = -xp.matmul(proba, like(np.asarray(self.loss_matrix, dtype=float), proba))
+        loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
+        if loss is not None:
+            proba = -xp.matmul(proba, like(loss, proba))
         return classes_at(self.classes_, xp.argmax(proba, axis=1))
 
     def score_samples(self, X: Any) -> Array:

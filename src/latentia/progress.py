@@ -71,6 +71,8 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
     """
     listeners: list[OnStep] = []
     if estimator.callback is not None:
+        if not callable(estimator.callback):
+            raise ValueError(f"callback={estimator.callback!r}; allowed are None and a function of a step.")
         listeners.append(lambda step: bool(estimator.callback(step)))
     context = None
     if hasattr(estimator, "_init_callback_context"):

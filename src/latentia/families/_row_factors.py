@@ -58,13 +58,20 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         place = _Place(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
         memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
         extrapolate = _Extrapolation()
-        curvature: Array | None = None
+        previous: Array | None = None
+        settled: Array | None = None
         for _ in range(max_rounds - 1):
             quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), memories)
             _, cov, u = _posterior(_add(fixed, quadratic, K, K2, a0), q)
-            place = extrapolate(place, _Place(u, pack(cov)))
-            previous, curvature = curvature, quadratic.curvature
-            if previous is not None and bool(xp.all(xp.abs(curvature - previous) <= tol * curvature)):
+            going = extrapolate(place, _Place(u, pack(cov)))
+            if settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
+                going = _Place(*(xp.where(settled, old, new) for old, new in zip(place, going, strict=True)))
+            if previous is not None:
+                change = xp.abs(quadratic.curvature - previous)
+                still = xp.all(change <= tol * quadratic.curvature, axis=-1, keepdims=True)
+                settled = still if settled is None else settled | still
+            place, previous = going, quadratic.curvature
+            if settled is not None and bool(xp.all(settled)):
                 break
         quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), None)
         form = _add(fixed, quadratic, K, K2, a0)

@@ -1,0 +1,120 @@
+"""Labels of any type, with gaps: what is learned, predicted, sampled and counted."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from latentia import (
+    GaussianMixtureClassifier,
+    LatentClassificationModelCV,
+    MixtureOfExpertsRegressor,
+    MultimodalSoftmaxClassifier,
+)
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = np.random.default_rng(1).integers(0, 2, 60)
+X[:, 0] += 2 * Y
+
+
+def with_gaps(values):
+    return np.array([None if k % 5 == 0 else v for k, v in enumerate(values)], dtype=object)
+
+
+@pytest.mark.parametrize(
+    "y, classes",
+    [
+        (with_gaps(Y.tolist()), [0, 1]),
+        (with_gaps([np.int32(v) for v in Y]), [0, 1]),
+        (with_gaps([float(v) for v in Y]), [0.0, 1.0]),
+        (with_gaps([bool(v) for v in Y]), [False, True]),
+        (with_gaps(["ab"[v] for v in Y]), ["a", "b"]),
+        (pd.Series(with_gaps(Y.tolist()), dtype="Int64"), [0, 1]),
+        (pl.Series(with_gaps(Y.tolist()).tolist(), dtype=pl.Int64), [0, 1]),
+    ],
+)
+def test_labels_keep_their_type(y, classes):
+    model = GaussianMixtureClassifier(1).fit(X, y)
+    assert model.classes_.tolist() == classes
+    assert {type(v) for v in model.predict(X).tolist()} == {type(classes[0])}
+    reference = GaussianMixtureClassifier(1).fit(X, np.where(np.arange(60) % 5 == 0, -1, Y))
+    np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X))
+
+
+def test_labels_of_two_types_are_refused():
+    with pytest.raises(ValueError, match="labels of the types int, str"):
+        GaussianMixtureClassifier().fit(X, ["a", *Y[1:].tolist()])
+
+
+@pytest.mark.parametrize(
+    "y, asked", [(np.array(["a", "ccc"])[Y], "cccd"), (Y, 1.7), (Y, "1"), (Y > 0, "x"), (Y, [0, 2])]
+)
+def test_a_class_that_is_none_is_not_sampled(y, asked):
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="y holds the class"):
+        model.sample(2, y=asked)
+
+
+def test_bic_of_rows_without_labels_is_that_of_their_density():
+    model = GaussianMixtureClassifier(1).fit(X, Y)
+    free = model.bic(X, Y) - model.aic(X, Y)
+    bic, aic = model.bic(X, np.full(60, -1)), model.aic(X, np.full(60, -1))
+    assert bic - aic == pytest.approx(free)
+    n_free = free / (np.log(60) - 2)
+    assert bic == pytest.approx(-2 * model.score_samples(X).sum() + n_free * np.log(60))
+
+
+def test_columns_without_values_cost_no_parameters():
+    wide = np.column_stack([X, np.full(60, np.nan)])
+    with pytest.warns(UserWarning, match="no value"):
+        model = GaussianMixtureClassifier(2, random_state=0).fit(wide, Y)
+    assert model.bic(wide, Y) == pytest.approx(GaussianMixtureClassifier(2, random_state=0).fit(X, Y).bic(X, Y))
+
+
+def test_names_of_classes_do_not_matter_to_the_wrapper():
+    """A fold that lacks the single row of a class has labels -1 and 1, or -1 and 0."""
+    y = np.r_[0, np.ones(29, int), np.full(30, -1)]
+    other = np.where(y < 0, -1, 1 - y)
+    fits = [
+        LatentClassificationModelCV([1], [1], cv=3, n_init=1, random_state=0).fit(X, labels) for labels in (y, other)
+    ]
+    assert fits[0].results_["mean_log_loss"][0] == pytest.approx(fits[1].results_["mean_log_loss"][0], rel=1e-6)
+
+
+def test_every_class_stays_when_rows_are_set_apart():
+    y = np.r_[2, Y[1:]]
+    for seed in range(5):
+        options = dict(objective="conditional", early_stopping=True, validation_fraction=0.4, tol=1e-2)
+        model = GaussianMixtureClassifier(random_state=seed, **options).fit(X, y)
+        assert model.priors_.min() > 0 and np.isfinite(model.predict_log_proba(X)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_without_weight_are_not_set_apart(seed):
+    weight = np.zeros(60)
+    for label in (0, 1):
+        weight[np.flatnonzero(Y == label)[:6]] = 1.0
+    model = MultimodalSoftmaxClassifier(max_subclasses=2, max_models=2, n_init=1, tol=1e-2, random_state=seed)
+    assert np.isfinite(model.fit(X, Y, sample_weight=weight).search_results_["score"]).all()
+    # five rows of one class and one of the other that count
+    weight[np.flatnonzero(Y == 1)[1:]] = 0.0
+    search = LatentClassificationModelCV([1], [1], cv=3, n_init=1, random_state=seed).fit(X, Y, sample_weight=weight)
+    assert np.isfinite(search.results_["mean_log_loss"]).all()
+
+
+def test_outputs_that_count_nothing_are_refused():
+    y = np.r_[np.nan, np.ones(59)]
+    with pytest.warns(UserWarning, match="dropped"), pytest.raises(ValueError, match="sample_weight is zero"):
+        MixtureOfExpertsRegressor(1).fit(X, y, sample_weight=np.eye(60)[0])
+
+
+def test_rows_held_out_see_a_mixture_of_outputs():
+    """Two flat lines: one normal with their common variance says nothing against one expert; their mixture does."""
+    rng = np.random.default_rng(0)
+    x, side = rng.uniform(-2, 2, (200, 1)), rng.integers(0, 2, 200)
+    y = np.where(side, 3.0, -3.0) + 0.3 * rng.normal(size=200)
+    model = MixtureOfExpertsRegressor(max_experts=2, random_state=0, n_init=3).fit(x, y)
+    assert model.n_experts_ == 2
+    # scores are of y as it came: mean log densities per row
+    alone = MixtureOfExpertsRegressor(max_experts=2, random_state=0, n_init=3).fit(x, 10 * y)
+    np.testing.assert_allclose(alone.search_results_["score"], model.search_results_["score"] - np.log(10), rtol=1e-6)
