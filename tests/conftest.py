@@ -1,6 +1,7 @@
 """The matrix of tests builds itself: every concrete family and objective of the package is found and crossed.
 
-A test that asks for the fixtures `family`, `objective` or `rows` runs on all allowed combinations. Sizes all differ, so that swapped axes break.
+A test that asks for the fixtures `family`, `objective` or `rows` runs on all allowed combinations; `@pytest.mark.families("smooth")` keeps the families that its law is
+about (see `TRAITS`). Sizes all differ, so that swapped axes break.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pytest
 
 import latentia
 from latentia import objectives
-from latentia.core import Family, Objective, check_compatible
+from latentia.core import Family, Objective, SmoothFamily, check_compatible
+from latentia.families.factors import LatentFactors
 from latentia.sources import ArrayRows
 
 N_ROWS, N_FEATURES, N_CLASSES, N_STARTS = 23, 5, 3, 2
@@ -61,29 +63,45 @@ def families() -> list[Named]:
 FAMILIES = families()
 
 
-def allowed(family: Family, objective: Objective, gradient: bool) -> bool:
+#: What a law may ask of a family.
+TRAITS = {
+    "smooth": lambda family: isinstance(family, SmoothFamily),
+    "generative": lambda family: not family.conditional,
+    "conditional": lambda family: family.conditional,
+    "factors": lambda family: isinstance(family, LatentFactors),
+}
+
+
+def allowed(family: Family, objective: Objective) -> bool:
     try:
-        check_compatible(family, objective, needs_em=False, needs_gradient=gradient)
+        check_compatible(family, objective, needs_em=False, needs_gradient=False)
     except ValueError:
         return False
     return True
 
 
-def pairs(gradient: bool) -> list[tuple[Named, Objective]]:
-    return [(f, o) for f in FAMILIES for o in OBJECTIVES if allowed(f.part, o, gradient)]
+def pairs(families: list[Named]) -> list[tuple[Named, Objective]]:
+    return [(f, o) for f in families for o in OBJECTIVES if allowed(f.part, o)]
 
 
 def pair_ids(items: list[tuple[Named, Objective]]) -> list[str]:
     return [f"{f.name}-{o!r}" for f, o in items]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"families(*traits): only families with these traits, of {', '.join(TRAITS)}")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = metafunc.fixturenames
+    traits = [TRAITS[name] for mark in metafunc.definition.iter_markers("families") for name in mark.args]
+    chosen = [f for f in FAMILIES if all(has(f.part) for has in traits)]
+    assert chosen, f"{metafunc.function.__name__}: no family has the traits that it asks for"
     if "family" in names and "objective" in names:
-        items = pairs(gradient="gradient" in metafunc.function.__name__)
+        items = pairs(chosen)
         metafunc.parametrize("family,objective", [(f.part, o) for f, o in items], ids=pair_ids(items))
     elif "family" in names:
-        metafunc.parametrize("family", [f.part for f in FAMILIES], ids=[f.name for f in FAMILIES])
+        metafunc.parametrize("family", [f.part for f in chosen], ids=[f.name for f in chosen])
     elif "objective" in names:
         metafunc.parametrize("objective", OBJECTIVES, ids=repr)
 

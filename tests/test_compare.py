@@ -219,6 +219,14 @@ def test_weights_reach_fit_and_score(recorder, blobs):
     )
 
 
+def test_the_standard_error_counts_weighted_rows_by_their_effective_number(blobs):
+    w = np.random.default_rng(0).exponential(size=120)
+    result = compare(GaussianNB(), *blobs, sample_weight=w)
+    a = result.accuracy[0, 0]
+    assert 0 < a < 1
+    assert result.accuracy_se[0, 0] == pytest.approx(np.sqrt(a * (1 - a) / (w.sum() ** 2 / (w**2).sum())))
+
+
 def test_weights_pass_through_a_pipeline_and_are_refused_where_fit_takes_none(blobs):
     X, y = blobs
     w = np.where(y == 0, 5.0, 1.0)

@@ -1,12 +1,16 @@
-"""The code in the documentation runs and prints what it says."""
+"""The code in the documentation and in docstrings runs and prints what it says."""
 
 from __future__ import annotations
 
 import doctest
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+
+import latentia
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"])
@@ -22,13 +26,40 @@ def code(page: Path) -> str:
     return "\n".join(kept) + "\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run_and_print_what_they_say(page):
-    parsed = doctest.DocTestParser().get_doctest(code(page), {}, page.name, str(page), 0)
+def docstrings() -> list[doctest.DocTest]:
+    """The docstrings of the package that have examples."""
+    found = []
+    for module in pkgutil.walk_packages(latentia.__path__, "latentia."):
+        if not module.name.endswith("__main__"):
+            found += doctest.DocTestFinder().find(importlib.import_module(module.name))
+    return [docstring for docstring in found if docstring.examples]
+
+
+DOCSTRINGS = docstrings()
+
+
+def check(parsed: doctest.DocTest) -> None:
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(parsed, out=report.append)
     assert runner.failures == 0, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_run_and_print_what_they_say(page):
+    check(doctest.DocTestParser().get_doctest(code(page), {}, page.name, str(page), 0))
+
+
+@pytest.mark.parametrize("docstring", DOCSTRINGS, ids=lambda docstring: docstring.name)
+def test_docstrings_run_and_print_what_they_say(docstring):
+    if "display" in docstring.name:
+        pytest.importorskip("matplotlib")
+    check(docstring)
+
+
+@pytest.mark.parametrize("name", [name for name in latentia.__all__ if name != "Comparison"])  # which `compare` returns
+def test_public_names_have_an_example(name):
+    assert any(docstring.name.endswith(f".{name}") for docstring in DOCSTRINGS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -6,7 +6,6 @@ from sklearn import config_context
 from sklearn.datasets import load_iris, make_moons
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerances import EQUAL, FALL
 
 from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
@@ -18,17 +17,6 @@ from latentia.families.experts import Experts
 from latentia.families.softmax import MultimodalSoftmax
 from latentia.objectives import Likelihood
 from latentia.sources import ArrayRows
-
-
-@parametrize_with_checks(
-    [
-        MixtureOfExpertsClassifier(2, n_init=1, max_iter=8, tol=1e-3, random_state=0),
-        MixtureOfExpertsRegressor(2, n_init=1, max_iter=8, tol=1e-3, random_state=0),
-    ]
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

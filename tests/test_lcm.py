@@ -199,6 +199,31 @@ def test_the_presentation_changes_nothing_but_the_coordinates(rng):
         np.testing.assert_allclose(a, b, **EQUAL)
 
 
+def test_factors_come_in_the_order_scale_and_sign_that_is_documented(rng):
+    """Unit variance under the priors, most loading first, its largest entry positive; components count by their share."""
+    family, rows = a_family(3, 2, True, complete=True), a_table(rng)
+    for _ in range(10):
+        params = one_start(some_params(family, rows, rng), 0)
+        edges = (rng.random((D, 3)) < 0.7).astype(float)
+        params = params._replace(
+            log_prior=np.log(rng.dirichlet(np.ones(C))),
+            log_mix=np.log(rng.dirichlet([0.3, 0.3], C)),
+            means=rng.normal(size=(C, 3)),
+            loadings=rng.normal(size=(2, D, 3)) * np.exp(rng.normal(size=(2, 1, 3))) * edges,
+            edges=edges,
+        )
+        shown = presentable(params)
+        prior = np.exp(shown.log_prior)
+        np.testing.assert_allclose(prior @ shown.means, 0, atol=1e-12)
+        np.testing.assert_allclose(prior @ (shown.variances + shown.means**2), 1)
+        share = prior @ np.exp(shown.log_mix)
+        weighed = (np.sqrt(share)[:, None, None] * shown.loadings).reshape(2 * D, 3)
+        assert (np.diff((weighed**2).sum(axis=0)) <= 0).all()
+        assert (weighed[np.abs(weighed).argmax(axis=0), np.arange(3)] > 0).all()
+        for loadings in shown.loadings:  # the edges go with their factor
+            np.testing.assert_array_equal(shown.edges > 0, loadings != 0)
+
+
 def test_factors_are_the_posterior_means(rng):
     X, y = load_iris(return_X_y=True)
     model = LatentClassificationModel(2, random_state=0).fit(X, y)

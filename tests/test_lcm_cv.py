@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.model_selection import KFold
 
 from latentia import LatentClassificationModel
 from latentia.latent_classification_cv import LatentClassificationModelCV
@@ -26,14 +25,20 @@ def test_the_best_pair_is_fitted_on_all_rows():
 
 
 def test_scores_are_those_of_the_folds():
-    folds = list(KFold(3, shuffle=True, random_state=1).split(X))
+    order = np.random.default_rng(1).permutation(150)
+    folds = [(np.setdiff1d(order, test), test) for test in np.split(order, [20, 60])]  # a row counts as any other
     model = LatentClassificationModelCV([2], [1], cv=folds, **QUICK).fit(X, y)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     own = {**QUICK, "random_state": seed}
-    right = [
-        LatentClassificationModel(2, kinds="continuous", **own).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds
-    ]
-    assert model.results_["mean_accuracy"][0] == pytest.approx(np.mean(right))
+    right, loss = [], []
+    for train, test in folds:
+        fold = LatentClassificationModel(2, kinds="continuous", **own).fit(X[train], y[train])
+        right.append(fold.predict(X[test]) == y[test])
+        loss.append(-fold.predict_log_proba(X[test])[np.arange(len(test)), y[test]])
+    assert model.results_["mean_accuracy"][0] == pytest.approx(np.concatenate(right).mean())
+    assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
+    assert model.results_["std_accuracy"][0] == pytest.approx(np.std([part.mean() for part in right]))
+    assert model.results_["std_log_loss"][0] == pytest.approx(np.std([part.mean() for part in loss]))
 
 
 def test_greedy_search_stops_when_more_factors_do_not_help():
@@ -60,6 +65,24 @@ def test_unlabelled_rows_train_in_every_fold():
     some = np.where(np.arange(150) % 3 == 0, y, -1)
     model = LatentClassificationModelCV([1], [1], cv=2, **QUICK).fit(X, some)
     assert model.score(X, y) > 0.85
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_row_of_weight_two_is_that_row_twice_in_training_and_in_the_scores(rng):
+    rows = rng.permutation(150)[:60]
+    noisy, labels, weight = X[rows] + rng.normal(size=(60, 4)), y[rows], rng.integers(0, 4, 60)
+    again, part = np.repeat(np.arange(60), weight), np.arange(60) // 10 % 4 % 3  # folds of unequal sizes
+
+    def folds(part):
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)]
+
+    options = dict(n_init=1, max_iter=15, tol=0.0, random_state=0)
+    weighted = LatentClassificationModelCV([1, 2], [1], cv=folds(part), **options)
+    repeated = LatentClassificationModelCV([1, 2], [1], cv=folds(part[again]), **options)
+    weighted.fit(noisy, labels, sample_weight=weight)
+    repeated.fit(noisy[again], labels[again])
+    for name in ("mean_accuracy", "std_accuracy", "mean_log_loss", "std_log_loss"):
+        np.testing.assert_allclose(weighted.results_[name], repeated.results_[name], rtol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_classification
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
-
-
-@parametrize_with_checks([LatentClassificationModel(n_init=2, tol=1e-2)])
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
+from scipy.stats import multivariate_normal
 from tolerances import EQUAL, FALL
 
 from latentia.core import Cells, Problem
 from latentia.families._factor_trees import FactorParams
 from latentia.families._importance import importance_scores
+from latentia.families._row_factors import infer_rows
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Layout
 from latentia.objectives import Likelihood
@@ -55,46 +57,72 @@ def test_worst_step_of_em_over_random_mixes_of_kinds():
     assert worst >= -10 * FALL  # the bound's own fixed point has a tolerance
 
 
+def log_density(family, params, cells, m, z):
+    """log p(x | z, m) of rows at latents (..., N, q)."""
+    G, heads = family.layout.n_gaussian, z @ params.loadings[m].T + params.offsets[m]
+    density = np.zeros(heads.shape[:-1])
+    if G:
+        x, seen = family.layout.cells_of(family.layout.gaussian, cells)
+        theta = params.noise[0 if family.tied else m]
+        square = (x - heads[..., :G]) ** 2 / theta + np.log(2 * np.pi * theta)
+        density = density - 0.5 * (square if seen is None else square * seen).sum(axis=-1)
+    first = G
+    for kind in family.layout.bounded:
+        values, seen = family.layout.cells_of(kind, cells)
+        density = density + kind.log_density(values, seen, heads[..., first : first + kind.n_heads])
+        first += kind.n_heads
+    return density
+
+
 def by_quadrature(family, params, cells, n_points=60):
     """log p(x, c) of models with two latents, integrated over a grid of Gauss-Hermite points."""
     points, weights = hermegauss(n_points)
-    u = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 2)
+    u = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 1, 2)
     log_w = np.log(np.outer(weights, weights).ravel() / (2 * np.pi))
-    G, out = family.layout.n_gaussian, []
+    out = np.full((family.n_classes, len(cells.values)), -np.inf)
     for c in range(family.n_classes):
-        z = params.means[c] + np.sqrt(params.variances[c]) * u
-        total = -np.inf
+        z = np.repeat(params.means[c] + np.sqrt(params.variances[c]) * u, len(cells.values), axis=1)
         for m in range(family.n_components):
-            heads = (z @ params.loadings[m].T + params.offsets[m])[:, None, :]  # (points, 1, H)
-            density = np.zeros((len(z), len(cells.values)))
-            if G:
-                x, seen = family.layout.cells_of(family.layout.gaussian, cells)
-                theta = params.noise[0 if family.tied else m]
-                square = (x - heads[..., :G]) ** 2 / theta + np.log(2 * np.pi * theta)
-                density = density - 0.5 * (square if seen is None else square * seen).sum(axis=-1)
-            first = G
-            for kind in family.layout.bounded:
-                values, seen = family.layout.cells_of(kind, cells)
-                wide = np.broadcast_to(heads[..., first : first + kind.n_heads], (len(z), len(values), kind.n_heads))
-                density = density + kind.log_density(values, seen, wide)
-                first += kind.n_heads
-            here = np.logaddexp.reduce(log_w[:, None] + density, axis=0)
-            total = np.logaddexp(total, params.log_prior[c] + params.log_mix[c, m] + here)
-        out.append(total)
-    return np.stack(out)
+            here = np.logaddexp.reduce(log_w[:, None] + log_density(family, params, cells, m, z), axis=0)
+            out[c] = np.logaddexp(out[c], params.log_prior[c] + params.log_mix[c, m] + here)
+    return out
+
+
+def a_mixed_model(trial):
+    """Parameters far from a start, and rows."""
+    rng = np.random.default_rng(trial)
+    family, rows = a_mixed_problem(rng, n_rows=8, q=2)
+    params = one_start(family.init(rows, rng, 1), 0)
+    params = params._replace(
+        loadings=rng.normal(size=params.loadings.shape),
+        offsets=rng.normal(size=params.offsets.shape),
+        noise=1.0 + 0 * params.noise,
+    )
+    return family, params, rows.prepare(rows.X), rng
+
+
+def test_a_draw_weighs_its_density_by_that_of_the_proposal():
+    """One draw of importance sampling: the sum over components of p(x, z, m, c) / q(z) at z ~ q."""
+    for trial in range(6):
+        family, params, cells, rng = a_mixed_model(trial)
+        draw = rng.standard_normal(2)
+        rows = infer_rows(family.layout, params, cells, family.inner_tol, family.inner_max_iter)
+        expected = np.full((family.n_classes, len(cells.values)), -np.inf)
+        for c in range(family.n_classes):
+            for m in range(family.n_components):
+                z = rows.mean[c, m] + np.linalg.cholesky(rows.cov[c, m]) @ draw
+                prior = multivariate_normal(params.means[c], np.diag(params.variances[c])).logpdf(z)
+                each = zip(z, rows.mean[c, m], rows.cov[c, m], strict=True)
+                proposal = np.array([multivariate_normal(mean, cov).logpdf(at) for at, mean, cov in each])
+                joint = params.log_prior[c] + params.log_mix[c, m] + prior + log_density(family, params, cells, m, z)
+                expected[c] = np.logaddexp(expected[c], joint - proposal)
+        np.testing.assert_allclose(importance_scores(family, params, cells, draw[None]), expected, **EQUAL)
 
 
 def test_the_bound_lies_below_the_integral_and_importance_sampling_closes_the_gap():
     gaps, errors = [], []
     for trial in range(12):
-        rng = np.random.default_rng(trial)
-        family, rows = a_mixed_problem(rng, n_rows=8, q=2)
-        params = one_start(family.init(rows, rng, 1), 0)
-        params = params._replace(
-            loadings=rng.normal(size=params.loadings.shape), offsets=rng.normal(size=params.offsets.shape)
-        )
-        params = params._replace(noise=1.0 + 0 * params.noise)
-        cells = rows.prepare(rows.X)
+        family, params, cells, rng = a_mixed_model(trial)
         exact = by_quadrature(family, params, cells)
         gap = exact - family.infer(params, cells).log_joint
         assert gap.min() > -1e-6

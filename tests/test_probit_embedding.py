@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerances import EQUAL, NAMESPACE, SINGLE
 
 from latentia.families._probit_priors import GROUPINGS
@@ -44,27 +43,6 @@ def after_some_steps(X, Y, sample_weight=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return ProbitEmbeddingClassifier(tol=0, max_iter=25, **options).fit(X, Y, sample_weight)
-
-
-#: These run only where SCIPY_ARRAY_API=1 is set.
-KNOWN_FAILURES = {
-    "check_array_api_input": "objective_curve_ is a record on the host, whatever the namespace of X",
-    "check_array_api_mixed_inputs": "labels are read on the host, which arrays of a strict device refuse",
-    "check_array_api_same_namespace": "rows of another namespace are brought beside the parameters instead of refused",
-}
-
-
-@parametrize_with_checks(
-    [ProbitEmbeddingClassifier(max_iter=30), ProbitEmbeddingClassifier(prior="columns", max_iter=30)],
-    expected_failed_checks=lambda estimator: KNOWN_FAILURES if os.environ.get("SCIPY_ARRAY_API") else {},
-)
-def test_scikit_learn(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings(
-            "ignore", "invalid value encountered in cast"
-        )  # scikit-learn looks for integers in y = inf
-        check(estimator)
 
 
 @pytest.mark.parametrize("prior", PRIORS)

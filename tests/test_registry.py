@@ -1,6 +1,6 @@
 """Nothing escapes the matrix."""
 
-import inspect
+import pickle
 
 import pytest
 from conftest import FAMILIES, OBJECTIVES, concrete
@@ -18,9 +18,9 @@ def test_every_family_has_examples():
 
 
 def test_parts_do_not_change_in_a_sweep(family, rows, params):
-    before = {k: repr(v) for k, v in vars(family).items()}
+    before = pickle.dumps((family, rows.X, rows.y, params))
     Problem(family, Likelihood(), rows).sweep(params)
-    assert before == {k: repr(v) for k, v in vars(family).items()}
+    assert pickle.dumps((family, rows.X, rows.y, params)) == before
 
 
 @pytest.mark.parametrize("falling", [o for o in OBJECTIVES if not o.rises_under_em], ids=repr)
@@ -29,9 +29,7 @@ def test_em_refuses_objectives_that_may_fall(falling):
         check_compatible(FAMILIES[0].part, falling, needs_em=True, needs_gradient=False)
 
 
-def test_conditional_families_refuse_comparisons_of_classes():
-    for name, family in FAMILIES:
-        if family.conditional:
-            with pytest.raises(ValueError, match="scores only the given labels"):
-                check_compatible(family, Conditional(), needs_em=False, needs_gradient=False)
-            assert not inspect.isabstract(type(family)), name
+@pytest.mark.families("conditional")
+def test_conditional_families_refuse_comparisons_of_classes(family):
+    with pytest.raises(ValueError, match="scores only the given labels"):
+        check_compatible(family, Conditional(), needs_em=False, needs_gradient=False)

@@ -25,12 +25,12 @@ def mixed():
 def test_chunks_change_nothing(mixed, inner_max_iter):
     X, y = mixed
     fits = []
-    for megabytes in (1024, 0.005):
+    for megabytes in (1024, 0.02):
         with sklearn.config_context(working_memory=megabytes):
             model = LatentClassificationModel(
-                2, 2, n_init=2, max_iter=20, tol=0, inner_max_iter=inner_max_iter, random_state=0
+                2, 2, n_init=2, max_iter=6, tol=0, inner_max_iter=inner_max_iter, random_state=0
             )
-            with pytest.warns(Warning, match="max_iter=20 reached"):
+            with pytest.warns(Warning, match="max_iter=6 reached"):
                 fits.append(model.fit(X, y).predict_proba(X))
     np.testing.assert_allclose(fits[1], fits[0], rtol=1e-9)
 

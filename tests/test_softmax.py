@@ -12,34 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerances import FALL
 
 from latentia import MultimodalSoftmaxClassifier
 from latentia.core import Problem
-from latentia.families._weights import GammaPrior
+from latentia.families._gamma import GammaPrior
 from latentia.families.softmax import MultimodalSoftmax
 from latentia.families.softmax_ml import SoftmaxLikelihood, SoftmaxWeights
+from latentia.latent_softmax import mean_log_score
 from latentia.objectives import Likelihood
 from latentia.solvers import EM, LBFGS
 from latentia.solvers.accelerated import AcceleratedEM
 from latentia.solvers.batched_lbfgs import BatchedLBFGS
 from latentia.sources import ArrayRows
 from latentia.tree import take_starts
-
-#: Checks that cannot hold, with the reason.
-KNOWN = {
-    "check_sample_weight_equivalence_on_dense_data": "k-means starts draw rows, and the ascent from equal sums stops where rounding takes it: equal to 1e-7 only at the optimum",
-}
-
-
-@parametrize_with_checks(
-    [MultimodalSoftmaxClassifier(2, n_init=1, max_iter=8, tol=1e-3, random_state=0)],
-    expected_failed_checks=lambda estimator: KNOWN,
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +244,14 @@ def test_a_weight_of_two_is_the_row_twice(iris, inference):
         assert weighted.log_evidence_ == pytest.approx(repeated.log_evidence_, abs=1e-4)
 
 
+def test_rows_held_out_count_by_their_weight(rng):
+    """What chooses among structures is the weighted mean of the log scores, in chunks of any size."""
+    rows, weight = rng.normal(size=(11, 2)), rng.exponential(size=11)
+    for chunk in (3, 100):
+        mean = mean_log_score(ArrayRows(rows, np.zeros(11, int), weight), lambda cells, y: cells.values[:, 0], chunk)
+        assert mean == pytest.approx(np.average(rows[:, 0], weights=weight))
+
+
 def test_order_of_features_does_not_matter(iris):
     X, y = iris
     plain = MultimodalSoftmaxClassifier(1, tol=1e-9).fit(X, y)
@@ -273,16 +267,30 @@ def test_basis_expansion_in_a_pipeline(rng):
     assert model.fit(X, y).score(X, y) > 0.95
 
 
-def test_annealing_and_callback(moons):
+def test_an_annealed_fit_does_not_fall(moons):
     X, y = moons
     annealed = MultimodalSoftmaxClassifier(3, n_init=2, annealing=True, random_state=0).fit(X, y)
     assert np.diff(annealed.objective_curve_).min() >= -FALL * np.abs(annealed.objective_curve_).max()
+
+
+def test_a_callback_stops_the_fit(moons):
+    X, y = moons
     steps = []
     stopped = MultimodalSoftmaxClassifier(
-        n_init=2, random_state=0, callback=lambda step: steps.append(step) or len(steps) >= 5
-    )
-    stopped.fit(X, y)
-    assert stopped.stopping_reason_ == "stopped by the callback" or len(steps) == 5
+        3, n_init=2, random_state=0, callback=lambda step: steps.append(step.iteration) or step.iteration == 5
+    ).fit(X, y)
+    assert steps == [1, 2, 3, 4, 5] and stopped.n_iter_ == 5
+    assert stopped.stopping_reason_ == "stopped by the callback" and not stopped.converged_
+
+
+def test_a_callback_stops_the_search(moons):
+    X, y = moons
+    steps = []
+    stopped = MultimodalSoftmaxClassifier(
+        n_init=2, random_state=0, callback=lambda step: steps.append(step.iteration) or len(steps) >= 5
+    ).fit(X, y)
+    assert len(stopped.search_results_["bic"]) == 1 and stopped.stopping_reason_ == "stopped by the callback"
+    assert steps[:5] == [1, 2, 3, 4, 5] and set(steps[5:]) <= {1}  # what was still to come ends at its first step
     assert np.isfinite(stopped.predict_proba(X)).all()
 
 

@@ -7,11 +7,11 @@ from sklearn.datasets import load_iris
 from tolerances import EQUAL, FALL
 
 from latentia import MixtureOfExpertsClassifier
-from latentia.core import Problem, SmoothFamily
+from latentia.core import Problem
 from latentia.objectives import Hybrid, Likelihood
 from latentia.solvers import EM, LBFGS
 from latentia.sources import ArrayRows
-from latentia.tree import flatten, leaves, one_start, take_starts
+from latentia.tree import flatten, leaves, one_start, take_starts, tree_map
 
 
 def test_em_never_falls(family, rng):
@@ -25,9 +25,8 @@ def test_em_never_falls(family, rng):
             assert curve[-1] > curve[0]
 
 
+@pytest.mark.families("smooth")
 def test_no_slope_where_em_rests(family, rng):
-    if not isinstance(family, SmoothFamily):
-        return
     X, y = family.example_rows(rng, 90, 5)  # enough complete rows to stay off the floor of the variances
     rows = ArrayRows(np.nan_to_num(X), y)
     problem = Problem(family, Likelihood(), rows)
@@ -39,9 +38,8 @@ def test_no_slope_where_em_rests(family, rng):
     assert slopes[1] < 5e-2 * slopes[0]
 
 
+@pytest.mark.families("smooth", "generative")
 def test_lbfgs_rises_from_where_em_rests(family, rows, rng):
-    if not isinstance(family, SmoothFamily) or family.conditional:
-        return
     start = EM(max_iter=50).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 1)).params
     solution = LBFGS(max_iter=30).solve(Problem(family, Hybrid(3.0), rows), start)
     assert solution.value[0] > solution.curves[0][0]
@@ -87,13 +85,41 @@ def test_more_starts_are_never_worse(family, rows):
     assert values.max() >= best_of_two - FALL * abs(best_of_two)
 
 
+@pytest.mark.families("smooth", "generative")
 def test_lbfgs_says_that_a_callback_stopped_it(family, rows, rng):
-    if not isinstance(family, SmoothFamily) or family.conditional:
-        return
     start = family.init(rows, rng, 1)
     solution = LBFGS(tol=0.0).solve(Problem(family, Hybrid(3.0), rows), start, lambda step: step.iteration == 2)
     assert solution.reason == ["stopped by the callback"] and not solution.converged[0]
     assert solution.n_iter.tolist() == [2]
+
+
+@pytest.mark.families("smooth", "generative")
+def test_lbfgs_returns_the_parameters_with_the_least_held_out_loss(family, rows, rng):
+    losses, seen = [3.0, 2.0, 1.0, 4.0, 5.0, 1.5, 6.0], []  # the first is the start's
+
+    def validate(params):
+        seen.append(tree_map(np.copy, params))  # SciPy goes on in the memory of its vector
+        return losses[len(seen) - 1]
+
+    problem = Problem(family, Hybrid(3.0), rows)
+    solution = LBFGS(tol=0.0, validate=validate, patience=4).solve(problem, family.init(rows, rng, 1))
+    assert solution.reason == ["converged: the loss on held-out rows stopped falling"]
+    assert len(seen) == len(losses)
+    best = one_start(solution.params, 0)
+    for a, b in zip(leaves(best), leaves(seen[2]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    # the record is of the way to these parameters
+    np.testing.assert_allclose(solution.value[0], problem.sweep(best).value, **EQUAL)
+    assert solution.n_iter.tolist() == [2] and len(solution.curves[0]) == 3
+    assert solution.curves[0][-1] == solution.value[0]
+
+
+@pytest.mark.families("smooth", "generative")
+def test_what_a_callback_keeps_of_lbfgs_stays_as_it_was(family, rows, rng):
+    problem, kept = Problem(family, Hybrid(3.0), rows), []
+    LBFGS(max_iter=4).solve(problem, family.init(rows, rng, 1), lambda s: kept.append((s.params(), s.value)) and False)
+    for params, value in kept:
+        np.testing.assert_allclose(problem.sweep(params).value, value, **EQUAL)
 
 
 @pytest.mark.parametrize(
