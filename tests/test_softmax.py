@@ -358,3 +358,30 @@ def test_a_fit_in_torch(moons):
 def test_bad_options_are_named(iris, options, message):
     with pytest.raises(ValueError, match=message):
         MultimodalSoftmaxClassifier(**options).fit(*iris)
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_learned_weights_are_in_the_units_of_the_columns(moons, standardise):
+    X, y = moons[0] * [0.3, 5.0] + [7.0, -2.0], moons[1]
+    options = dict(averaging="plugin", n_init=2, standardise=standardise, tol=1e-3, random_state=0)
+    model = MultimodalSoftmaxClassifier(2, **options).fit(X, y)
+    scores = X @ model.weights_.T + model.biases_
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(shares / shares.sum(axis=1, keepdims=True), model.subclass_proba(X), rtol=1e-8)
+    # the posterior of the scores is the same, whichever units its weights are in
+    rows = np.column_stack([model.preparation_(X).values, np.ones(len(X))])
+    own = np.column_stack([X, np.ones(len(X))])
+    np.testing.assert_allclose(own @ model.posterior_means_.T, rows @ model.params_.mean.T, rtol=1e-8)
+    spread = [
+        np.einsum("ni,sij,nj->ns", a, c, a)
+        for a, c in ((own, model.posterior_covariances_), (rows, model.params_.covariance))
+    ]
+    np.testing.assert_allclose(spread[0], spread[1], rtol=1e-6)
+
+
+def test_units_of_columns_change_nothing(moons):
+    X, y = moons
+    plain = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X, y)
+    far = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X * [1e-6, 1e6] + [3.0, -1e8], y)
+    np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-4)
+    assert far.log_evidence_ == pytest.approx(plain.log_evidence_, rel=1e-4)

@@ -73,9 +73,10 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
         self.n_experts_ = math.prod(structure.branches)
-        self.gate_weights_ = tuple(gate[..., :-1] for gate in weights.gates)
-        self.gate_biases_ = tuple(gate[..., -1] for gate in weights.gates)
-        self.expert_weights_, self.expert_biases_ = weights.experts[..., :-1], weights.experts[..., -1]
+        raw = structure.in_raw_units(weights, self.preparation_)
+        self.gate_weights_ = tuple(gate[..., :-1] for gate in raw.gates)
+        self.gate_biases_ = tuple(gate[..., -1] for gate in raw.gates)
+        self.expert_weights_, self.expert_biases_ = raw.experts[..., :-1], raw.experts[..., -1]
 
     def _gate_log_proba(self, x: Array, outer: Array | None) -> Array:
         """Log probabilities (L, N) of the experts; averaged where `outer` is given."""

@@ -33,11 +33,11 @@ ANNEALING_STEPS = 20
 
 
 class Rows(NamedTuple):
-    """The same rows as they came and standardised."""
+    """The same rows as they are modelled and standardised."""
 
     raw: ArrayRows
     standard: ArrayRows
-    prepare: Standardise
+    prepare: Standardise  # from the former to the latter
 
 
 class Options(NamedTuple):

@@ -96,7 +96,7 @@ class Subclasses:
         return SoftmaxWeights(params.mean)
 
     def in_raw_units(self, weights: SoftmaxWeights, prepare: Standardise) -> SoftmaxWeights:
-        return SoftmaxWeights(_raw(weights.weights, prepare))
+        return SoftmaxWeights(in_raw_units(weights.weights, prepare))
 
     def gauges(self, weights: SoftmaxWeights) -> list[SoftmaxWeights]:
         """The same model with each subclass in turn at zero, where the posterior likes to have one."""
@@ -188,8 +188,8 @@ class ExpertTree:
         return ExpertsWeights(gates, params.leaves.weights.mean, xp.log(xp.clip(noise - NOISE_FLOOR, min=1e-12)))
 
     def in_raw_units(self, weights: ExpertsWeights, prepare: Standardise) -> ExpertsWeights:
-        gates = tuple(_raw(gate, prepare) for gate in weights.gates)
-        return ExpertsWeights(gates, _raw(weights.experts, prepare), weights.log_noise)
+        gates = tuple(in_raw_units(gate, prepare) for gate in weights.gates)
+        return ExpertsWeights(gates, in_raw_units(weights.experts, prepare), weights.log_noise)
 
     def gauges(self, weights: ExpertsWeights) -> list[ExpertsWeights]:
         """The same model with each class in turn at zero; linear experts have no such freedom."""
@@ -198,7 +198,7 @@ class ExpertTree:
         return [weights, *(weights._replace(experts=w - w[..., k : k + 1, :]) for k in turns)]
 
 
-def _raw(weights: Array, prepare: Standardise) -> Array:
+def in_raw_units(weights: Array, prepare: Standardise) -> Array:
     """Weights of standardised rows as weights of the raw rows."""
     xp = namespace(weights)
     slopes = weights[..., :-1] / prepare.scale

@@ -52,6 +52,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
+    standardise : bool, default=True
+        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     n_init : int, default=10
         Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
@@ -126,6 +128,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         rate: float = 1.0,
         ridge: float = 0.0,
         annealing: bool = False,
+        standardise: bool = True,
         n_init: int = 10,
         max_iter: int = 600,
         tol: float = 1e-5,
@@ -143,6 +146,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         self.rate = rate
         self.ridge = ridge
         self.annealing = annealing
+        self.standardise = standardise
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol

@@ -48,6 +48,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
+    standardise : bool, default=True
+        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
     n_init : int, default=10
@@ -119,6 +121,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         rate: float = 1.0,
         ridge: float = 0.0,
         annealing: bool = False,
+        standardise: bool = True,
         loss_matrix: Any = None,
         n_init: int = 10,
         max_iter: int = 600,
@@ -137,6 +140,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         self.rate = rate
         self.ridge = ridge
         self.annealing = annealing
+        self.standardise = standardise
         self.loss_matrix = loss_matrix
         self.n_init = n_init
         self.max_iter = max_iter

@@ -209,6 +209,8 @@ def components_by_bic(
     labelled = source.y[source.y >= 0]
     counted = None if source.weight is None else source.weight[source.y >= 0]
     in_class = np.bincount(labelled, counted, minlength=n_classes)
+    ignored = getattr(source.prepare, "ignored", None)
+    n_features = source.n_features - (0 if ignored is None else int(to_numpy(ignored).sum()))
     best, sizes = np.full(n_classes, np.inf), np.ones(n_classes, dtype=int)
     for k in range(1, MOST_COMPONENTS + 1):
         still = (k - sizes <= 2) & (np.bincount(labelled, minlength=n_classes) >= 2 * k)
@@ -219,8 +221,8 @@ def components_by_bic(
         problem = Problem(family, Likelihood(), source)
         fitted = solver.solve(problem, params, on_step).params
         scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
-        per_gaussian = source.n_features + shape.n_free(source.n_features, 1)
-        bic = -2 * scores.max(axis=0) + (k - 1 + k * per_gaussian) * np.log(in_class)
+        n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
+        bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
         better = still & (bic < best) | (k == 1)
         best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
     return sizes

@@ -37,6 +37,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_choice("criterion", self.criterion, CRITERIA)
         check_choice("averaging", self.averaging, AVERAGES)
         check_flag("annealing", self.annealing)
+        check_flag("standardise", self.standardise)
         check_number("shape", self.shape, above=0)
         check_number("rate", self.rate, above=0)
         check_number("ridge", self.ridge, least=0)
@@ -51,13 +52,14 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         return X
 
     def _rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> Rows:
-        """The rows as they came and standardised."""
+        """The rows as they are modelled, and standardised for the starts."""
         xp = namespace(X)
-        mass, mean, variance = column_moments(X, weight, working_dtype(X))
-        standard = cast(Any, Standardise.of(mass, mean, variance))
-        as_it_is = cast(Any, Standardise(xp.zeros_like(mean), xp.ones_like(mean), None))
-        self.preparation_ = as_it_is
-        return Rows(ArrayRows(X, y, weight, as_it_is), ArrayRows(X, y, weight, standard), standard)
+        moments = column_moments(X, weight, working_dtype(X))
+        standard = cast(Any, Standardise.of(*moments))
+        nothing = cast(Any, Standardise(xp.zeros_like(moments[1]), xp.ones_like(moments[1]), None))
+        self.preparation_ = standard if self.standardise else nothing
+        rest = nothing if self.standardise else standard
+        return Rows(ArrayRows(X, y, weight, self.preparation_), ArrayRows(X, y, weight, standard), rest)
 
     @property
     def _prior(self) -> GammaPrior:

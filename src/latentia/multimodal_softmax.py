@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia._arrays import Array, like, logsumexp, namespace, transpose
 from latentia._softmax_training import Fitted, Rows
-from latentia._structures import Subclasses
+from latentia._structures import Subclasses, in_raw_units
 from latentia.core import Cells, Params
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.families._averages import average_log_softmax
@@ -67,6 +67,8 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
+    standardise : bool, default=True
+        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
     n_init : int, default=10
@@ -147,6 +149,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         rate: float = 1.0,
         ridge: float = 0.0,
         annealing: bool = False,
+        standardise: bool = True,
         loss_matrix: Any = None,
         n_init: int = 10,
         max_iter: int = 600,
@@ -168,6 +171,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.rate = rate
         self.ridge = ridge
         self.annealing = annealing
+        self.standardise = standardise
         self.loss_matrix = loss_matrix
         self.n_init = n_init
         self.max_iter = max_iter
@@ -240,9 +244,12 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
         self.n_subclasses_ = np.array(structure.n_subclasses)
         self.subclass_classes_ = self.classes_[structure.owner]
-        self.weights_, self.biases_ = weights.weights[:, :-1], weights.weights[:, -1]
+        raw = in_raw_units(weights.weights, self.preparation_)
+        self.weights_, self.biases_ = raw[:, :-1], raw[:, -1]
         if self.inference == "vb":
-            self.posterior_means_, self.posterior_covariances_ = params.mean, params.covariance
+            self.posterior_means_ = in_raw_units(params.mean, self.preparation_)
+            one_side = transpose(in_raw_units(params.covariance, self.preparation_))
+            self.posterior_covariances_ = in_raw_units(one_side, self.preparation_)
             self.precisions_ = structure.prior.precision(params.rate, params.mean.shape[-1])
 
     def _subclass_log_proba(self, cells: Cells, average: bool = True) -> Array:
