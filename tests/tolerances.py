@@ -1,4 +1,4 @@
-"""Tolerances, one per law; a test may not bring its own."""
+"""Tolerances of the laws that run on every family."""
 
 #: A step of EM may lose this share of the value to rounding.
 FALL = 1e-9

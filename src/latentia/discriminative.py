@@ -28,7 +28,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, without missing cells. The prior treats all weights alike: standardise the columns first.
+            Rows, without missing cells.
         y : array-like of shape (n_samples,)
             Classes. Unlabelled rows (-1 for integers, None or NaN for others) are dropped with a warning. Integer labels that are all -1 or 1 are two classes.
         sample_weight : array-like of shape (n_samples,), default=None

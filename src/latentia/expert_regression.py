@@ -25,8 +25,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     """Linear models with Gaussian noise, each responsible for a part of the feature space that a softmax gate assigns it.
 
     ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its own for each expert: the spread of the predictions varies with x. The gates are softmax
-    models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them, so columns should be standardised. Outputs are
-    standardised inside. [1]_
+    models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them. Outputs are standardised
+    inside. [1]_
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use every row and no chance. "bic": BIC of the point estimate. Under maximum likelihood
-        BIC stands for both evidences.
+        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        BIC replaces both evidences.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. The quadratic bound's own means are too confident. "corrected": averaged over the normal posterior under the exact
         likelihood; "posterior": averaged over the posterior of the quadratic bound; "plugin": corrected means without averaging.
@@ -57,7 +57,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     n_init : int, default=10
         Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
-        Most steps of variational Bayes, or of L-BFGS.
+        Maximum number of steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
         Variational Bayes ends when six steps together gain less per row; L-BFGS at a finer threshold.
     random_state : int, RandomState instance or None, default=None
@@ -82,7 +82,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     log_evidence_ : float
         Variational bound less the log number of permutations of experts (`inference="vb"`).
     tight_evidence_ : float
-        The bound of the posterior under the exact likelihood plus that number: an estimate of the log evidence (`inference="vb"`).
+        The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
         A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
         `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
@@ -165,7 +165,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, without missing cells. The prior treats all weights alike: standardise the columns first.
+            Rows, without missing cells.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Outputs. Rows in which all of them are NaN are dropped with a warning.
         sample_weight : array-like of shape (n_samples,), default=None

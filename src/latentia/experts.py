@@ -21,8 +21,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     """Softmax classifiers, each responsible for a part of the feature space that a softmax gate assigns it.
 
     ``P(c | x) = sum_g P(g | x) P(c | x, g)``; gates and experts are softmax models of x with a one appended. All weights have zero-mean Gaussian priors whose
-    precisions have gamma hyper-priors; the biases share them, so columns should be standardised. Learned by variational Bayes through a quadratic bound of every softmax, whose
-    value also chooses the number of experts, or by maximum likelihood. [1]_
+    precisions have gamma hyper-priors; the biases share them. Learned by variational Bayes through a quadratic bound of every softmax, or by
+    maximum likelihood; `criterion` chooses the number of experts. [1]_
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use every row and no chance. "bic": BIC of the point estimate. Under maximum likelihood
-        BIC stands for both evidences.
+        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        BIC replaces both evidences.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. The quadratic bound's own means are too confident. "corrected": averaged over the normal posterior under the exact
         likelihood; "posterior": averaged over the posterior of the quadratic bound; "plugin": corrected means without averaging.
@@ -51,11 +51,11 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     standardise : bool, default=True
         Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
     n_init : int, default=10
         Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
-        Most steps of variational Bayes, or of L-BFGS.
+        Maximum number of steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
         Variational Bayes ends when six steps together gain less per row; L-BFGS at a finer threshold.
     random_state : int, RandomState instance or None, default=None
@@ -78,7 +78,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     log_evidence_ : float
         Variational bound less the log number of permutations of experts (`inference="vb"`).
     tight_evidence_ : float
-        The bound of the posterior under the exact likelihood plus that number: an estimate of the log evidence (`inference="vb"`).
+        The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
         A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
         `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.

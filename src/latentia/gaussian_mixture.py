@@ -52,17 +52,17 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     n_init : int, default=10
         Number of starts of EM; they run as one batch, and the best likelihood wins.
     max_iter : int, default=200
-        Most iterations of EM, and of L-BFGS.
+        Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-4
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
-        Whether L-BFGS holds out rows and keeps the parameters that classify them best. Has no effect on likelihood training.
+        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
     validation_fraction : float, default=0.1
         Share of the labelled rows held out for early stopping.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None
@@ -97,6 +97,10 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X has string column names.
+
+    References
+    ----------
+    W. Roth, Hybrid generative-discriminative training of Gaussian mixture models, master's thesis, Graz University of Technology.
 
     Examples
     --------

@@ -64,30 +64,29 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
     n_init : int, default=10
         Number of starts of EM; they run as one batch.
     max_iter : int, default=500
-        Most iterations of EM, and of L-BFGS.
+        Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-3
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
-        Whether L-BFGS holds out rows and keeps the parameters that classify them best. Has no effect on likelihood training.
+        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
     validation_fraction : float, default=0.1
         Share of the labelled rows held out for early stopping.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
     ridge : float, default=0.3
         Precision of a normal prior on the loadings and offsets of binary and categorical columns; keeps them finite where a column separates the rows.
     unknown : {"missing", "error"}, default="missing"
         What becomes of a category at prediction that `fit` did not see: a missing cell with a warning, or an error.
     refine : {"importance"} or None, default=None
-        Whether class probabilities come from the bound or from importance sampling with the bound's posterior as proposal, which
-        is unbiased for p(x, c).
+        None: class probabilities from the bound. "importance": from importance sampling with the bound's posterior as proposal, which is unbiased for p(x, c).
     n_draws : int, default=200
         Draws of importance sampling, per row, class and component.
     inner_tol : float, default=1e-3
         The bound of a row has settled when no curvature moves by more than this share of itself.
     inner_max_iter : int, default=100
-        Most rounds of settling the bound of a row.
+        Maximum number of rounds of settling the bound of a row.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
     callback : callable, default=None

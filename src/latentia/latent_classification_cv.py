@@ -46,7 +46,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         classes.
     objective : str, sequence of str or None, default=None
         Objectives to try, as in `LatentClassificationModel`. None: the likelihood, as in the papers; for mixed tables without factors also the conditional likelihood, which
-        with a component for each class can be what logistic regression is.
+        with a component for each class can represent logistic regression.
     ridge : float, sequence of float or None, default=None
         Precisions of the prior to try, as in `LatentClassificationModel`. None: 0.3 for continuous and for binary tables, 0.3 and 3 for mixed ones.
     scoring : {"accuracy", "log_loss"} or None, default=None

@@ -38,7 +38,7 @@ def known_hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -
 def known_f1_score(
     y_true: Any, y_pred: Any, *, average: str = "macro", zero_division: float = 0.0, sample_weight: Any = None
 ) -> float:
-    """F1, twice the true positives over itself plus all errors, of the known entries.
+    """F1 score of the known entries: 2 TP / (2 TP + FP + FN).
 
     Parameters
     ----------

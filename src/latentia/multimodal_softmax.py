@@ -33,8 +33,8 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     """A softmax over subclasses, several of which make up a class; boundaries between classes are piecewise linear.
 
     ``P(c | x) = sum over subclasses i of c of exp(w_i' x) / sum over all subclasses j of exp(w_j' x)``, x having a one appended. The weights have
-    zero-mean Gaussian priors whose precisions have gamma hyper-priors; the bias shares the weights' prior, so columns should be standardised. Learned by variational
-    Bayes through a quadratic bound of the softmax, whose value also chooses the numbers of subclasses, or by maximum likelihood. [1]_
+    zero-mean Gaussian priors whose precisions have gamma hyper-priors; the bias shares the weights' prior. Learned by variational Bayes through a
+    quadratic bound of the softmax, or by maximum likelihood; `criterion` chooses the numbers of subclasses. [1]_
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use every row and no chance. "bic": BIC of the point estimate. Under maximum likelihood
-        BIC stands for both evidences.
+        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        BIC replaces both evidences.
     search : {"compressive", "exhaustive"}, default="compressive"
-        Compressive search fits equal numbers of subclasses, then what is left of them without the subclasses that hold little; exhaustive search fits every
+        Compressive search fits equal numbers of subclasses, then drops subclasses with a small share and fits again; exhaustive search fits every
         configuration up to `max_subclasses`.
     max_rounds : int, default=2
         Rounds of compressive search.
     max_models : int, default=10
-        What compressive search leaves of this number of models goes to neighbours of the best configuration; 0 for none.
+        Number of models to fit in all: those that compressive search does not use are spent on neighbours of the best configuration; 0 for none of these.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Class probabilities under variational Bayes. The bound's posterior means are too confident (with two subclasses the contrasts tend to twice their
         right size as rows are added). "corrected": averaged over the normal posterior under the exact likelihood; "posterior": averaged over the
@@ -70,11 +70,11 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     standardise : bool, default=True
         Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Loss of predicting the column's class for a row of the row's class; `predict` minimises its expectation.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
     n_init : int, default=10
         Number of starts: small random weights and k-means centroids in turn, improved by penalised likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
-        Most steps of variational Bayes, or of L-BFGS.
+        Maximum number of steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
         Variational Bayes ends when six steps together gain less per row; L-BFGS at a finer threshold.
     random_state : int, RandomState instance or None, default=None
@@ -95,7 +95,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     weights_ : array of shape (n_total_subclasses, n_features)
         Point estimate of the weights: corrected, or of maximum likelihood.
     biases_ : array of shape (n_total_subclasses,)
-        And of the biases.
+        Point estimate of the biases.
     posterior_means_, posterior_covariances_ : arrays of shape (n_total_subclasses, n_features + 1[, n_features + 1])
         The variational posterior of weights and bias (`inference="vb"`).
     precisions_ : array of shape (n_total_subclasses,)
@@ -103,7 +103,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     log_evidence_ : float
         Variational bound less the log number of permutations of subclasses (`inference="vb"`).
     tight_evidence_ : float
-        The bound of the posterior under the exact likelihood plus that number: an estimate of the log evidence (`inference="vb"`).
+        The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
         A table of the structures tried: `n_subclasses`, `score` (what was maximised), `parents` and `children` (of compressive search), `round`, `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`,
         `start_spread` (best less median of the starts' values), `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.

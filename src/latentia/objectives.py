@@ -1,4 +1,4 @@
-"""Objectives: the value of a row and its slope in each class score (seed: hybrid Gaussian-mixture classifiers, chapter 3).
+"""Objectives: the value of a row and its slope in each class score (W. Roth, master's thesis, Graz University of Technology, chapter 3).
 
 With scores ``s_c = log p(x, c)``, label y, competitors ``c != y``:
 

@@ -36,7 +36,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         What predictions average over: the embedding and the classifiers, or the classifiers at the mean embedding, as the paper does.
     semi_supervised : bool, default=False
         Whether unknown labels are taken to keep clear of the decision lines by `margin`, so that these pass where rows are rare. This helps if classes are
-        clusters, and does harm if they are not: compare on held-out rows. By default unknown labels are integrated out, and say nothing.
+        clusters, and does harm if they are not: compare on held-out rows. By default unknown labels are integrated out.
     margin : float, default=1.0
         Half the width of the empty region in units of the score's noise. Used only if `semi_supervised`.
     standardise : bool, default=True
@@ -45,7 +45,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         Number of starts, run as one batch; the largest bound wins. The first starts from the directions of label space that ridge regression
         predicts best, the others from random ones.
     max_iter : int, default=2000
-        Most iterations: an update of everything, then nine quasi-Newton steps of the means, and so on.
+        Maximum number of iterations: an update of everything, then nine quasi-Newton steps of the means, and so on.
     tol : float, default=1e-4
         Stop when ten iterations together (one update and nine steps) raise the bound by less per row and label.
     random_state : int, RandomState instance or None, default=None

@@ -2,7 +2,7 @@
 
     p(x, c) = pi_c  sum_k alpha_ck  N(x; mu_ck, Sigma_ck)
 
-after the hybrid generative-discriminative Gaussian mixture models of 2013 (eq. 2.26, 3.22-3.27, 3.30-3.35), for any shape of Sigma and with components that may differ in number between
+after W. Roth's master's thesis on hybrid generative-discriminative training (eq. 2.26, 3.22-3.27, 3.30-3.35), for any shape of Sigma and with components that may differ in number between
 classes. Missing cells are integrated out. Class priors pi are counted, also under unlabelled rows, or fixed; gradient training leaves them alone, as the thesis does.
 
 In the code: C classes, K components of the largest class, D features. Classes with fewer components are padded with components of weight zero.
