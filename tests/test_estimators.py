@@ -1,7 +1,6 @@
 """scikit-learn's conventions, on every public estimator; then what all of one kind share, on one of them."""
 
 import inspect
-import os
 import pickle
 
 import numpy as np
@@ -47,12 +46,6 @@ KNOWN = {
         "check_sample_weight_equivalence_on_dense_data": "k-means starts draw rows, and the ascent from equal sums stops where rounding takes it: equal to 1e-7 only at the optimum",
     },
 }
-if os.environ.get("SCIPY_ARRAY_API"):  # without it these do not run
-    KNOWN[ProbitEmbeddingClassifier] = {
-        "check_array_api_input": "objective_curve_ is a record on the host, whatever the namespace of X",
-        "check_array_api_mixed_inputs": "labels are read on the host, which arrays of a strict device refuse",
-        "check_array_api_same_namespace": "rows of another namespace are brought beside the parameters instead of refused",
-    }
 
 
 @parametrize_with_checks(

@@ -131,7 +131,7 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
 def working_dtype(X: Any) -> Any:
     """float32 for arrays and sparse matrices of single and half precision, float64 for all else."""
     xp = np if hasattr(X, "tocsr") else namespace(X)
-    small = str(X.dtype).removeprefix("torch.") in ("float32", "float16", "bfloat16")
+    small = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
     return xp.float32 if small else xp.float64
 
 

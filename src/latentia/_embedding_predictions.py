@@ -21,7 +21,7 @@ from latentia._arrays import Array, eye_like, logsumexp, namespace, to_numpy
 from latentia._classes import AccuracyMixin, classes_at
 from latentia._embedding_rows import by_blocks
 from latentia._label_matrix import read_label_matrix
-from latentia._rows_in import numeric_rows, refuse_gaps
+from latentia._rows_in import numeric_rows, refuse_gaps, same_namespace
 from latentia.core import chunk_rows
 from latentia.families._probit_values import project
 from latentia.families._truncated_normal import upper_side
@@ -31,6 +31,7 @@ from latentia.validation import check_weight
 class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AccuracyMixin, BaseEstimator):
     """Probabilities and embeddings from `params_`, `family_` and `preparation_`."""
 
+    @same_namespace
     def transform(self, X: Any, return_cov: bool = False) -> Any:
         """Place rows in the embedding, before their labels are known.
 
@@ -56,6 +57,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         eye = eye_like(variance.shape[1], variance)
         return mean, variance[:, :, None] * eye
 
+    @same_namespace
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities, as `predict_proba` has them.
 
@@ -79,6 +81,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
             return xp.concat([absent, present], axis=1)
         return present - logsumexp(present, axis=1)[:, None]
 
+    @same_namespace
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the labels, or of the classes.
 
@@ -95,6 +98,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         log_proba = self.predict_log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
+    @same_namespace
     def predict(self, X: Any) -> Array:
         """Labels that are more likely there than not, or the most probable class.
 

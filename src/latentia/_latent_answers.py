@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia._arrays import Array, like, logsumexp, namespace, shares, transpose
 from latentia._frames import frame_type
+from latentia._rows_in import same_namespace
 from latentia.core import Cells
 from latentia.families._importance import importance_scores
 from latentia.predictions import GenerativePredictions
@@ -23,6 +24,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
     def _n_features_out(self) -> int:
         return int(self.family_.n_latent)
 
+    @same_namespace
     def transform(self, X: Any) -> Array:
         """Posterior means of the latent factors, given the known cells of each row.
 
@@ -67,6 +69,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
 
         return self._by_rows(X, components)
 
+    @same_namespace
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`: exact for continuous columns, else the bound, or its refinement if `refine` asks for it.
 

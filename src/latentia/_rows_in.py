@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from array_api_compat import device, is_array_api_obj, is_numpy_array
+from scipy import sparse
+from sklearn import get_config
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from latentia._arrays import namespace
+from latentia.tree import leaves
 
 
 def numeric_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
@@ -20,6 +26,36 @@ def numeric_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         raise ValueError(
             f"X holds text{_where(X)}: {type(estimator).__name__} takes numbers. LatentClassificationModel takes columns of text as they are."
         ) from error
+
+
+def same_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Where scikit-learn dispatches on arrays, rows must be of the library and on the device of those that were fitted."""
+
+    @wraps(method)
+    def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_same_namespace(estimator, X, method.__name__)
+        return method(estimator, X, *args, **kwargs)
+
+    return checked
+
+
+def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
+    if not get_config()["array_api_dispatch"]:
+        return
+    check_is_fitted(estimator, "params_")
+    ours = next(leaves(estimator.params_))
+    if is_array_api_obj(X) and not sparse.issparse(X):
+        if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
+            return
+        what = f"an array of {namespace(X).__name__} on {device(X)}"
+    elif is_numpy_array(ours):
+        return
+    else:
+        what = f"a {type(X).__name__}"
+    raise ValueError(
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as those passed to fit(): "
+        f"X is {what}, but the model was fitted in {namespace(ours).__name__} on {device(ours)}."
+    )
 
 
 def refuse_gaps(estimator: Any, X: Any) -> None:

@@ -105,7 +105,7 @@ def fit_structure(
         int(solution.n_iter[winner]),
         bool(solution.converged[winner]),
         solution.reason[winner],
-        np.sort(solution.value)[::-1],
+        -np.sort(-solution.value),
         evidence,
         tight,
         log_likelihood,

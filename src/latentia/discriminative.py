@@ -9,10 +9,11 @@ import numpy as np
 
 from latentia._arrays import Array, like, namespace, one_hot, to_numpy, transpose
 from latentia._classes import AccuracyMixin, classes_at
+from latentia._rows_in import same_namespace
 from latentia._warn import warn_user
 from latentia.core import Cells
 from latentia.latent_softmax import LatentSoftmaxEstimator
-from latentia.progress import loses_nothing, with_callbacks
+from latentia.progress import fit_method, with_callbacks
 from latentia.sources import take_rows
 from latentia.validation import check_loss_matrix, check_weight, codes_of, encode_labels
 
@@ -21,7 +22,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
     """Fits p(y | x). Subclasses give `_log_proba` of some rows and the number of free parameters."""
 
     @with_callbacks
-    @loses_nothing
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and labels.
 
@@ -66,6 +67,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         own = transpose(one_hot(y, len(self.classes_), log_proba.dtype)) > 0
         return xp.sum(xp.where(own, log_proba, xp.zeros_like(log_proba)), axis=-1)
 
+    @same_namespace
     def predict_log_proba(self, X: Any) -> Array:
         """Log p(c | x), in the order of `classes_`.
 
@@ -79,6 +81,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         """
         return self._by_rows(X, self._log_proba)
 
+    @same_namespace
     def predict_proba(self, X: Any) -> Array:
         """Probabilities p(c | x), in the order of `classes_`, averaged over the weights' posterior unless `averaging="plugin"`.
 
@@ -93,6 +96,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         log_proba = self.predict_log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
+    @same_namespace
     def predict(self, X: Any) -> Array:
         """The class with the least expected loss: the most probable one unless `loss_matrix` says otherwise.
 

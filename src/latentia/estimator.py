@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, like, logsumexp, namespace, to_numpy, working_dtype
+from latentia._arrays import Array, logsumexp, namespace, to_numpy, working_dtype
 from latentia._hold_out import held_out_rows
 from latentia._rows_in import numeric_rows
 from latentia._warn import warn_user
@@ -21,7 +21,7 @@ from latentia.preparation import Standardise, column_moments
 from latentia.progress import (
     CallbackSupportMixin,
     attributes_after,
-    loses_nothing,
+    fit_method,
     reporting,
     warn_unless_converged,
     with_callbacks,
@@ -94,7 +94,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         return Standardise.of(mass, mean, variance)
 
     @with_callbacks
-    @loses_nothing
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and labels.
 
@@ -149,7 +149,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
             solution = solver.solve(Problem(self.family_, objective, source), solution.params, on_step)
         self.params_ = one_start(solution.params, 0)
         curve = solution.curves[0] - (_log_units(source) if objective.is_density else 0.0)
-        self.objective_curve_ = like(curve, self.preparation_.shift, dtype=namespace(self.preparation_.shift).float64)
+        self.objective_curve_ = curve
         self.n_iter_ = int(solution.n_iter[0])
         self.converged_ = bool(solution.converged[0])
         self.stopping_reason_ = solution.reason[0]

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_array
 
 from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, to_numpy, transpose
 from latentia._expert_estimator import ExpertEstimator
+from latentia._rows_in import same_namespace
 from latentia._warn import warn_user
 from latentia.core import Cells, Params
 from latentia.families._packing import pairs
 from latentia.families._weights import augment, scores_of
 from latentia.families.experts_ml import NOISE_FLOOR
-from latentia.progress import loses_nothing, with_callbacks
+from latentia.progress import fit_method, with_callbacks
 from latentia.sources import take_rows
 from latentia.validation import check_weight
 
@@ -158,7 +159,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         return self.n_outputs_
 
     @with_callbacks
-    @loses_nothing
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and numbers.
 
@@ -224,6 +225,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         shape = self.params_.leaves.shape
         return self.params_.leaves.rate / xp.where(shape > 1.5, shape - 1, shape)
 
+    @same_namespace
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected outputs.
 

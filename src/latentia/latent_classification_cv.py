@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from latentia._size_search import Rows, Search, Setting, Trial, as_table, folds_of
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import OBJECTIVES
-from latentia.progress import loses_nothing
+from latentia.progress import fit_method
 from latentia.sources import take_rows
 from latentia.validation import check_choice, check_number, check_weight, encode_labels
 
@@ -195,7 +195,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         usual = super()._n_starts()
         return usual if usual == 1 or self.refit_n_init is None else self.refit_n_init
 
-    @loses_nothing
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentClassificationModelCV:
         """Search by cross-validation, and fit the best setting on all rows.
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentia._arrays import Array, like, logsumexp, namespace, shares, to_numpy, transpose
 from latentia._classes import AccuracyMixin, classes_at
+from latentia._rows_in import same_namespace
 from latentia.core import Cells, chunk_rows
 from latentia.sources import map_rows
 from latentia.validation import check_loss_matrix, check_number, codes_of, random_generator
@@ -24,6 +25,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
     def _check_rows(self, X: Any, reset: bool) -> Array:
         """Rows as a numeric array, NaN where a cell is missing."""
 
+    @same_namespace
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
 
@@ -44,6 +46,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
 
         return self._by_rows(X, joint)
 
+    @same_namespace
     def predict_log_proba(self, X: Any) -> Array:
         """Log p(c | x), in the order of `classes_`.
 
@@ -59,6 +62,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         joint = self.predict_joint_log_proba(X)
         return joint - logsumexp(joint, axis=-1)[:, None]
 
+    @same_namespace
     def predict_proba(self, X: Any) -> Array:
         """Probabilities p(c | x), in the order of `classes_`.
 
@@ -74,6 +78,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         log_proba = self.predict_log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
+    @same_namespace
     def predict(self, X: Any) -> Array:
         """The class with the least expected loss: the most probable one unless `loss_matrix` says otherwise.
 

@@ -11,7 +11,7 @@ from latentia._embedding_rows import preparation
 from latentia._embedding_training import EmbeddingTraining
 from latentia._label_matrix import LabelMatrix, encode_label_matrix
 from latentia.families._probit_priors import GROUPINGS
-from latentia.progress import CallbackSupportMixin, loses_nothing, reporting, warn_unless_converged, with_callbacks
+from latentia.progress import CallbackSupportMixin, fit_method, reporting, warn_unless_converged, with_callbacks
 from latentia.validation import check_choice, check_flag, check_number, check_weight, random_generator
 
 
@@ -151,7 +151,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         self.verbose = verbose
 
     @with_callbacks
-    @loses_nothing
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProbitEmbeddingClassifier:
         """Learn from rows and labels.
 

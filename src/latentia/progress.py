@@ -8,15 +8,18 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+import numpy as np
+from array_api_compat import device, is_numpy_array
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia._arrays import like, namespace
 from latentia._warn import warn_user
 from latentia.solvers import OnStep, Step
 
 __all__ = [
     "CallbackSupportMixin",
     "attributes_after",
-    "loses_nothing",
+    "fit_method",
     "reporting",
     "warn_unless_converged",
     "with_callbacks",
@@ -34,19 +37,34 @@ except ImportError:  # pragma: no cover - depends on the installed version
         return method
 
 
-def loses_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit that fails leaves the attributes of the one before as they were."""
+def fit_method(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit that fails leaves the attributes of the one before as they were; one that succeeds has its arrays in the namespace of X."""
 
     @wraps(fit)
     def guarded(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(estimator))
         try:
-            return fit(estimator, *args, **kwargs)
+            fit(estimator, *args, **kwargs)
         except BaseException:
             _set_all(estimator, before)
             raise
+        _bring_beside_rows(estimator)
+        return estimator
 
     return guarded
+
+
+def _bring_beside_rows(estimator: Any) -> None:
+    """Numbers that were made on the host go where the parameters are; classes and names may be text, and stay."""
+    where = getattr(estimator.preparation_, "shift", None)
+    if where is None or is_numpy_array(where):
+        return
+    xp = namespace(where)
+    held = xp.__array_namespace_info__().dtypes(device=device(where))
+    for name, value in list(vars(estimator).items()):
+        if name.endswith("_") and name != "classes_" and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            dtype = held.get(str(value.dtype), xp.float32)  # some devices know no double precision
+            setattr(estimator, name, like(value, where, dtype=dtype))
 
 
 def attributes_after(estimator: Any, publish: Callable[[], None]) -> dict[str, Any]:
