@@ -64,7 +64,7 @@ def _bring_beside_rows(estimator: Any) -> None:
     for name, value in list(vars(estimator).items()):
         if name.endswith("_") and name != "classes_" and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             dtype = held.get(str(value.dtype), xp.float32)  # some devices know no double precision
-            setattr(estimator, name, like(value, where, dtype=dtype))
+            setattr(estimator, name, like(value.copy(), where, dtype=dtype))  # torch wants to write
 
 
 def attributes_after(estimator: Any, publish: Callable[[], None]) -> dict[str, Any]:
