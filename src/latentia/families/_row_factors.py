@@ -11,7 +11,6 @@ The bounds are placed by the moments of the heads, first under the prior, then u
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 from latentia._arrays import LOG_2PI, Array, eye_like, namespace, transpose
@@ -118,22 +117,22 @@ def _moments(place: _Place, K: Array, K2_doubled: Array, a0: Array) -> tuple[Arr
 
 
 class _Extrapolation:
-    """Where a fixed-point iteration heads for, by its last two steps, each row by itself (Anderson's method of depth one)."""
+    """Where a fixed-point iteration heads for, by its last two steps, each row by itself (Anderson's method of depth one, judged by the means)."""
 
     def __init__(self) -> None:
         self.image: _Place | None = None
-        self.step: _Place | None = None
+        self.step: Array = None
 
     def __call__(self, place: _Place, image: _Place) -> _Place:
         """The next place to try, after `place` went to `image`."""
         xp = namespace(place.mean)
         last_image, last_step = self.image, self.step
-        self.image, self.step = image, tree_map(operator.sub, image, place)
+        self.image, self.step = image, image.mean - place.mean
         if last_image is None:
             return image
-        change = tree_map(operator.sub, self.step, last_step)
-        square = sum(xp.sum(c * c, axis=-1, keepdims=True) for c in change)
-        along = sum(xp.sum(s * c, axis=-1, keepdims=True) for s, c in zip(self.step, change, strict=True))
+        change = self.step - last_step
+        square = xp.sum(change * change, axis=-1, keepdims=True)
+        along = xp.sum(self.step * change, axis=-1, keepdims=True)
         share = xp.clip(along / xp.where(square > 0, square, xp.ones_like(square)), min=-FARTHEST, max=0.0)
         return tree_map(lambda new, old: new - share * (new - old), image, last_image)
 
