@@ -8,9 +8,9 @@ from tolerances import BRUTE_FORCE, EQUAL, FALL
 
 from latentia.core import Cells, Problem
 from latentia.families._gauge import presentable
+from latentia.families.edges import SCALE, SHAPE, TAU, best_edges
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Gaussian, Layout
-from latentia.families.structure import SCALE, SHAPE, TAU, best_edges
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import Likelihood
 from latentia.solvers import EM

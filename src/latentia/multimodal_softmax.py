@@ -17,7 +17,7 @@ from latentia.families._packing import pairs
 from latentia.families._weights import augment, scores_of
 from latentia.families.softmax_ml import SoftmaxWeights
 from latentia.latent_softmax import search_table
-from latentia.structure_search import (
+from latentia.subclass_search import (
     Configuration,
     Seen,
     Trial,

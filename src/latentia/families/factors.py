@@ -39,8 +39,8 @@ from latentia.families._linear_factors import (
 )
 from latentia.families._row_factors import infer_rows
 from latentia.families._start_factors import rough_params
+from latentia.families.edges import best_edges
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Layout
-from latentia.families.structure import best_edges
 from latentia.tree import select_class
 
 #: Free coordinates of a variance start at least this share of the floor above it.

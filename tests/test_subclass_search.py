@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentia.structure_search import (
+from latentia.subclass_search import (
     Trial,
     best_configuration,
     compressions,
