@@ -33,11 +33,16 @@ ANNEALING_STEPS = 20
 
 
 class Rows(NamedTuple):
-    """The same rows as they are modelled and standardised."""
+    """The same rows as they are modelled and standardised, often one and the same."""
 
     raw: ArrayRows
     standard: ArrayRows
     prepare: Standardise  # from the former to the latter
+
+    def subset(self, index: np.ndarray) -> Rows:
+        """Some of the rows."""
+        raw = self.raw.subset(index)
+        return Rows(raw, raw if self.standard is self.raw else self.standard.subset(index), self.prepare)
 
 
 class Options(NamedTuple):

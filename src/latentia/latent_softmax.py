@@ -58,8 +58,10 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         standard = cast(Any, Standardise.of(*moments))
         nothing = cast(Any, Standardise(xp.zeros_like(moments[1]), xp.ones_like(moments[1]), None))
         self.preparation_ = standard if self.standardise else nothing
-        rest = nothing if self.standardise else standard
-        return Rows(ArrayRows(X, y, weight, self.preparation_), ArrayRows(X, y, weight, standard), rest)
+        modelled = ArrayRows(X, y, weight, self.preparation_)
+        if self.standardise:
+            return Rows(modelled, modelled, nothing)
+        return Rows(modelled, ArrayRows(X, y, weight, standard), standard)
 
     @property
     def _prior(self) -> GammaPrior:
@@ -172,7 +174,7 @@ def hold_out(rows: Rows, rng: np.random.Generator) -> tuple[Rows, ArrayRows | No
     rest, apart = held_out_rows(labels, rows.raw.weight, HELD_OUT, rng)
     if not apart.size:
         return rows, None
-    return Rows(rows.raw.subset(rest), rows.standard.subset(rest), rows.prepare), rows.raw.subset(apart)
+    return rows.subset(rest), rows.raw.subset(apart)
 
 
 def mean_log_score(rows: ArrayRows, log_score: Callable[[Cells, Array], Array], chunk: int) -> float:
