@@ -45,11 +45,9 @@ def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
         none = xp.zeros_like(mean)
         return SoftmaxBound(mean[..., 0, :], none, none - 1.0, none[..., 0, :])
     centre = _centre(mean, variance)
-    offset = mean - centre[..., None, :]
-    xi = xp.sqrt(offset * offset + variance)
-    curvature = logistic_curvature(xi, xp.tanh(xi / 2))
-    value = centre + xp.sum(offset / 2 + log_two_cosh(xi), axis=-2)
-    return SoftmaxBound(value, curvature, curvature * centre[..., None, :] - 0.5, centre)
+    xi, curvature, slope = _quadratic_at(centre, mean, variance)
+    value = centre + xp.sum((mean - centre[..., None, :]) / 2 + log_two_cosh(xi), axis=-2)
+    return SoftmaxBound(value, curvature, slope, centre)
 
 
 def rough_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
@@ -62,10 +60,17 @@ def rough_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array
         near = xp.where(near < bracket.low, bracket.low, xp.where(near > bracket.high, bracket.high, near))
         bracket = bracket._replace(centre=near)
     centre = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].centre
+    _, curvature, slope = _quadratic_at(centre, mean, variance)
+    return curvature, slope, centre
+
+
+def _quadratic_at(centre: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """The best xi of each score under a centre, and the coefficients of the quadratic there."""
+    xp = namespace(mean)
     offset = mean - centre[..., None, :]
     xi = xp.sqrt(offset * offset + variance)
     curvature = logistic_curvature(xi, xp.tanh(xi / 2))
-    return curvature, curvature * centre[..., None, :] - 0.5, centre
+    return xi, curvature, curvature * centre[..., None, :] - 0.5
 
 
 def logistic_curvature(xi: Array, tanh: Array) -> Array:

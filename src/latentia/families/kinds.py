@@ -94,13 +94,11 @@ class Bernoulli(Bounded):
 
     def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
         xp = namespace(mean)
-        xi = xp.sqrt(mean * mean + variance)
-        curvature = logistic_curvature(xi, xp.tanh(xi / 2))
-        constant = 0.5 * curvature * xi * xi - log_two_cosh(xi)
-        slope = values - 0.5
-        if observed is not None:
-            curvature, slope, constant = curvature * observed, slope * observed, constant * observed
-        return Quadratic(curvature, slope, xp.sum(constant, axis=-1))
+        rough = self.rough_bound(values, observed, mean, variance, {})  # which is the best already
+        square = mean * mean + variance
+        log_cosh = log_two_cosh(xp.sqrt(square))
+        log_cosh = log_cosh if observed is None else log_cosh * observed
+        return rough._replace(constant=xp.sum(0.5 * rough.curvature * square - log_cosh, axis=-1))
 
     def rough_bound(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
