@@ -149,7 +149,7 @@ def product_with_rows(natural: Array, rows: Array) -> Array:
         return xp.reshape(xp.matmul(flat, transpose(rows)), shape)
     out = np.empty((flat.shape[0], N), dtype=rows.dtype)
     whole = N - N % PIECE
-    np.matmul(flat, _pieces(rows[:whole]).transpose(0, 2, 1), out=_column_pieces(out[:, :whole]))
+    np.matmul(flat, _pieces(rows[:whole], PIECE).transpose(0, 2, 1), out=_column_pieces(out[:, :whole], PIECE))
     np.matmul(flat, rows[whole:].T, out=out[:, whole:])
     return out.reshape(shape)
 
@@ -161,14 +161,16 @@ def product_over_rows(weight: Array, rows: Array) -> Array:
     shape = (*weight.shape[:-1], rows.shape[1])
     if not _in_pieces(flat, rows):
         return xp.reshape(xp.matmul(flat, rows), shape)
-    whole = rows.shape[0] - rows.shape[0] % PIECE
-    sums = np.matmul(_column_pieces(flat[:, :whole]), _pieces(rows[:whole])).sum(axis=0)
+    whole = rows.shape[0] - rows.shape[0] % LONG_PIECE
+    sums = np.matmul(_column_pieces(flat[:, :whole], LONG_PIECE), _pieces(rows[:whole], LONG_PIECE)).sum(axis=0)
     sums += flat[:, whole:] @ rows[whole:]
     return sums.reshape(shape)
 
 
 #: Products of a thin matrix with many rows run up to 1.5 times as fast in pieces of so many rows: BLAS then skips its packing.
 PIECE = 64
+#: The same where the rows are summed.
+LONG_PIECE = 256
 THIN = range(8, 33)
 
 
@@ -182,10 +184,10 @@ def _in_pieces(thin: Array, rows: Array) -> bool:
     )
 
 
-def _pieces(rows: np.ndarray) -> np.ndarray:
-    return rows.reshape(-1, PIECE, rows.shape[1])
+def _pieces(rows: np.ndarray, size: int) -> np.ndarray:
+    return rows.reshape(-1, size, rows.shape[1])
 
 
-def _column_pieces(a: np.ndarray) -> np.ndarray:
-    """(M, N) as a view (N / PIECE, M, PIECE)."""
-    return a.reshape(a.shape[0], -1, PIECE).transpose(1, 0, 2)
+def _column_pieces(a: np.ndarray, size: int) -> np.ndarray:
+    """(M, N) as a view (N / size, M, size)."""
+    return a.reshape(a.shape[0], -1, size).transpose(1, 0, 2)
