@@ -6,6 +6,8 @@ from scipy.stats import multivariate_normal
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
+from latentia.core import Cells
+from latentia.families import _gaps
 from latentia.families.shapes import SHAPES
 
 
@@ -121,3 +123,41 @@ def test_unlabelled_rows_count_by_their_density():
     value = joint[labelled, some[labelled]].sum() + np.logaddexp.reduce(joint[~labelled], axis=1).sum()
     np.testing.assert_allclose(model.objective_curve_[-1], value, **EQUAL)
     assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied"])
+def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=60)
+    X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + y[:, None]
+    X[::3, :2] = np.nan
+    X[1::3, 3] = np.nan
+    X[4] = np.nan
+
+    def answers(many):
+        monkeypatch.setattr(_gaps, "MANY", many)
+        model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0).fit(X, y)
+        return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
+
+    for together, alone in zip(answers(1), answers(1000), strict=True):
+        np.testing.assert_allclose(together, alone, **BRUTE_FORCE)
+
+
+def test_gaps_beside_nearly_equal_columns():
+    """A column that is nearly another tells its missing cell; densities of what is left do not suffer."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(200, 2))
+    sigma = np.cov(np.column_stack([a, a + 1e-5 * rng.normal(size=(200, 2))]).T)
+    X = rng.multivariate_normal(np.zeros(4), sigma, size=40)
+    known = np.ones(4, dtype=bool)
+    known[[0, 3]] = False
+    holes = np.where(known, X, np.nan)
+    cells = Cells(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
+    groups = _gaps.Patterns.of(cells).groups
+    assert [group.missing is not None for group in groups] == [True]
+    means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
+    density = _gaps.log_density(means, sigmas, _gaps.Precision.of(sigmas), groups[0])[0, 0]
+    expected = multivariate_normal(np.zeros(2), sigma[np.ix_(known, known)]).logpdf(holes[:, known])
+    np.testing.assert_allclose(density, expected, rtol=0, atol=1e-6)
+    filled = _gaps.expected_rows(means[0], sigmas[0], groups[0])[0]
+    np.testing.assert_allclose(filled, X, rtol=0, atol=1e-3)

@@ -11,7 +11,7 @@ from typing import Any
 from latentia._arrays import Array, eye_like, floor_eigenvalues, namespace, symmetric, transpose
 from latentia.core import Cells
 from latentia.families._covariance import ABOVE_FLOOR, TINY, Covariance, Moments
-from latentia.families._gaps import Patterns, expected_moments, expected_rows, log_density
+from latentia.families._gaps import Patterns, Precision, expected_moments, expected_rows, log_density
 from latentia.tree import Tree
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
@@ -23,6 +23,7 @@ class Full(Covariance):
 
     spread_class_axis: int | None = -4
     second_class_axis: int | None = -4
+    natural_class_axes: Tree = Precision(-4, -2)
 
     def each(self, spread: Array) -> Array:
         """Matrices that broadcast against (..., C, K, D, D)."""
@@ -35,22 +36,27 @@ class Full(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
+    def natural(self, means: Array, spread: Array) -> Precision:
+        return Precision.of(self.each(spread))
+
     def log_density(
         self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
     ) -> tuple[Array, Any]:
         patterns = Patterns.of(cells)
         sigma = self.each(spread)
-        density = patterns.in_row_order([log_density(means, sigma, group) for group in patterns.groups])
+        parts = [log_density(means, sigma, natural, group) for group in patterns.groups]
+        density = patterns.in_row_order(parts)
         density += log_weights[..., None]
-        return density, patterns
+        return density, (patterns, natural)
 
     def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
         first: Array = 0.0
         second: Array = 0.0
-        for group, w in zip(cache.groups, cache.in_group_order(weight), strict=True):
-            group_first, group_second = expected_moments(means, self.each(spread), group, w)
+        patterns, precision = cache
+        for group, w in zip(patterns.groups, patterns.in_group_order(weight), strict=True):
+            group_first, group_second = expected_moments(means, self.each(spread), precision, group, w)
             first, second = first + group_first, second + group_second
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 
@@ -125,6 +131,7 @@ class Tied(Full):
 
     spread_class_axis = None
     second_class_axis = None
+    natural_class_axes = Precision(None, None)
 
     def each(self, spread: Array) -> Array:
         return spread[..., None, None, :, :]

@@ -1,17 +1,20 @@
 """Gaussians with full covariance on rows with gaps: densities and expected moments, exactly.
 
-The missing cells of a row are latent. Let ``A`` be the precision of its known cells, padded with zeros, and ``d = x - mu`` on the known cells, zero elsewhere.
-Then ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and its covariance ``Sigma - Sigma A Sigma``.
+The missing cells m of a row are latent. Two ways to integrate them out, by what is smaller:
 
-Rows are grouped by which cells they know. A pattern of many rows is worth matrix products of its own: with ``T = Sigma A`` and ``u = mu - T mu``
-the expected moments are a linear map of the moments of the zero-filled rows. Rows with rarer patterns form one batch with an ``A`` for each row.
+- A pattern of many rows is worth matrix products of its own. Let ``A`` be the precision of its known cells, padded with zeros, and ``d = x - mu`` on the known
+  cells, zero elsewhere. Then ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and its covariance
+  ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected moments are a linear map of the moments of the zero-filled rows.
+- Rows with rarer patterns are grouped by how many cells they miss. With the precision ``P`` of all cells, the missing ones have the covariance ``V = P_mm^-1``
+  and lie ``-V P_mo d`` from their means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than its gaps. The quadratic form is
+  that of the completed row under ``P``, a minimum, so errors of the completion enter it squared.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,12 +31,30 @@ from latentia._arrays import (
     transpose,
 )
 from latentia.core import Cells
+from latentia.families._matrices import spd_inverse
 from latentia.families._packing import doubled, pack, pairs, unpack
 
 #: A pattern of so many rows is treated on its own.
-MANY = 16
+MANY = 64
 #: Numbers in the matrices of one batch of rows.
 BATCH = 2**19
+
+
+class Precision(NamedTuple):
+    """What a covariance matrix (..., C, K, D, D) means for rows."""
+
+    root: Array  # R with R'R the inverse of the matrix
+    log_det: Array  # (..., C, K) of the matrix
+
+    @classmethod
+    def of(cls, sigma: Array) -> Precision:
+        xp = namespace(sigma)
+        L = xp.linalg.cholesky(sigma)
+        return cls(xp.linalg.inv(L), 2.0 * xp.sum(xp.log(xp.linalg.diagonal(L)), axis=-1))
+
+    @property
+    def matrix(self) -> Array:
+        return namespace(self.root).matmul(transpose(self.root), self.root)
 
 
 class Group(NamedTuple):
@@ -41,6 +62,7 @@ class Group(NamedTuple):
 
     values: Array  # (n, D), zero where unknown
     mask: Array | None  # None: all cells known; (D,): the same cells in every row; (n, D): each row its own
+    missing: Array | None = None  # (n, M) the columns that each row misses, where it has a mask of its own
 
 
 class Patterns(NamedTuple):
@@ -53,24 +75,23 @@ class Patterns(NamedTuple):
     def of(cls, cells: Cells) -> Patterns:
         if cells.observed is None:
             return cls([Group(cells.values, None)], None)
+        xp = namespace(cells.values)
         known = to_numpy(cells.observed) > 0
         _, pattern, size = np.unique(np.packbits(known, axis=1), axis=0, return_inverse=True, return_counts=True)
         pattern = pattern.ravel()
-        few = np.flatnonzero((size[pattern] < MANY) & ~known.all(axis=1))
-        rows = [np.flatnonzero(known.all(axis=1))]
-        rows += [np.flatnonzero(pattern == p) for p in np.flatnonzero(size >= MANY)]
-        rows = (
-            [r for r in rows[:1] if r.size]
-            + [r for r in rows[1:] if not known[r[0]].all()]
-            + ([few] if few.size else [])
-        )
-        xp = namespace(cells.values)
+        n_missing = np.sum(~known, axis=1)
+        n_missing[size[pattern] >= MANY] *= -1  # told apart from the rare ones, and complete rows stay zero
         order, groups = [], []
-        for index in rows:
-            order.append(like(index, cells.values, dtype=xp.int64))
-            values, masks = (xp.take(a, order[-1], axis=0) for a in cells)
-            own = index is few
-            groups.append(Group(values, None if known[index[0]].all() else masks if own else masks[0, :]))
+        for kind in np.unique(n_missing):
+            rows = np.flatnonzero(n_missing == kind)
+            for index in [rows] if kind >= 0 else [rows[pattern[rows] == p] for p in np.unique(pattern[rows])]:
+                order.append(like(index, cells.values, dtype=xp.int64))
+                values, mask = (xp.take(a, order[-1], axis=0) for a in cells)
+                if kind > 0:
+                    missing = np.nonzero(~known[index])[1].reshape(index.size, kind)
+                    groups.append(Group(values, mask, like(missing, cells.values, dtype=xp.int64)))
+                else:
+                    groups.append(Group(values, mask[0, :] if kind else None))
         return cls(groups, order)
 
     def in_group_order(self, weight: Array) -> list[Array]:
@@ -89,19 +110,22 @@ class Patterns(NamedTuple):
         return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
 
 
-def log_density(means: Array, sigma: Array, group: Group) -> Array:
+def log_density(means: Array, sigma: Array, precision: Precision, group: Group) -> Array:
     """log N of the known cells, (..., C, K, n); `sigma` broadcasts against (..., C, K, D, D)."""
     xp = namespace(means)
-    if _each_row_its_own(group):
-        parts = []
-        for batch in _batches(sigma, group):
-            A, log_det, n_known = observed_precision(sigma[..., None, :, :], batch.mask)
-            d = (batch.values - means[..., None, :]) * batch.mask
-            quadratic = xp.sum(d * xp.matmul(A, d[..., None])[..., 0], axis=-1)
-            parts.append(-0.5 * (n_known * LOG_2PI + log_det + quadratic))
-        return xp.concat(parts, axis=-1)
     D = means.shape[-1]
-    A, log_det, n_known = observed_precision(sigma, group.mask)
+    if group.missing is not None:
+        parts = []
+        for batch in _batches(means, group):
+            row = _complete(means, precision, batch)
+            quadratic = xp.sum(xp.matmul(row.deviation, transpose(precision.root)) ** 2, axis=-1)
+            log_det = precision.log_det[..., None] - row.log_det
+            parts.append(-0.5 * ((D - group.missing.shape[1]) * LOG_2PI + log_det + quadratic))
+        return xp.concat(parts, axis=-1)
+    if group.mask is None:
+        A, log_det, n_known = precision.matrix, precision.log_det, D
+    else:
+        A, log_det, n_known = _known_precision(sigma, group.mask)
     pull = xp.matmul(A, means[..., None])[..., 0]
     constant = -0.5 * (n_known * LOG_2PI + log_det + xp.sum(pull * means, axis=-1))
     curve = doubled(pack(-0.5 * A), D)
@@ -109,101 +133,117 @@ def log_density(means: Array, sigma: Array, group: Group) -> Array:
     return product_with_rows(natural, _features(group.values)) + constant[..., None]
 
 
-def expected_moments(means: Array, sigma: Array, group: Group, weight: Array) -> tuple[Array, Array]:
+def expected_moments(
+    means: Array, sigma: Array, precision: Precision, group: Group, weight: Array
+) -> tuple[Array, Array]:
     """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K, D, D)."""
     xp = namespace(means)
     D = means.shape[-1]
-    if _each_row_its_own(group):
-        return _moments_row_by_row(means, sigma, group, weight)
+    if group.missing is not None:
+        return _moments_row_by_row(means, precision, group, weight)
     count = xp.sum(weight, axis=-1)
     sums = product_over_rows(weight, _features(group.values))
     first, second = sums[..., -D:], unpack(sums[..., :-D], D)
     if group.mask is None:
         return first, second
-    T, u, V = _completion(means, sigma, group.mask)
+    A, _, _ = _known_precision(sigma, group.mask)
+    T = xp.matmul(sigma, A)
+    u = means - xp.matmul(T, means[..., None])[..., 0]
     filled = xp.matmul(T, first[..., None])[..., 0]
     cross = filled[..., :, None] * u[..., None, :]
-    n = count[..., None, None]
+    spread = u[..., :, None] * u[..., None, :] + sigma - xp.matmul(T, sigma)
     moved = xp.matmul(T, xp.matmul(second, transpose(T)))
     return (
         filled + count[..., None] * u,
-        symmetric(moved + cross + transpose(cross) + n * (u[..., :, None] * u[..., None, :] + V)),
+        symmetric(moved + cross + transpose(cross) + count[..., None, None] * spread),
     )
 
 
 def expected_rows(means: Array, sigma: Array, group: Group) -> Array:
     """Completed rows (C, n, D) under one component of each class: means (C, D), matrices (C, D, D)."""
     xp = namespace(means)
-    parts = []
-    for batch in _batches(sigma, group) if _each_row_its_own(group) else [group]:
-        A, _, _ = observed_precision(sigma[..., None, :, :], batch.mask)
-        d = batch.values - means[..., None, :]
-        d = d if batch.mask is None else d * batch.mask
-        Ad = xp.matmul(A, d[..., None])[..., 0]
-        parts.append(means[..., None, :] + xp.matmul(Ad, sigma))
-    return xp.concat(parts, axis=-2)
+    if group.missing is not None:
+        precision = Precision.of(sigma)
+        done = [_complete(means, precision, batch).deviation for batch in _batches(means, group)]
+        return means[..., None, :] + xp.concat(done, axis=-2)
+    if group.mask is None:
+        return xp.broadcast_to(group.values, (*means.shape[:-1], *group.values.shape))
+    A, _, _ = _known_precision(sigma, group.mask)
+    d = (group.values - means[..., None, :]) * group.mask
+    return means[..., None, :] + xp.matmul(d, xp.matmul(A, sigma))
 
 
-def observed_precision(sigma: Array, mask: Array | None) -> tuple[Array, Array, Any]:
-    """Precision of the known cells padded with zeros, log determinant of their covariance, and their number.
-
-    A mask (n, D) goes with matrices (..., 1, D, D) and yields (..., n, D, D).
-    """
+def _known_precision(sigma: Array, mask: Array) -> tuple[Array, Array, Array]:
+    """Precision of the known cells padded with zeros, log determinant of their covariance, and their number."""
     xp = namespace(sigma)
-    n_known: Any = sigma.shape[-1]
-    if mask is not None:
-        both = mask[..., :, None] * mask[..., None, :]
-        # Unit variances stand in for the unknown cells: they change neither determinant nor precision of the known.
-        sigma = sigma * both + (1.0 - mask)[..., None, :] * eye_like(sigma.shape[-1], sigma)
-        n_known = xp.sum(mask, axis=-1)
-    L = xp.linalg.cholesky(sigma)
-    log_det = 2.0 * xp.sum(xp.log(xp.linalg.diagonal(L)), axis=-1)
-    A = symmetric(xp.linalg.inv(sigma))
-    return (A if mask is None else A * both), log_det, n_known
+    both = mask[:, None] * mask[None, :]
+    # Unit variances stand in for the unknown cells: they change neither determinant nor precision of the known.
+    inverse, log_det = spd_inverse(sigma * both + (1.0 - mask) * eye_like(sigma.shape[-1], sigma))
+    return symmetric(inverse) * both, log_det, xp.sum(mask)
 
 
-def _moments_row_by_row(means: Array, sigma: Array, group: Group, weight: Array) -> tuple[Array, Array]:
+class _Completion(NamedTuple):
+    """What is expected of rows that miss M cells each."""
+
+    deviation: Array  # (..., C, K, n, D) of the completed rows from the means
+    spread: Array  # (..., C, K, n, M, M) covariance of the missing cells
+    log_det: Array  # (..., C, K, n) of that covariance
+
+
+def _complete(means: Array, precision: Precision, group: Group) -> _Completion:
+    xp = namespace(means)
+    D = means.shape[-1]
+    P, missing = precision.matrix, group.missing
+    assert missing is not None
+    place = missing[:, :, None] * D + missing[:, None, :]
+    within = xp.take(xp.reshape(P, (*P.shape[:-2], D * D)), xp.reshape(place, (-1,)), axis=-1)
+    V, log_det = spd_inverse(xp.reshape(within, (*P.shape[:-2], *place.shape)))
+    d = (group.values - means[..., None, :]) * group.mask
+    where = _places(missing, d)
+    pull = xp.matmul(where, xp.matmul(d, P)[..., None])  # (..., n, M, 1)
+    step = xp.matmul(transpose(where), xp.matmul(V, pull))[..., 0]
+    return _Completion(d - step, V, -log_det)
+
+
+def _places(missing: Array, beside: Array) -> Array:
+    """Indicators (n, M, D) of the missing columns."""
+    xp = namespace(beside)
+    D = beside.shape[-1]
+    return xp.reshape(xp.take(eye_like(D, beside), xp.reshape(missing, (-1,)), axis=0), (*missing.shape, D))
+
+
+def _moments_row_by_row(means: Array, precision: Precision, group: Group, weight: Array) -> tuple[Array, Array]:
     xp = namespace(means)
     D = means.shape[-1]
     first: Array = 0.0
     second: Array = 0.0
     start = 0
-    for batch in _batches(sigma, group):
-        A, _, _ = observed_precision(sigma[..., None, :, :], batch.mask)
-        w = weight[..., start : start + batch.values.shape[0]]
-        start += batch.values.shape[0]
-        d = (batch.values - means[..., None, :]) * batch.mask
-        rows = means[..., None, :] + xp.matmul(xp.matmul(A, d[..., None])[..., 0], sigma)
+    for batch in _batches(means, group):
+        n = batch.values.shape[0]
+        w = weight[..., start : start + n]
+        start += n
+        row = _complete(means, precision, batch)
+        rows = means[..., None, :] + row.deviation
         weighted = w[..., None] * rows
-        # sum_n w (Sigma - Sigma A_n Sigma), with the sum over rows inside
-        flat = xp.reshape(A, (*A.shape[:-2], D * D))
-        mean_A = xp.reshape(xp.matmul(w[..., None, :], flat)[..., 0, :], (*w.shape[:-1], D, D))
-        V = xp.sum(w, axis=-1)[..., None, None] * sigma - xp.matmul(sigma, xp.matmul(mean_A, sigma))
+        # sum_n w V_n, each at its place: one product over rows and missing cells
+        where = _places(batch.missing, rows)
+        tall = xp.reshape(where, (-1, D))
+        right = xp.matmul(row.spread * w[..., None, None], where)
+        spread = xp.matmul(transpose(tall), xp.reshape(right, (*right.shape[:-3], tall.shape[0], D)))
         first = first + xp.sum(weighted, axis=-2)
-        second = second + symmetric(xp.matmul(transpose(weighted), rows) + V)
-    return first, second
+        second = second + xp.matmul(transpose(weighted), rows) + spread
+    return first, symmetric(second)
 
 
-def _completion(means: Array, sigma: Array, mask: Array) -> tuple[Array, Array, Array]:
-    """T, u and V of a pattern: completed rows are T x + u with covariance V."""
-    xp = namespace(means)
-    A, _, _ = observed_precision(sigma, mask)
-    T = xp.matmul(sigma, A)
-    return T, means - xp.matmul(T, means[..., None])[..., 0], sigma - xp.matmul(T, sigma)
-
-
-def _each_row_its_own(group: Group) -> bool:
-    return group.mask is not None and group.mask.ndim == 2
-
-
-def _batches(sigma: Array, group: Group) -> Iterator[Group]:
+def _batches(means: Array, group: Group) -> Iterator[Group]:
     """Rows whose matrices fit the budget."""
-    assert group.mask is not None
-    rows = max(1, BATCH // math.prod(sigma.shape))
+    assert group.mask is not None and group.missing is not None
+    D, M = means.shape[-1], group.missing.shape[1]
+    rows = max(1, BATCH // (math.prod(means.shape[:-1]) * (M * (M + D) + 4 * D)))
     n_rows = group.values.shape[0]
     for start in range(0, n_rows, rows):
         part = slice(start, min(start + rows, n_rows))
-        yield Group(group.values[part, :], group.mask[part, :])
+        yield Group(group.values[part, :], group.mask[part, :], group.missing[part, :])
 
 
 def _features(X: Array) -> Array:
