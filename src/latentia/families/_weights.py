@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import device
 
-from latentia._arrays import Array, eye_like, namespace, product_with_rows, symmetric, transpose
+from latentia._arrays import Array, eye_like, namespace, product_with_rows, symmetric
 from latentia.families._gamma import GammaPrior
+from latentia.families._matrices import spd_inverse
 from latentia.families._packing import doubled, pack, unpack
 
 
@@ -106,14 +107,12 @@ def inverse(matrix: Array) -> tuple[Array, Array]:
     """Inverses of positive definite matrices (..., D, D), and the log determinants of the inverses."""
     xp = namespace(matrix)
     size = matrix.shape[-1]
-    eye = eye_like(size, matrix)
     # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
     scale = xp.sqrt(xp.linalg.diagonal(matrix))
+    units = scale[..., :, None] * scale[..., None, :]
     tiny = 4 * size * xp.finfo(matrix.dtype).eps
-    factor = xp.linalg.cholesky(matrix / (scale[..., :, None] * scale[..., None, :]) + tiny * eye)
-    half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye) / scale[..., None, :]
-    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(factor)) + xp.log(scale), axis=-1)
-    return symmetric(xp.matmul(transpose(half), half)), log_det
+    scaled, log_det = spd_inverse(matrix / units + tiny * eye_like(size, matrix))
+    return symmetric(scaled) / units, -log_det - 2 * xp.sum(xp.log(scale), axis=-1)
 
 
 def weights_log_prior(weights: Weights, prior: GammaPrior, beta: float = 1.0) -> Array:
