@@ -112,9 +112,4 @@ class EmbeddingTraining(EmbeddingPredictions):
 
     def _attributes_at(self, params: Embedding) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
-
-        def publish() -> None:
-            self.params_ = params
-            self._publish()
-
-        return attributes_after(self, publish)
+        return attributes_after(self, self._publish, params_=params)

@@ -174,12 +174,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
 
     def _attributes_at(self, params: Params) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
-
-        def publish() -> None:
-            self.params_ = params
-            self._publish()
-
-        return attributes_after(self, publish)
+        return attributes_after(self, self._publish, params_=params)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

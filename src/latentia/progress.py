@@ -67,9 +67,10 @@ def _bring_beside_rows(estimator: Any) -> None:
             setattr(estimator, name, like(value.copy(), where, dtype=dtype))  # torch wants to write
 
 
-def attributes_after(estimator: Any, publish: Callable[[], None]) -> dict[str, Any]:
-    """The attributes that `publish` would leave on an estimator, which stays as it is."""
+def attributes_after(estimator: Any, publish: Callable[[], None], **given: Any) -> dict[str, Any]:
+    """The attributes that `publish` would leave on an estimator with the `given` ones; the estimator stays as it is."""
     before = dict(vars(estimator))
+    vars(estimator).update(given)
     publish()
     after = {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
     _set_all(estimator, before)
