@@ -62,6 +62,8 @@ def factors(*args, **options):
         (factors(2, 3), NUMBERS, PRIORS + C * 2 + 2 * (2 + 2) + 3 * (8 + 4) + 4),
         (factors(2, 3, noise="untied"), NUMBERS, PRIORS + C * 2 + 2 * (2 + 2) + 3 * (8 + 4 + 4)),
         (factors(0, 3), NUMBERS, PRIORS + C * 2 + 3 * 4 + 4),
+        # more factors than a mean and a covariance for each class can tell of
+        (factors(12), NUMBERS, PRIORS + C * (4 + 10)),
         (factors(1), BITS, PRIORS + 2 * (1 + 1) + (4 + 4)),
         (factors(2, 2), BITS, PRIORS + C * 1 + 2 * (2 + 2) + 2 * (8 + 4)),
         # a softmax of k categories has k - 1 free heads

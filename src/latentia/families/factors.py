@@ -233,7 +233,10 @@ class LatentFactors(SmoothFamily):
         loadings = H * q if self.n_edges is None else self.n_edges
         spare_heads = sum(len(kind.columns) for kind in self.layout.bounded if isinstance(kind, Categorical))
         shares = C * (M - 1) + (C - 1 if self.fixed_log_prior is None else 0)
-        return shares + 2 * q * (C - 1) + M * (loadings + H - spare_heads * (1 + q)) + G * (1 if self.tied else M)
+        n_free = 2 * q * (C - 1) + M * (loadings + H - spare_heads * (1 + q)) + G * (1 if self.tied else M)
+        if H == G:  # however many latents there are, x has a Gaussian for each class and component, no more
+            n_free = min(n_free, C * M * G * (G + 3) // 2)
+        return shares + n_free
 
     def with_edges(self, edges: Array) -> LatentFactors:
         """The same family, told how many loadings a learned structure leaves free."""
