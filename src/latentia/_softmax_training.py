@@ -94,9 +94,12 @@ def fit_structure(
     winner = int(np.argmax(solution.value))
     params = one_start(solution.params, winner)
     evidence, tight, exact, weights = float("nan"), float("nan"), params, params
+    converged, reason = bool(solution.converged[winner]), solution.reason[winner]
     if options.inference == "vb":
         evidence = float(solution.value[winner]) - structure.log_permutations
-        exact, bound = tighten(structure, rows.raw, params)
+        exact, bound, settled = tighten(structure, rows.raw, params)
+        if converged and not settled:
+            converged, reason = False, "the posterior under the exact likelihood was still rising"
         # each permutation of the parts is a posterior of its own, as good as this one and far from it: together they hold so many times its mass
         tight, weights = bound + structure.log_permutations, structure.means(exact)
     log_likelihood = float(to_numpy(Problem(structure.likelihood(), Likelihood(), rows.raw).sweep(weights).value))
@@ -108,8 +111,8 @@ def fit_structure(
         weights,
         solution.curves[winner],
         int(solution.n_iter[winner]),
-        bool(solution.converged[winner]),
-        solution.reason[winner],
+        converged,
+        reason,
         -np.sort(-solution.value),
         evidence,
         tight,

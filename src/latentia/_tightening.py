@@ -11,20 +11,32 @@ the priors and takes the likelihood itself. With scores :math:`a_{in} = w_i^T x_
 - Adding one vector c to all weights of a softmax changes no probability. So :math:`w_i = u_i + c` with :math:`c \sim N(0, T)` has the same :math:`E[\ell]` for any T. With
   :math:`R = \sum_i \Lambda_i`, :math:`A = \sum_i \langle\alpha_i\rangle`, the best is :math:`T = I / A - R^{-1}`, and the bound gains
   :math:`\tfrac12 (\ln |R / A| - D + A\, \mathrm{tr}\, R^{-1})`. Independent weights would pay this for every softmax.
-- Given the expected curvatures :math:`h_{in} = -E[g_i z_i] / s_{in}`, :math:`\Lambda_i = \alpha_i I + \frac{A}{A - \alpha_i} \sum_n h_{in} x_n x_n^T` (at least zero for each row), which is the optimum for two
-  scores and for any number of equal ones. Steps are damped natural gradients; one that lowers the bound is halved.
+- With the expected curvatures :math:`H_i = -\sum_n E[g_i z_i] / s_{in}\, x_n x_n^T` the bound is stationary where :math:`\Lambda_i = \langle\alpha_i\rangle I + H_i + \Lambda_i R^{-1} (R - A I) R^{-1} \Lambda_i`
+  and :math:`\sum_n E[g_i] x_n = \langle\alpha_i\rangle m_i`; for two scores that is :math:`\Lambda = \alpha I + 2 H`. Steps go a share of the way from the present precisions to those that the right side gives,
+  with Newton steps of the means. They are accelerated by Anderson's method, residuals in units of the posterior's standard deviations; a step that lowers the bound is replaced by the plain one, which
+  is halved if that lowers it, too (as one does that leaves a precision without an inverse).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from latentia._arrays import Array, eye_like, like, namespace, product_over_rows, product_with_rows, to_numpy
+from latentia._arrays import (
+    Array,
+    eye_like,
+    like,
+    namespace,
+    product_over_rows,
+    product_with_rows,
+    symmetric,
+    to_numpy,
+    transpose,
+)
 from latentia.core import Block, Params, Totals, chunk_rows
 from latentia.families._gamma import GammaPrior
 from latentia.families._packing import pairs, unpack
@@ -35,12 +47,16 @@ from latentia.families._weights import (
     score_variance,
     weights_log_prior,
 )
+from latentia.solvers._batches import from_start_rows, start_rows
+from latentia.solvers._mixing import mixed
 from latentia.sources import ArrayRows
+from latentia.tree import Tree
 
 POINTS = 64  # of the averages over scores
-STEPS = 60  # at most
-TOL = 1e-6  # gain of a full step, for each row, that ends the ascent
-LEAST_STEP = 0.01  # below which damping gives up
+STEPS = 500  # at most
+WINDOW, TOL = 6, 1e-5  # the ascent ends when so many steps together gain less for each row
+MEMORY = 8  # past steps that acceleration uses
+FIRST_STEP, LEAST_STEP = 0.5, 0.01  # share of a full step at first, and below which damping gives up
 
 #: Log likelihoods (P, N) of rows at drawn scores, and their slopes, one array (P, ..., b, N) for each node.
 RowLikelihood = Callable[[tuple[Array, ...], Array, Array, Array], tuple[Array, tuple[Array, ...]]]
@@ -62,6 +78,7 @@ class Tightened(NamedTuple):
 
     params: Params
     value: float  # its evidence bound
+    converged: bool
 
 
 class _Node(NamedTuple):
@@ -89,21 +106,93 @@ def tighten(structure: Tightenable, rows: ArrayRows, params: Params) -> Tightene
         return value + rest + sum(_log_prior(node, prior) for node in nodes), pulls
 
     value, pulls = sweep(nodes)
-    step = 0.5
+    past, step, recent, converged = _Past(), FIRST_STEP, [value], False
     for _ in range(STEPS):
-        trial = tuple(_stepped(node, pull, prior, step) for node, pull in zip(nodes, pulls, strict=True))
-        trial_value, trial_pulls = sweep(trial)
-        if not trial_value > value:
-            step /= 2
-            if step < LEAST_STEP:
-                break
-            continue
-        small = trial_value - value < TOL * rows.total_weight * step
-        nodes, value, pulls = trial, trial_value, trial_pulls
-        step = min(1.0, 1.3 * step)
-        if small:
+        plain = _together(_stepped(node, pull, prior, step) for node, pull in zip(nodes, pulls, strict=True))
+        trial = None if plain is None else past.extrapolated(nodes, plain, step)
+        found = None if trial is None else sweep(trial)
+        if found is None or not found[0] >= value:
+            past.forget()
+            trial, found = plain, None if plain is None else sweep(plain)
+            if found is None or not found[0] > value:
+                step /= 2
+                converged = step < LEAST_STEP  # nothing is left to gain in this direction
+                if converged:
+                    break
+                continue
+            step = min(1.0, 1.3 * step)
+        assert trial is not None
+        nodes, (value, pulls) = trial, found
+        recent = [*recent, value][-WINDOW - 1 :]
+        converged = len(recent) > WINDOW and recent[-1] - recent[0] < TOL * rows.total_weight
+        if converged:
             break
-    return Tightened(structure.with_nodes(params, tuple(node.weights for node in nodes)), value)
+    return Tightened(structure.with_nodes(params, tuple(node.weights for node in nodes)), value, converged)
+
+
+class _Past:
+    """The last steps, in the coordinates of means, log rates and precisions."""
+
+    def __init__(self) -> None:
+        self.points: list[np.ndarray] = []
+        self.residuals: list[np.ndarray] = []
+
+    def forget(self) -> None:
+        """Only the newest step counts from here on."""
+        self.points, self.residuals = self.points[-1:], self.residuals[-1:]
+
+    def extrapolated(self, nodes: tuple[_Node, ...], plain: tuple[_Node, ...], step: float) -> tuple[_Node, ...] | None:
+        """Where the past steps lead; None while there are none."""
+        here = start_rows(_coordinates(nodes))
+        self.points = [*self.points, here][-MEMORY - 1 :]
+        residual = (start_rows(_coordinates(plain)) - here) / step
+        self.residuals = [*self.residuals, residual][-MEMORY - 1 :]
+        if len(self.points) == 1:
+            return None
+        goal = mixed(self.points, self.residuals, np.array([MEMORY]), step, start_rows(_metric(nodes)))
+        return _at_coordinates(from_start_rows(goal, _coordinates(plain)))
+
+
+def _coordinates(nodes: tuple[_Node, ...]) -> Tree:
+    """What steps change, with an axis of one start in front."""
+    return tuple(
+        (node.weights.mean[None, ...], namespace(node.precision).log(node.weights.rate)[None, ...], node.precision[None, ...])
+        for node in nodes
+    )  # fmt: skip
+
+
+def _metric(nodes: tuple[_Node, ...]) -> Tree:
+    """Inverse standard deviations of the means, and of the log rates; precisions go along."""
+    scales = []
+    for node in nodes:
+        xp, size = namespace(node.precision), node.precision.shape[-1]
+        rate = xp.full_like(node.weights.rate, size**0.5)
+        root = xp.sqrt(xp.linalg.diagonal(node.precision))
+        scales.append((root[None, ...], rate[None, ...], xp.zeros_like(node.precision)[None, ...]))
+    return tuple(scales)
+
+
+def _at_coordinates(coordinates: Any) -> tuple[_Node, ...] | None:
+    return _together(
+        _node(mean[0, ...], symmetric(precision[0, ...]), namespace(log_rate).exp(log_rate[0, ...]))
+        for mean, log_rate, precision in coordinates
+    )
+
+
+def _node(mean: Array, precision: Array, rate: Array) -> _Node | None:
+    """None where a precision is plainly not positive; the bound tells of others, whose inverse is next to endless."""
+    xp = namespace(precision)
+    if not bool(xp.all(xp.linalg.diagonal(precision) > 0)):
+        return None
+    covariance, log_det = inverse(precision)
+    return _Node(Weights(mean, covariance, log_det, rate), precision)
+
+
+def _together(nodes: Iterable[_Node | None]) -> tuple[_Node, ...] | None:
+    """None if one of them is."""
+    every = list(nodes)
+    found = tuple(node for node in every if node is not None)
+    return found if len(found) == len(every) else None
 
 
 def _points(means: list[Array]) -> list[Array]:
@@ -136,7 +225,7 @@ def _sweep(
         weight = xp.ones_like(value) if block.weight is None else block.weight
         pulls = []
         for slope, spread, z in zip(slopes, spreads, points, strict=True):
-            curvature = xp.clip(-xp.mean(slope * z, axis=0) / spread, min=0.0)
+            curvature = -xp.mean(slope * z, axis=0) / spread
             slope = product_over_rows(weight * xp.mean(slope, axis=0), x)
             pulls.append(_Pull(slope, product_over_rows(weight * curvature, outer)))
         return {"value": xp.sum(weight * value, axis=-1), "pulls": tuple(pulls)}
@@ -147,7 +236,7 @@ def _sweep(
     return float(to_numpy(totals["value"])), tuple(_Pull(*pull) for pull in totals["pulls"])
 
 
-def _stepped(node: _Node, pull: _Pull, prior: GammaPrior, step: float) -> _Node:
+def _stepped(node: _Node, pull: _Pull, prior: GammaPrior, step: float) -> _Node | None:
     """A damped step of means and precisions, then the prior's precisions that fit."""
     weights = node.weights
     if weights.mean.shape[-2] == 1:
@@ -155,16 +244,21 @@ def _stepped(node: _Node, pull: _Pull, prior: GammaPrior, step: float) -> _Node:
     xp, size = namespace(weights.mean), weights.mean.shape[-1]
     alpha = prior.precision(weights.rate, size)
     total = xp.sum(alpha, axis=-1, keepdims=True)
-    factor = (total / (total - alpha))[..., None, None]
-    target = alpha[..., None, None] * eye_like(size, alpha) + factor * unpack(pull.curvature, size)
-    precision = (1 - step) * node.precision + step * target
-    covariance, log_det = inverse(precision)
+    eye = eye_like(size, alpha)
+    every = xp.sum(node.precision, axis=-3, keepdims=True)
+    half = xp.matmul(node.precision, inverse(every)[0])
+    common = xp.matmul(half, xp.matmul(every - total[..., None, None] * eye, transpose(half)))
+    target = alpha[..., None, None] * eye + unpack(pull.curvature, size) + common
+    moved = _node(weights.mean, (1 - step) * node.precision + step * symmetric(target), weights.rate)
+    if moved is None:
+        return None
+    covariance = moved.weights.covariance
     slope = pull.slope - alpha[..., None] * weights.mean
     mean = weights.mean + step * xp.matmul(covariance, slope[..., None])[..., 0]
     mean = mean - xp.sum(alpha[..., None] * mean, axis=-2, keepdims=True) / total[..., None]
-    shared = size / total - xp.linalg.trace(inverse(xp.sum(precision, axis=-3))[0])[..., None]
+    shared = size / total - xp.linalg.trace(inverse(xp.sum(moved.precision, axis=-3))[0])[..., None]
     square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance) + shared
-    return _Node(Weights(mean, covariance, log_det, prior.rate + square / 2), precision)
+    return moved._replace(weights=moved.weights._replace(mean=mean, rate=prior.rate + square / 2))
 
 
 def _log_prior(node: _Node, prior: GammaPrior) -> float:

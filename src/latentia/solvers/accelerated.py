@@ -15,6 +15,7 @@ import numpy as np
 
 from latentia.core import AnyProblem, Params, Sweep
 from latentia.solvers._batches import BatchRecord, from_start_rows, host, replace_starts, start_rows
+from latentia.solvers._mixing import mixed
 from latentia.solvers.em import rounding_unit, warn_of_fall
 from latentia.solvers.record import OnStep, Solution, Step, never_stop
 from latentia.tree import one_start, take_starts
@@ -85,7 +86,9 @@ class _Running:
         here = start_rows(family.to_free(self.params))
         self.points = [*self.points, here][-self.memory - 1 :]
         self.residuals = [*self.residuals, start_rows(family.to_free(plain)) - here][-self.memory - 1 :]
-        trial = family.from_free(from_start_rows(self._mix(), family.to_free(plain)), plain)
+        trial = family.from_free(
+            from_start_rows(mixed(self.points, self.residuals, self.age), family.to_free(plain)), plain
+        )
         sweep = problem.sweep(trial)
         values = host(sweep.value)
         good = np.isfinite(values) & (values >= self.values)
@@ -106,23 +109,6 @@ class _Running:
         self.stats = replace_starts(sweep.stats, bad, fallback.stats)
         self.values = values
         self.age[bad] = 0
-
-    def _mix(self) -> np.ndarray:
-        """The combination of past images with the shortest residual, (starts, coordinates)."""
-        here, residual = self.points[-1], self.residuals[-1]
-        if len(self.points) == 1:
-            return here + residual
-        d_point = np.diff(np.stack(self.points, axis=-1))
-        d_residual = np.diff(np.stack(self.residuals, axis=-1))
-        # what lies before a start's last restart does not count
-        past = np.arange(d_point.shape[-1], 0, -1)[None, :] <= self.age[:, None]
-        d_point, d_residual = d_point * past[:, None, :], d_residual * past[:, None, :]
-        transposed = np.swapaxes(d_residual, 1, 2)
-        gram = transposed @ d_residual
-        size = gram.shape[-1]
-        scale = 1e-10 * np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
-        weights = np.linalg.solve(gram + scale * np.eye(size), transposed @ residual[..., None])
-        return here + residual - ((d_point + d_residual) @ weights)[..., 0]
 
     def keep(self, index: np.ndarray) -> None:
         """Only some starts."""
