@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from latentia._arrays import (
     Array,
@@ -40,6 +38,7 @@ from latentia._arrays import (
 from latentia.core import Block, Params, Totals, chunk_rows
 from latentia.families._gamma import GammaPrior
 from latentia.families._packing import pairs, unpack
+from latentia.families._points import normal_points
 from latentia.families._weights import (
     Weights,
     augment,
@@ -196,14 +195,9 @@ def _together(nodes: Iterable[_Node | None]) -> tuple[_Node, ...] | None:
 
 
 def _points(means: list[Array]) -> list[Array]:
-    """Standard normal points (P, ..., b, 1) for the scores of each node, antithetic and of unit covariance as far as their number allows."""
+    """Standard normal points (P, ..., b, 1) for the scores of each node."""
     sizes = [int(np.prod(mean.shape[:-1])) for mean in means]
-    total = sum(sizes)
-    half = max(POINTS // 2, 1 << (2 * total - 1).bit_length())
-    z = ndtri(qmc.Sobol(total, scramble=False).random(half) + 0.5 / half)
-    z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
-    z = np.concatenate([z, -z])
-    parts = np.split(z, np.cumsum(sizes)[:-1], axis=1)
+    parts = np.split(normal_points(POINTS, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
     return [like(part.reshape(-1, *mean.shape[:-1], 1), mean) for part, mean in zip(parts, means, strict=True)]
 
 

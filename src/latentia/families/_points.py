@@ -1,0 +1,20 @@
+"""Standard normal points for averages over scores: a Sobol sequence, antithetic, of unit covariance."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+
+@cache
+def normal_points(n_points: int, size: int) -> np.ndarray:
+    """Points (P, size) with P at least `n_points`, and enough for their covariance to be the identity."""
+    half = max(n_points // 2, 1 << (2 * size - 1).bit_length())
+    z = ndtri(qmc.Sobol(size, scramble=False).random(half) + 0.5 / half)
+    z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
+    z = np.concatenate([z, -z])
+    z.flags.writeable = False
+    return z
