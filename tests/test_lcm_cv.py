@@ -73,6 +73,16 @@ def test_no_number_of_folds_means_five():
     assert none.results_["mean_log_loss"][0] == five.results_["mean_log_loss"][0]
 
 
+def test_a_category_that_a_training_part_lacks_is_no_error(rng):
+    frames = pytest.importorskip("pandas")
+    table = frames.DataFrame({"number": rng.normal(size=40), "text": np.array(list("abc"))[np.arange(40) % 3]})
+    table.loc[5, "text"] = "once"
+    classes = np.arange(40) % 2
+    model = LatentClassificationModelCV([1], [1], cv=2, unknown="error", **QUICK).fit(table, classes)
+    with pytest.raises(ValueError, match="'never', which fit did not see"):  # the final model keeps to its word
+        model.predict(table.assign(text="never"))
+
+
 class Untouched:
     """Folds that nobody should ask for."""
 

@@ -282,6 +282,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
     def _candidate(self, setting: Setting, seed: int) -> LatentClassificationModel:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
         own |= {"random_state": seed, "callback": None, "verbose": 0, "loss_matrix": None}
+        own["unknown"] = "missing"  # a training part may lack a category that its test part has
         own |= setting._asdict() | {"kinds": self.table_.modelled_kinds}
         if not isinstance(self.priors, str):
             own["priors"] = "empirical"  # a fold may lack a class that the user's priors name
