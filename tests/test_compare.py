@@ -438,6 +438,19 @@ def test_rich_renders_the_same_cells(blobs):
     assert f"{100 * result.accuracy[0, 0]:.1f}" in screen.getvalue()
 
 
+def test_rich_shows_names_with_brackets_as_they_are(blobs):
+    console = pytest.importorskip("rich.console")
+    X, y = blobs
+    marked = np.where(np.arange(120) % 3 == 0, -1, y)
+    names = ["LCM [tied]", "x [/b]", "+ [bold]", ":warning:"]
+    for data in ({"one [/i] set": (X, marked)}, {"one [/i] set": (X, marked), "[red]": (X, y)}):
+        screen = io.StringIO()
+        console.Console(width=200, file=screen).print(compare(dict.fromkeys(names, GaussianNB()), data, cv=3))
+        table, legend = screen.getvalue().split("trained on labelled rows alone")
+        assert all(name in table and name in legend for name in names)
+        assert all(name in table for name in data)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
