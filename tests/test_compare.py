@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -509,3 +511,14 @@ def test_a_failing_estimator_is_named(blobs):
     with pytest.raises(ValueError) as caught:
         compare({"broken": KNeighborsClassifier(n_neighbors=10_000)}, X, y)
     assert any("'broken' on data set 'data'" in note for note in caught.value.__notes__)
+
+
+def test_factors_of_columns_that_share_none_are_the_columns(monkeypatch):
+    """A single column, and two without any correlation: FA/BIC is naive Bayes then."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))  # scripts, not a package
+    models = importlib.import_module("baselines").baselines()
+    X, y = load_iris(return_X_y=True)
+    grid = np.tile([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], (5, 1))
+    for rows, labels in ((X[:, :1], y), (grid, np.arange(20) // 3 % 2)):
+        factors, bayes = models["FA/BIC"].fit(rows, labels), models["NB"].fit(rows, labels)
+        np.testing.assert_allclose(factors.predict_proba(rows), bayes.predict_proba(rows), rtol=1e-6)
