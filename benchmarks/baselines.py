@@ -34,7 +34,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 
@@ -105,7 +105,7 @@ class LeaveOneOutNeighbors(JointClassifier):
 
 
 class FactorsByBIC(TransformerMixin, BaseEstimator):
-    """FA/BIC: expected factors of the factor analysis of least BIC, up to Ledermann's bound."""
+    """FA/BIC: expected factors of the factor analysis of least BIC, up to Ledermann's bound; the columns if they share none."""
 
     def fit(self, X, y=None):
         X = validate_data(self, X)
@@ -114,7 +114,9 @@ class FactorsByBIC(TransformerMixin, BaseEstimator):
         fits = [FactorAnalysis(q, max_iter=5000).fit(X) for q in sizes]
         n_free = [n * (q + 2) - q * (q - 1) // 2 for q in sizes]
         bic = [k * np.log(n_rows) - 2 * n_rows * fit.score(X) for fit, k in zip(fits, n_free, strict=True)]
-        self.analysis_ = fits[int(np.argmin(bic))]
+        best = fits[int(np.argmin(bic))]
+        # Columns without correlations, a single one above all, share no factor: each is its own.
+        self.analysis_ = best if best.components_.any() else FunctionTransformer().fit(X)
         return self
 
     def transform(self, X):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,13 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import log_loss
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    PredefinedSplit,
+    RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -183,6 +191,28 @@ def test_estimators_that_cannot_use_unlabelled_rows_are_trained_without_them(blo
     assert floats.labelled_only == {"NB"} and floats.accuracy[0, 0] == result.accuracy[0, 0]
 
 
+class Nearest(BaseEstimator):
+    """The label of the nearest row; it does not say which classes it knows."""
+
+    def fit(self, X, y):
+        self.X_, self.y_ = X, y
+        return self
+
+    def predict(self, X):
+        return self.y_[((X[:, None] - self.X_) ** 2).sum(axis=2).argmin(axis=1)]
+
+    def predict_proba(self, X):
+        return (self.predict(X)[:, None] == np.unique(self.y_)).astype(float)
+
+
+def test_an_estimator_without_classes_is_trained_on_labelled_rows_and_has_no_log_loss(blobs):
+    X, y = blobs
+    marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
+    result, known = compare(Nearest(), X, marked, 3), compare(KNeighborsClassifier(1), X[1::2], y[1::2], 3)
+    assert result.labelled_only == {"Nearest"} and np.isnan(result.log_loss).all()
+    np.testing.assert_array_equal(result.fold_accuracy[0], known.fold_accuracy[0])
+
+
 def test_estimators_of_the_library_use_unlabelled_rows(blobs):
     X, y = blobs
     marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
@@ -217,6 +247,40 @@ def test_weights_reach_fit_and_score(recorder, blobs):
         [scaled.accuracy, scaled.accuracy_se, scaled.log_loss, scaled.log_loss_se],
         [plain.accuracy, plain.accuracy_se, plain.log_loss, plain.log_loss_se],
     )
+
+
+def test_a_row_of_weight_zero_is_no_row(blobs):
+    """Neither in the parts nor in the ratio of their sizes, by which the test corrects."""
+    X, y = blobs
+    w = np.random.default_rng(0).choice([0.0, 1.0, 2.0], 120, p=[0.5, 0.3, 0.2])
+    kept, part = np.flatnonzero(w > 0), np.random.default_rng(1).integers(0, 3, 120)
+    part[kept[:6]], part[w == 0] = 0, 1  # weightless rows in one fold: the ratios of the others would change most
+
+    def folds(part):
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)]
+
+    models = {"NB": GaussianNB(), "dummy": DummyClassifier()}
+    for cv, cv_kept in ((folds(part), folds(part[kept])), (StratifiedKFold(3), StratifiedKFold(3)), (4, 4)):
+        whole = compare(models, X, y, cv, sample_weight=w)
+        without = compare(models, X[kept], y[kept], cv_kept, sample_weight=w[kept])
+        for name in ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value"):
+            np.testing.assert_array_equal(getattr(whole, name), getattr(without, name), err_msg=name)
+
+
+def test_a_class_whose_only_weighted_row_is_in_the_test_part_costs_loss_not_an_error(blobs):
+    X, y = blobs
+    w = np.where(y == 2, 0.0, 1.0)
+    w[np.flatnonzero(y == 2)[0]] = 1.0
+    part = np.arange(120) % 3
+    folds = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)]
+    result = compare(GaussianMixtureClassifier(random_state=0), X, y, folds, sample_weight=w)
+    assert 0 < result.accuracy[0, 0] < 1
+
+
+def test_a_class_with_fewer_rows_than_folds_is_no_error(recorder, blobs):
+    X = np.column_stack([np.arange(120), blobs[0]])
+    compare(Recorder(), X, np.where(np.arange(120) < 2, 3, blobs[1]), 5)
+    assert sorted(row for _, _, test, _ in recorder for row in test) == list(range(120))
 
 
 def test_the_standard_error_counts_weighted_rows_by_their_effective_number(blobs):
@@ -264,6 +328,15 @@ def test_estimators_without_names_get_their_class_numbered(blobs):
     assert result.estimators == ("GaussianNB", "LinearDiscriminantAnalysis", "GaussianNB 2", "own")
 
 
+def test_names_are_text_and_an_automatic_one_takes_the_next_free_number(blobs):
+    numbered = compare({1: GaussianNB(), 2: GaussianNB()}, *blobs)
+    assert numbered.estimators == ("1", "2")
+    given = [GaussianNB(), ("", GaussianNB()), ("GaussianNB 2", GaussianNB()), (None, GaussianNB())]
+    assert compare(given, *blobs).estimators == ("GaussianNB", "GaussianNB 3", "GaussianNB 2", "GaussianNB 4")
+    taken = compare([GaussianNB(), ("GaussianNB", LinearDiscriminantAnalysis())], *blobs)
+    assert taken.estimators == ("GaussianNB 2", "GaussianNB")
+
+
 def test_folds_may_be_numbers_masks_or_an_iterator(blobs):
     X, y = blobs
     folds = list(StratifiedKFold(3).split(X, y))
@@ -300,6 +373,32 @@ def test_tensors_change_nothing(blobs):
     X, y = blobs
     tensors = compare(TWO, torch.asarray(X), torch.asarray(y))
     np.testing.assert_array_equal(compare(TWO, X, y).fold_accuracy[0], tensors.fold_accuracy[0])
+
+
+@pytest.mark.parametrize("container", ["array", "list", "pandas", "polars", "torch"])
+def test_labels_may_come_as_a_column(blobs, container):
+    X, y = blobs
+    if container in ("array", "list"):
+        column = y[:, None] if container == "array" else y[:, None].tolist()
+    else:
+        library = pytest.importorskip(container)
+        column = library.asarray(y)[:, None] if container == "torch" else library.DataFrame({"label": y})
+    plain = compare(TWO, X, y, 3)
+    np.testing.assert_array_equal(compare(TWO, X, column, 3).fold_accuracy[0], plain.fold_accuracy[0])
+
+
+def test_gaps_in_a_column_of_words_stay_gaps(blobs):
+    X, y = blobs
+    words = np.array(["a", "b", "c"], dtype=object)[y]
+    words[::3] = np.nan
+    flat, column = (compare(TWO, X, labels, 3) for labels in (words.tolist(), words[:, None].tolist()))
+    np.testing.assert_array_equal(flat.fold_accuracy[0], column.fold_accuracy[0])
+
+
+def test_rows_may_come_as_a_tuple(blobs):
+    X, y = blobs
+    rows = tuple(map(tuple, X.tolist()))
+    np.testing.assert_array_equal(compare(TWO, rows, y, 3).accuracy, compare(TWO, X, y, 3).accuracy)
 
 
 def test_frames_hold_the_figures(blobs):
@@ -341,6 +440,19 @@ def test_rich_renders_the_same_cells(blobs):
     assert f"{100 * result.accuracy[0, 0]:.1f}" in screen.getvalue()
 
 
+def test_rich_shows_names_with_brackets_as_they_are(blobs):
+    console = pytest.importorskip("rich.console")
+    X, y = blobs
+    marked = np.where(np.arange(120) % 3 == 0, -1, y)
+    names = ["LCM [tied]", "x [/b]", "+ [bold]", ":warning:"]
+    for data in ({"one [/i] set": (X, marked)}, {"one [/i] set": (X, marked), "[red]": (X, y)}):
+        screen = io.StringIO()
+        console.Console(width=200, file=screen).print(compare(dict.fromkeys(names, GaussianNB()), data, cv=3))
+        table, legend = screen.getvalue().split("trained on labelled rows alone")
+        assert all(name in table and name in legend for name in names)
+        assert all(name in table for name in data)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -353,14 +465,39 @@ def test_rich_renders_the_same_cells(blobs):
         (lambda X, y: (TWO, X, y[:-1]), "y has 119 entries and X has 120 rows"),
         (lambda X, y: (TWO, X, np.full(120, -1)), "no label"),
         (lambda X, y: (TWO, X, np.where(y > 0, 3, -1)), r"at least 2 classes, got \[3\]"),
-        (lambda X, y: (TWO, X, y, 1), "at least 2 folds, got 1"),
-        (lambda X, y: (TWO, X, y, "five"), "got 'five'"),
+        (lambda X, y: ({1: GaussianNB(), "1": GaussianNB()}, X, y), r"one name each.*\['1', '1'\]"),
+        (lambda X, y: ([("a", GaussianNB(), 3)], X, y), r"estimators holds \('a', GaussianNB\(\), 3\)"),
+        (lambda X, y: (TWO, (X, y), y), "X of data set 'data' is a tuple whose rows differ in length"),
+        (lambda X, y: (TWO, 3.0, y), "X of data set 'data' must be an array.* got 3.0"),
+        (lambda X, y: (TWO, X, y, 1), "cv=1; allowed is an integer >= 2"),
+        (lambda X, y: (TWO, X, y, 121), "cv=121, but X has n_samples=120 labelled rows"),
+        (lambda X, y: (TWO, X, y, "five"), "cv='five'; allowed"),
+        (lambda X, y: (TWO, X, y, []), r"cv=\[\] has no folds; allowed"),
+        (lambda X, y: (TWO, X, y, [3, 4]), "cv holds 3; allowed"),
+        (lambda X, y: (TWO, X, y, [([0, 120], [1])]), "cv holds the row 120; allowed are 0 to 119"),
+        (lambda X, y: (TWO, X, y, [([0, -1], [1])]), "cv holds the row -1; allowed are 0 to 119"),
+        (lambda X, y: (TWO, X, y, [([0.5], [1])]), "cv holds a part of shape .* and dtype float64; allowed"),
+        (lambda X, y: (TWO, X, y, [(y > 0, y[1:] > 1)]), r"cv holds a part of shape \(119,\) and dtype bool; allowed"),
+        (lambda X, y: (TWO, X, y, [([0], [1]), ([0], [])]), "the test part of fold 1 has no labelled row"),
+        (lambda X, y: (TWO, X, y, [([], [1]), ([0], [1])]), "the training part of fold 0 has no labelled row"),
         (lambda X, y: (TWO, X, y, [(np.arange(60), np.arange(60, 120))]), "at least 2 folds"),
     ],
 )
 def test_bad_input_is_named(blobs, arguments, message):
     with pytest.raises(ValueError, match=message):
         compare(*arguments(*blobs))
+
+
+def test_groups_of_another_length_are_refused(blobs):
+    with pytest.raises(ValueError, match=r"groups has shape \(119,\), but X has 120 rows"):
+        compare(TWO, *blobs, GroupKFold(3), groups=np.arange(119))
+
+
+def test_a_splitter_that_counts_rows_it_does_not_see_is_told_so(blobs):
+    X, y = blobs
+    marked = np.where(np.arange(120) % 2 == 0, -1, y)
+    with pytest.raises(ValueError, match="the labelled rows of positive weight, which a splitter sees"):
+        compare(TWO, X, marked, PredefinedSplit(np.arange(120) % 3))
 
 
 @pytest.mark.parametrize("weight", [np.ones(3), np.full(120, -1.0), np.full(120, np.inf)])
@@ -374,3 +511,14 @@ def test_a_failing_estimator_is_named(blobs):
     with pytest.raises(ValueError) as caught:
         compare({"broken": KNeighborsClassifier(n_neighbors=10_000)}, X, y)
     assert any("'broken' on data set 'data'" in note for note in caught.value.__notes__)
+
+
+def test_factors_of_columns_that_share_none_are_the_columns(monkeypatch):
+    """A single column, and two without any correlation: FA/BIC is naive Bayes then."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))  # scripts, not a package
+    models = importlib.import_module("baselines").baselines()
+    X, y = load_iris(return_X_y=True)
+    grid = np.tile([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], (5, 1))
+    for rows, labels in ((X[:, :1], y), (grid, np.arange(20) // 3 % 2)):
+        factors, bayes = models["FA/BIC"].fit(rows, labels), models["NB"].fit(rows, labels)
+        np.testing.assert_allclose(factors.predict_proba(rows), bayes.predict_proba(rows), rtol=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.model_selection import KFold
 
 from latentia import LatentClassificationModel
 from latentia.latent_classification_cv import LatentClassificationModelCV
@@ -39,6 +40,68 @@ def test_scores_are_those_of_the_folds():
     assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
     assert model.results_["std_accuracy"][0] == pytest.approx(np.std([part.mean() for part in right]))
     assert model.results_["std_log_loss"][0] == pytest.approx(np.std([part.mean() for part in loss]))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_given_folds_name_rows_of_the_table_also_beside_unlabelled_rows(masks):
+    some = np.where(np.arange(150) % 3 == 0, -1, y)
+    part = np.arange(150) // 7 % 2  # unlabelled rows lie in both parts
+    rows = [(part != k, part == k) for k in range(2)]
+    cv = rows if masks else [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in rows]
+    model = LatentClassificationModelCV([1], [1], cv=iter(cv), **QUICK).fit(X, some)
+    own = {**QUICK, "random_state": int(np.random.RandomState(0).randint(2**31 - 1))}
+    loss = []
+    for train, test in rows:
+        train, test = train | (some < 0), test & (some >= 0)
+        fold = LatentClassificationModel(1, kinds="continuous", **own).fit(X[train], some[train])
+        loss.append(-fold.predict_log_proba(X[test])[np.arange(test.sum()), y[test]])
+    assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
+
+
+def test_rows_of_weight_zero_are_in_no_part():
+    """The only weighted row of a class is in a test part: its training part must do without the class."""
+    weight = np.where(y == 2, 0.0, 1.0)
+    weight[-1] = 1.0
+    part = np.arange(150) % 3
+    for folds in ([(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)], KFold(3)):
+        model = LatentClassificationModelCV([1], [1], cv=folds, **QUICK).fit(X, y, sample_weight=weight)
+        assert 0.9 < model.best_score_ < 1.0  # that row cannot be right
+
+
+def test_no_number_of_folds_means_five():
+    five, none = (LatentClassificationModelCV([1], [1], cv=cv, **QUICK).fit(X, y) for cv in (5, None))
+    assert none.results_["mean_log_loss"][0] == five.results_["mean_log_loss"][0]
+
+
+def test_a_category_that_a_training_part_lacks_is_no_error(rng):
+    frames = pytest.importorskip("pandas")
+    table = frames.DataFrame({"number": rng.normal(size=40), "text": np.array(list("abc"))[np.arange(40) % 3]})
+    table.loc[5, "text"] = "once"
+    classes = np.arange(40) % 2
+    model = LatentClassificationModelCV([1], [1], cv=2, unknown="error", **QUICK).fit(table, classes)
+    with pytest.raises(ValueError, match="'never', which fit did not see"):  # the final model keeps to its word
+        model.predict(table.assign(text="never"))
+
+
+class Untouched:
+    """Folds that nobody should ask for."""
+
+    def split(self, X, y=None, groups=None):
+        raise AssertionError("the search has begun")
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({"priors": [0.5, 0.5]}, "priors has shape \\(2,\\)"),
+        ({"priors": "equal"}, "priors='equal'"),
+        ({"loss_matrix": np.ones((2, 2))}, "loss_matrix has shape \\(2, 2\\)"),
+        ({"callback": 3}, "callback=3; allowed are None and a function of a step."),
+    ],
+)
+def test_what_only_the_final_fit_uses_is_checked_before_the_search(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        LatentClassificationModelCV([1], [1], cv=Untouched(), **QUICK, **wrong).fit(X, y)
 
 
 def test_greedy_search_stops_when_more_factors_do_not_help():
@@ -97,6 +160,13 @@ def test_a_row_of_weight_two_is_that_row_twice_in_training_and_in_the_scores(rng
         ({"objective": ["likelihood", "bic"]}, "objective='bic'"),
         ({"refit_n_init": 0}, "refit_n_init=0"),
         ({"cv": 1}, "cv=1"),
+        ({"cv": 151}, "cv=151, but X has n_samples=150"),
+        ({"cv": "five"}, "cv='five'; allowed"),
+        ({"cv": []}, "cv=\\[\\] has no folds; allowed"),
+        ({"cv": [([0, 50, 100], [])]}, "the test part of fold 0 has no labelled row"),
+        ({"cv": [([0, 50, 100], [150])]}, "cv holds the row 150; allowed are 0 to 149"),
+        ({"n_latent": [1, [2, 3]]}, "n_latent=\\[2, 3\\]; allowed is an integer >= 0"),
+        ({"objective": ["likelihood", ["conditional"]]}, "objective=\\['conditional'\\]; allowed"),
     ],
 )
 def test_bad_grids_are_refused(wrong, message):

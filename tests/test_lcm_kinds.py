@@ -6,6 +6,8 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import multivariate_normal
 from tolerances import EQUAL, FALL
 
+from latentia import LatentClassificationModel
+from latentia._tables import Table
 from latentia.core import Cells, Problem
 from latentia.families._factor_trees import FactorParams
 from latentia.families._importance import importance_scores
@@ -184,3 +186,34 @@ def test_quadratics_touch_their_density_from_below(rng):
     heads = 4 * rng.normal(size=(500, 1, 4))
     below = constant + (slope * heads - 0.5 * curvature * heads**2).sum(axis=-1)
     assert (below <= kind.log_density(codes, None, heads) + 1e-12).all()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_precision_of_a_frame_is_that_of_its_continuous_columns(library, rng):
+    frame = pytest.importorskip(library).DataFrame
+    single, text = rng.normal(size=12).astype(np.float32), list("abc") * 4
+    half, double, gaps = single.astype(np.float16), single.astype(np.float64), frame({"g": single})["g"].shift(1)
+    wanted = [
+        ({"a": single, "b": single}, np.float32),
+        ({"a": single, "t": text}, np.float32),
+        ({"a": single, "g": gaps}, np.float32),  # whose cells come as objects
+        ({"a": single, "b": double}, np.float64),
+        ({"a": single, "b": np.arange(12)}, np.float64),
+        ({"t": text, "u": text[::-1]}, np.float64),
+    ]
+    wanted += [({"a": single, "b": half}, np.float32)] if library == "pandas" else []  # polars has it of late only
+    for columns, dtype in wanted:
+        table = frame(columns)
+        coded = Table.of(table, "auto").encode(table, "error")
+        assert coded.dtype == dtype, columns
+        np.testing.assert_array_equal(coded[:, 0][1:], single[1:] if "a" in columns else [1, 2, *[0, 1, 2] * 3])
+
+
+def test_a_frame_of_single_precision_is_fitted_as_such_an_array(rng):
+    frame = pytest.importorskip("pandas").DataFrame
+    X, y = rng.normal(size=(30, 3)).astype(np.float32), np.arange(30) % 2
+    model = LatentClassificationModel(1, n_init=1, tol=1e-2, random_state=0)
+    table = frame(X, columns=["a", "b", "c"])
+    of_frame, of_array = model.fit(table, y).predict_proba(table), model.fit(X, y).predict_proba(X)
+    assert of_frame.dtype == np.float32
+    np.testing.assert_array_equal(of_frame, of_array)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from latentia._arrays import to_numpy
+from latentia._folds import Fold, make_folds
 from latentia.validation import Labels, check_weight, encode_labels
 
 
@@ -20,11 +21,11 @@ class Table(NamedTuple):
 
     name: str
     X: Any
-    y: Any  # as the user gave it, for the estimators
+    y: Any  # in the user's container, for the estimators
     host_y: np.ndarray  # the same on the host
     labels: Labels
     weight: np.ndarray | None
-    groups: Any
+    groups: np.ndarray | None
 
     @property
     def labelled(self) -> np.ndarray:
@@ -32,32 +33,16 @@ class Table(NamedTuple):
         return self.labels.codes >= 0
 
 
-def make_folds(table: Table, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows: unlabelled rows are in every training part, and in no test part."""
-    labelled, unlabelled = np.flatnonzero(table.labelled), np.flatnonzero(~table.labelled)
-    if isinstance(cv, (int, np.integer)):
-        if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {cv}")
-        cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        groups = None if table.groups is None else np.asarray(table.groups)[labelled]
-        codes = table.labels.codes[labelled]
-        pairs = [(labelled[a], labelled[b]) for a, b in cv.split(codes[:, None], codes, groups)]
-    elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        pairs = [(_numbers(a), _numbers(b)) for a, b in cv]
-    else:
-        raise ValueError(f"cv must be an int, a splitter or pairs of row numbers, got {cv!r}")
-    usable = table.labelled if table.weight is None else table.labelled & (table.weight > 0)
-    folds = [(np.concatenate([train, np.setdiff1d(unlabelled, train)]), test[usable[test]]) for train, test in pairs]
-    if len(folds) < 2 or any(len(test) == 0 or not table.labelled[train].any() for train, test in folds):
-        raise ValueError(f"cv must give at least 2 folds with labelled rows on both sides, for data set {table.name!r}")
+def folds_of(table: Table, cv: Any, random_state: Any) -> list[Fold]:
+    """Training and test rows of at least two folds."""
+    try:
+        folds = make_folds(cv, table.labels.codes, table.weight, lambda: random_state, table.groups)
+        if len(folds) < 2:
+            raise ValueError(f"cv={cv!r} gives one fold; allowed are at least 2 folds, whose scores a test compares.")
+    except ValueError as error:
+        error.add_note(f"(data set {table.name!r})")
+        raise
     return folds
-
-
-def _numbers(rows: Any) -> np.ndarray:
-    """Row numbers, from numbers or a mask."""
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(int)
 
 
 def named_estimators(estimators: Any) -> dict[str, Any]:
@@ -66,25 +51,31 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
         pairs = list(estimators.items())
     elif isinstance(estimators, Sequence) and not isinstance(estimators, str):
         pairs = [item if isinstance(item, tuple) else ("", item) for item in estimators]
-        pairs = [(name or _class_name(estimators, i), item) for i, (name, item) in enumerate(pairs)]
     else:
-        pairs = [(type(estimators).__name__, estimators)]
-    names = [name for name, _ in pairs]
+        pairs = [("", estimators)]
+    strange = [item for item in pairs if len(item) != 2]
+    if strange:
+        raise ValueError(f"estimators holds {strange[0]!r}; allowed are classifiers and (name, classifier) pairs")
+    names = _all_named(pairs)
     if not pairs or len(set(names)) < len(names):
         raise ValueError(f"estimators must have one name each and there must be at least one, got names {names}")
-    for name, estimator in pairs:
+    for name, (_, estimator) in zip(names, pairs, strict=True):
         if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise ValueError(f"estimators[{name!r}] must be a classifier with fit and predict, got {estimator!r}")
         if is_regressor(estimator):
             raise ValueError(f"estimators[{name!r}] must be a classifier, got the regressor {estimator!r}")
-    return {str(name): estimator for name, estimator in pairs}
+    return {name: estimator for name, (_, estimator) in zip(names, pairs, strict=True)}
 
 
-def _class_name(estimators: Sequence[Any], position: int) -> str:
-    """The class of an estimator without a name, numbered from the second of its class on."""
-    name = type(estimators[position]).__name__
-    before = sum(type(other).__name__ == name for other in estimators[:position])
-    return f"{name} {before + 1}" if before else name
+def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
+    """Names as text; an estimator without one gets that of its class, with the next free number where it is taken."""
+    names = ["" if name is None else str(name) for name, _ in pairs]
+    for place, (_, estimator) in enumerate(pairs):
+        if not names[place]:
+            name = type(estimator).__name__
+            numbered = (f"{name} {number}" for number in count(2))
+            names[place] = next(free for free in chain([name], numbered) if free not in names)
+    return names
 
 
 def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]:
@@ -105,19 +96,46 @@ def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]
 
 def checked_table(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Table:
     """A data set whose labels and weights fit its rows."""
-    if isinstance(X, list):
-        X = np.asarray(X)
-    if isinstance(y, list | tuple):  # objects, lest NaN among strings become the string "nan"
-        y = np.asarray(y, dtype=object if any(v is None or v != v for v in y) else None)
+    X, y = _rows(name, X), _one_column(y)
+    n_rows = X.shape[0]
     try:
-        labels = encode_labels(y, X.shape[0])
-        weight = check_weight(weight, X.shape[0])
+        labels = encode_labels(y, n_rows)
+        weight = check_weight(weight, n_rows)
     except ValueError as error:
         error.add_note(f"(data set {name!r})")
         raise
     if len(labels.classes) < 2:
         raise ValueError(f"y of data set {name!r} must have at least 2 classes, got {labels.classes.tolist()}")
+    if groups is not None:
+        groups = np.asarray(to_numpy(groups))
+        if groups.shape != (n_rows,):
+            raise ValueError(
+                f"groups has shape {groups.shape}, but X has {n_rows} rows: one group per row is expected."
+            )
     return Table(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
+
+
+def _rows(name: str, X: Any) -> Any:
+    """What has rows as it is, a list or tuple of rows as an array."""
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise ValueError(f"X of data set {name!r} is a {type(X).__name__} whose rows differ in length") from error
+    if not getattr(X, "shape", ()):
+        raise ValueError(f"X of data set {name!r} must be an array, a data frame or a sequence of rows, got {X!r}")
+    return X
+
+
+def _one_column(y: Any) -> Any:
+    """Labels in one dimension, also where they came as a column."""
+    if isinstance(y, list | tuple):
+        y = [v[0] if isinstance(v, list | tuple) and len(v) == 1 else v for v in y]
+        # objects, lest NaN among strings become the string "nan"
+        y = np.asarray(y, dtype=object if any(v is None or v != v for v in y) else None)
+    if len(getattr(y, "shape", ())) != 2 or y.shape[1] != 1:
+        return y
+    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]
 
 
 def weight_argument(name: str, estimator: Any) -> str:

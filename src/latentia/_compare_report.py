@@ -83,16 +83,17 @@ class Report:
     def __rich__(self) -> Any:
         from rich.console import Group
         from rich.table import Table
+        from rich.text import Text  # names may hold brackets, which a plain string would lose as markup
 
         tables = []
         for header, rows in self._tables():
             table = Table()
             for i, title in enumerate(header):
-                table.add_column(title, justify="left" if i == 0 else "right")
+                table.add_column(Text(title), justify="left" if i == 0 else "right")
             for row in rows:
-                table.add_row(*(f"[bold]{cell}[/bold]" if cell.startswith("+") else cell for cell in row))
+                table.add_row(*(Text(cell, "bold" if cell.startswith("+") else "") for cell in row))
             tables.append(table)
-        return Group(*tables, self._legend())
+        return Group(*tables, Text(self._legend()))
 
     def _legend(self) -> str:
         legend = "+ best; significantly poorer than the best: - at 10 %, * at 1 % (corrected resampled t-test)"

@@ -1,4 +1,4 @@
-"""The wrapper search of latent classification models: folds, trials, what is better, and when to stop."""
+"""The wrapper search of latent classification models: trials, what is better, and when to stop."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from latentia._arrays import Array, to_numpy
+from latentia._folds import Fold
 from latentia.sources import take_rows
-from latentia.validation import check_number
 
 #: Log probabilities below this count as this: one confident mistake shall not decide a search.
 LEAST_LOG_PROBA = -50.0
-
-#: Training and test rows of a fold.
-Fold = tuple[np.ndarray, np.ndarray]
 
 
 class Setting(NamedTuple):
@@ -132,30 +128,9 @@ def _score_fold(model: Any, rows: Rows, train: np.ndarray, test: np.ndarray) -> 
     full = np.full((len(test), y.max() + 1), LEAST_LOG_PROBA)
     full[:, model.classes_ - 2] = np.maximum(log_proba, LEAST_LOG_PROBA)
     each = np.ones(len(test)) if weight is None else weight[test]
-    total = float(each.sum())
-    each = each if total > 0 else np.ones(len(test))  # such a fold counts nothing in the means over folds
     right = np.average(full.argmax(axis=1) == y[test], weights=each)
     loss = -np.average(full[np.arange(len(test)), y[test]], weights=each)
-    return _FoldScore(float(right), float(loss), total, time.perf_counter() - started)
-
-
-def folds_of(cv: Any, codes: np.ndarray, rng: np.random.RandomState) -> list[Fold]:
-    """Pairs of training and test rows; unlabelled rows belong to every training part."""
-    labelled, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    if isinstance(cv, int | np.integer):
-        check_number("cv", cv, least=2, integer=True)
-        if labelled.size < cv:
-            raise ValueError(
-                f"cv={cv}, but X has n_samples={labelled.size} labelled rows: allowed is at most one fold per row."
-            )
-        rare = np.bincount(codes[labelled])[np.unique(codes[labelled])].min() < cv
-        cv = (KFold if rare else StratifiedKFold)(int(cv), shuffle=True, random_state=rng.randint(2**31 - 1))
-    cv = check_cv(cv, codes[labelled], classifier=True)
-    blank = np.zeros((labelled.size, 1))
-    return [
-        (np.sort(np.concatenate([labelled[train], others])), labelled[test])
-        for train, test in cv.split(blank, codes[labelled])
-    ]
+    return _FoldScore(float(right), float(loss), float(each.sum()), time.perf_counter() - started)
 
 
 def as_table(trials: Sequence[Trial]) -> Any:

@@ -16,6 +16,8 @@ from latentia._warn import warn_user
 from latentia.validation import is_missing
 
 KINDS = ("continuous", "binary", "categorical")
+#: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in small letters.
+NARROW_FLOATS = {"float16", "float32", "halffloat[pyarrow]", "float[pyarrow]"}
 
 
 class Table(NamedTuple):
@@ -53,7 +55,7 @@ class Table(NamedTuple):
         return all(c is None or c.dtype.kind in "biuf" for c in self.categories)
 
     def encode(self, X: Any, unknown: str) -> Any:
-        """Cells as numbers, in the namespace of a numeric array, else in NumPy's float64."""
+        """Cells as numbers, in the namespace of a numeric array, else in NumPy's; float32 where all continuous columns are narrow floats, else float64."""
         if all(c is None for c in self.categories) and frame_type(X) == "array" and not is_textual(X):
             return X
         if frame_type(X) == "array" and not is_textual(X):
@@ -64,7 +66,12 @@ class Table(NamedTuple):
             columns.append(
                 as_numbers(cells, self.names[place]) if values is None else self._codes(cells, place, unknown)
             )
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1, dtype=np.float32 if self._is_narrow(X) else np.float64)
+
+    def _is_narrow(self, X: Any) -> bool:
+        """Whether there are continuous columns and none needs more than float32; a column says so by its dtype, since gaps widen its cells."""
+        found = {str(column_dtype(X, k)).lower() for k, values in enumerate(self.categories) if values is None}
+        return bool(found) and found <= NARROW_FLOATS
 
     def _encode_numeric(self, X: Any, unknown: str) -> Any:
         if all(c is None or (c.dtype.kind in "biuf" and np.array_equal(c, np.arange(c.size))) for c in self.categories):
@@ -128,7 +135,8 @@ class Table(NamedTuple):
 def _take(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Values at codes; between the two values of a numeric binary column where a code lies between."""
     if values.dtype.kind in "biuf" and values.size == 2:
-        return values[0] + codes * (float(values[1]) - float(values[0]))
+        # the values' own precision, not that of the continuous columns beside them
+        return values[0] + codes.astype(np.float64) * (float(values[1]) - float(values[0]))
     return values[np.clip(np.rint(codes), 0, values.size - 1).astype(int)]
 
 

@@ -11,7 +11,8 @@ Over several data sets the summary counts how often an estimator wins, comes amo
 place), and is significantly poorer than the winner at the levels 10 % and 1 %: tables 2 and 3 of "Latent
 classification models" (Langseth and Nielsen).
 
-Rows without a label (-1 for integers, None or NaN for others) are part of every training set and are never scored.
+Rows without a label (-1 for integers, None or NaN for others) are part of every training set and are never scored;
+rows of weight zero are neither trained on nor scored.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sklearn.base import clone
 from latentia._arrays import to_numpy
 from latentia._compare_input import (
     Table,
-    make_folds,
+    folds_of,
     named_estimators,
     named_tables,
     take_rows,
@@ -48,7 +49,7 @@ class Comparison(Report):
     ----------
     datasets, estimators : tuples of str
     accuracy, accuracy_se : arrays (D, E), shares of one
-    log_loss, log_loss_se : arrays (D, E), NaN where an estimator has no `predict_proba`
+    log_loss, log_loss_se : arrays (D, E), NaN where an estimator has no `predict_proba` or no `classes_`
     p_value : array (D, E), corrected resampled t-test against the most accurate estimator; 1 for that one
     best : array (D,) of int, position of the most accurate estimator (ties: the smaller log loss)
     rank : array (D, E) of int, 1 is most accurate, ties share the better place
@@ -89,7 +90,8 @@ def compare(
     ----------
     estimators : mapping of names to classifiers, sequence of (name, classifier) pairs, or sequence of classifiers
     X, y : rows and labels; or X a mapping of data-set names to ``(X, y)`` or ``(X, y, sample_weight)``, and y None
-    cv : int for shuffled stratified folds, a scikit-learn splitter, or a sequence of (training, test) row numbers
+    cv : int for shuffled stratified folds (plain ones if a class has fewer rows), a scikit-learn splitter, which sees the
+        labelled rows of positive weight, or a sequence of (training, test) row numbers or masks
     sample_weight : array (N,), optional; used to fit and to score, the same for every estimator
     groups : array (N,), optional; handed to the splitter
     n_jobs : jobs of joblib, over folds and estimators
@@ -116,7 +118,7 @@ def compare(
             weight_argument(name, estimator)
     if isinstance(cv, Iterator):  # every data set needs them
         cv = list(cv)
-    folds = [make_folds(table, cv, random_state) for table in tables]
+    folds = [folds_of(table, cv, random_state) for table in tables]
     tasks = [
         (table, train, test, name, estimator)
         for table, parts in zip(tables, folds, strict=True)
@@ -173,7 +175,7 @@ def _trial(table: Table, train: np.ndarray, test: np.ndarray, name: str, estimat
         fitted, seconds, labelled_only = _fit(table, train, name, estimator)
         rows, y = take_rows(table.X, test), table.host_y[test]
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
-        if not hasattr(fitted, "predict_proba"):
+        if not (hasattr(fitted, "predict_proba") and hasattr(fitted, "classes_")):
             return _Trial(correct, np.full(len(test), np.nan), seconds, labelled_only)
         own = y[:, None] == to_numpy(fitted.classes_)[None, :]  # a class absent from the training part has no column
         probability = np.sum(np.where(own, to_numpy(fitted.predict_proba(rows)), 0.0), axis=1)
@@ -198,11 +200,11 @@ def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[An
         return *fit(train), False
     try:
         fitted, seconds = fit(train)
-        if np.isin(to_numpy(fitted.classes_), table.labels.classes).all():
+        if hasattr(fitted, "classes_") and np.isin(to_numpy(fitted.classes_), table.labels.classes).all():
             return fitted, seconds, False
     except (TypeError, ValueError):  # refuses the marks; a fault of another kind comes up again below
         pass
-    return *fit(train[known]), True  # it would take the mark of unlabelled rows for a class
+    return *fit(train[known]), True  # it takes the mark of unlabelled rows for a class, or does not say whether
 
 
 def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from latentia._size_search import Rows, Search, Setting, Trial, as_table, folds_of
+from latentia._folds import make_folds
+from latentia._size_search import Rows, Search, Setting, Trial, as_table
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import OBJECTIVES
 from latentia.progress import fit_method
-from latentia.sources import take_rows
-from latentia.validation import check_choice, check_number, check_weight, encode_labels
+from latentia.validation import check_choice, check_loss_matrix, check_number, check_priors, check_weight, encode_labels
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
 COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
@@ -51,8 +51,10 @@ class LatentClassificationModelCV(LatentClassificationModel):
         Precisions of the prior to try, as in `LatentClassificationModel`. None: 0.3 for continuous and for binary tables, 0.3 and 3 for mixed ones.
     scoring : {"accuracy", "log_loss"} or None, default=None
         What the search compares; the other breaks ties. None: accuracy for continuous and for binary tables, as in the papers; log loss, which is the steadier, for mixed ones.
-    cv : int, cross-validation generator or iterable, default=5
-        Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows). Unlabelled rows are in every training part.
+    cv : int, cross-validation generator, iterable or None, default=5
+        Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows), None five of them. A splitter sees the labelled rows of positive weight;
+        an iterable holds pairs of training and test rows, as row numbers of X or masks. Unlabelled rows are in every training part and in no test part, rows of weight
+        zero in neither.
     search : {"greedy", "exhaustive"}, default="greedy"
         "greedy": go through `n_latent`, score each by its best setting, and stop once `patience` of them brought no gain; "exhaustive": all settings.
     patience : int, default=1
@@ -174,19 +176,26 @@ class LatentClassificationModelCV(LatentClassificationModel):
             grid = getattr(self, name)
             if grid is None:
                 continue
-            if isinstance(grid, str) or np.size(grid) == 0:
+            if isinstance(grid, str) or not _listed(grid):
                 what = "integer" if integer else "number"
                 raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {least}.")
-            for number in np.atleast_1d(np.asarray(grid, dtype=object)).tolist():
+            for number in _listed(grid):
                 check_number(name, number, least=least, integer=integer)
 
     def _check_objective(self) -> None:
         if self.objective is None:
             return
-        if not isinstance(self.objective, str) and not (np.iterable(self.objective) and len(self.objective)):
+        if not _listed(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
-        for name in np.atleast_1d(self.objective).tolist():
+        for name in _listed(self.objective):
             check_choice("objective", name, OBJECTIVES)
+
+    def _check_final(self, classes: np.ndarray) -> None:
+        """Refuse what only the final fit would look at, before the search has cost its time."""
+        check_priors(self.priors, classes)
+        check_loss_matrix(self.loss_matrix, len(classes))
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r}; allowed are None and a function of a step.")
 
     def _chosen(self, name: str) -> Any:
         return getattr(self, f"{name}_")
@@ -215,15 +224,14 @@ class LatentClassificationModelCV(LatentClassificationModel):
         self._check_options()
         coded = self._check_rows(X, reset=True)
         labels = encode_labels(y, coded.shape[0])
+        self._check_final(labels.classes)
         weight = check_weight(sample_weight, coded.shape[0], labels.codes, labels.classes)
         rng = check_random_state(self.random_state)
         patience = self.patience if self.search == "greedy" else None
         scoring = self.scoring or ("log_loss" if self._is_mixed() else "accuracy")
         rows = Rows(coded, labels.codes, weight)
-        if weight is not None and not isinstance(self.cv, Iterable):  # given folds name rows as they came
-            counted = np.flatnonzero(weight > 0)
-            rows = Rows(take_rows(coded, counted), labels.codes[counted], weight[counted])
-        search = Search(folds_of(self.cv, rows.y, rng), scoring, patience, self.n_jobs)
+        folds = make_folds(self.cv, labels.codes, weight, lambda: rng.randint(2**31 - 1))
+        search = Search(folds, scoring, patience, self.n_jobs)
         seed = int(rng.randint(2**31 - 1))
         groups = self._settings(len(labels.classes), min(len(train) for train, _ in search.folds))
         trials = search.run(groups, lambda setting: self._candidate(setting, seed), rows, self._report)
@@ -236,8 +244,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
     def _settings(self, n_classes: int, n_rows: int) -> list[list[Setting]]:
         """What is tried, by the number of factors: what is given, else what is usual for tables of this kind."""
         grids = {
-            name: None if getattr(self, name) is None else np.atleast_1d(getattr(self, name)).tolist()
-            for name in Setting._fields
+            name: None if getattr(self, name) is None else _listed(getattr(self, name)) for name in Setting._fields
         }
         most = self.n_features_in_ * n_classes
         q_grid = grids["n_latent"] or self._usual(0, n_classes)["n_latent"]
@@ -275,6 +282,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
     def _candidate(self, setting: Setting, seed: int) -> LatentClassificationModel:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
         own |= {"random_state": seed, "callback": None, "verbose": 0, "loss_matrix": None}
+        own["unknown"] = "missing"  # a training part may lack a category that its test part has
         own |= setting._asdict() | {"kinds": self.table_.modelled_kinds}
         if not isinstance(self.priors, str):
             own["priors"] = "empirical"  # a fold may lack a class that the user's priors name
@@ -286,3 +294,9 @@ class LatentClassificationModelCV(LatentClassificationModel):
             scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
             print(f"{sizes}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False
+
+
+def _listed(grid: Any) -> list[Any]:
+    """One value or several as a list; checks refuse what is neither."""
+    grid = grid.tolist() if hasattr(grid, "tolist") else grid
+    return list(grid) if isinstance(grid, Sequence) and not isinstance(grid, str) else [grid]
