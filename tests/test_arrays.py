@@ -5,7 +5,15 @@ import pytest
 from scipy.special import logsumexp as scipy_logsumexp
 from tolerances import EQUAL
 
-from latentia._arrays import _in_pieces, logsumexp, normalise_log, product_over_rows, product_with_rows, shares
+from latentia._arrays import (
+    _in_pieces,
+    log_normalised,
+    logsumexp,
+    normalise_log,
+    product_over_rows,
+    product_with_rows,
+    shares,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -39,3 +47,11 @@ def test_products_in_pieces_are_products(rng, n_rows, leading):
     scores = product_with_rows(natural, rows)
     np.testing.assert_allclose(scores, natural @ rows.T, **EQUAL)
     np.testing.assert_allclose(product_over_rows(scores, rows), scores @ rows, **EQUAL)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("far", [0.0, -1e8, -1e17])
+def test_normalised_numbers_add_up_to_one_wherever_they_lie(far, dtype):
+    a = (np.array([[0.0, -1.0, -3.0], [2.0, 2.0, 2.0]]) + far).astype(dtype)
+    np.testing.assert_allclose(np.exp(log_normalised(a, axis=1)).sum(axis=1), 1.0, rtol=1e-6)
+    assert np.isneginf(log_normalised(np.array([0.0, -np.inf]), axis=0)[1])

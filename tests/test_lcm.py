@@ -13,9 +13,9 @@ from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Gaussian, Layout
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import Likelihood
-from latentia.solvers import EM
+from latentia.solvers import EM, StructuralEM
 from latentia.sources import ArrayRows
-from latentia.tree import leaves, one_start
+from latentia.tree import leaves, one_start, take_starts
 
 N, D, C = 23, 5, 3
 
@@ -104,6 +104,32 @@ def test_class_moments_give_the_sweep_over_rows(q, weighted, rng):
     short, long = family.shortcut(Likelihood(), rows).sweep(params), Problem(family, Likelihood(), rows).sweep(params)
     for a, b in zip(leaves(short), leaves(long), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
+
+
+def test_class_moments_of_many_columns_too(rng):
+    """More columns than are expanded to products in a sweep over rows; a sum of products is still cheaper than passes."""
+    X, y = rng.normal(size=(60, 40)), rng.integers(0, C, 60)
+    family, rows = LatentFactors(Layout.continuous_columns(40), C, 2, complete=True), ArrayRows(X, y)
+    assert family.wide
+    params = some_params(family, rows, rng)
+    short, long = family.shortcut(Likelihood(), rows), Problem(family, Likelihood(), rows)
+    for a, b in zip(leaves(short.sweep(params)), leaves(long.sweep(params)), strict=True):
+        np.testing.assert_allclose(a, b, **EQUAL)
+    assert family.shortcut(Likelihood(), ArrayRows(X[:30], y[:30])) is None  # fewer rows than columns
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_em_with_gaps_does_not_fall_at_a_low_floor(seed):
+    """Twin columns and noise of 1e-5: the posterior of the latents is known to few digits, the value must be to more."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(20, 4)), np.arange(20) % 2
+    X[:, 1] = X[:, 0]
+    X[rng.random(X.shape) < 0.3] = np.nan
+    family = LatentFactors(Layout.continuous_columns(4), 2, 6, 2, tied=True, complete=False, var_floor=1e-5)
+    rows = ArrayRows(X, y)
+    solution = EM(40, -np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
+    for curve in solution.curves:
+        assert np.diff(curve).min() >= -FALL * np.abs(curve).max()
 
 
 def test_no_shortcut_where_rows_are_needed(rng):
@@ -283,6 +309,21 @@ def test_a_learned_structure_holds_loadings_at_zero():
     full = LatentClassificationModel(4, 2, random_state=0, n_init=3, tol=1e-3).fit(X, y)
     n_parameters = [m.family_.n_free(13) for m in (full, model)]
     assert n_parameters[0] - n_parameters[1] == 2 * (~model.edges_).sum()
+
+
+def test_a_start_learns_its_structure_whatever_others_do(rng):
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    rows = ArrayRows(X, y)
+    family = LatentFactors(Layout.continuous_columns(4), 3, 3, complete=False, all_edges=False)
+    params, problem = family.init(rows, rng, 5), Problem(family, Likelihood(), rows)
+    solver = StructuralEM(EM(60, 1e-3))
+    together = solver.solve(problem, params)
+    for k in range(5):
+        alone = solver.solve(problem, take_starts(params, [k]))
+        np.testing.assert_allclose(together.curves[k], alone.curves[0], **EQUAL)
+        np.testing.assert_array_equal(together.params.edges[k], alone.params.edges[0])
 
 
 def test_columns_may_come_in_any_order(rng):

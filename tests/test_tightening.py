@@ -7,7 +7,7 @@ from tolerances import EQUAL, GRADIENT, STEP
 
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 from latentia._structures import ExpertTree, Subclasses
-from latentia._tightening import _log_prior, _Node, _points, tighten
+from latentia._tightening import _log_prior, _Node, _points, _sweep, tighten
 from latentia.families._gamma import GammaPrior
 from latentia.families._packing import pairs
 from latentia.families._weights import Weights, augment, inverse, weights_log_prior
@@ -134,3 +134,47 @@ def moons_of_experts():
     from sklearn.datasets import make_moons
 
     return make_moons(120, noise=0.15, random_state=0)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+def test_the_exact_bound_is_stationary_at_its_end(structure, rows):
+    """In every direction of means, precisions and rates the slope has all but gone."""
+    X, y = rows
+    table = ArrayRows(X, labels_of(structure, X, y))
+    start = start_of(structure)
+    end = tighten(structure, table, start)
+    assert end.converged
+    rng = np.random.default_rng(2)
+
+    def bound(params, direction, length):
+        nodes = []
+        for weights, (mean, shape, rate) in zip(structure.nodes(params), direction, strict=True):
+            precision = inverse(weights.covariance)[0]
+            root = np.linalg.cholesky(precision)
+            precision = root @ (np.eye(precision.shape[-1]) + length * shape) @ np.swapaxes(root, -1, -2)
+            covariance, log_det = inverse(precision)
+            step = np.linalg.solve(np.swapaxes(root, -1, -2), mean[..., None])[..., 0]
+            moved = Weights(weights.mean + length * step, covariance, log_det, weights.rate * np.exp(length * rate))
+            nodes.append(_Node(moved, precision))
+        points = _points([node.weights.mean for node in nodes])
+        value, _ = _sweep(structure.row_likelihood(params), table, tuple(nodes), points)
+        return value + sum(_log_prior(node, structure.prior) for node in nodes)
+
+    def largest_slope(params):
+        slopes = []
+        for _ in range(12):
+            direction = []
+            for weights in structure.nodes(params):
+                shape = rng.normal(size=weights.covariance.shape)
+                pieces = (
+                    rng.normal(size=weights.mean.shape),
+                    shape + np.swapaxes(shape, -1, -2),
+                    rng.normal(size=weights.rate.shape),
+                )
+                size = np.sqrt(sum((piece**2).sum() for piece in pieces))
+                still = 0.0 if weights.mean.shape[-2] == 1 else 1.0
+                direction.append([still * piece / size for piece in pieces])
+            slopes.append((bound(params, direction, STEP) - bound(params, direction, -STEP)) / (2 * STEP))
+        return np.abs(slopes).max()
+
+    assert largest_slope(end.params) < 0.05 < largest_slope(start)

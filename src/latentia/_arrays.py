@@ -59,6 +59,14 @@ def logsumexp(a: Array, axis: int) -> Array:
     return xp.squeeze(top + log_or_minus_inf(total), axis=axis)
 
 
+def log_normalised(a: Array, axis: int) -> Array:
+    """`a` less its log-sum-exp along an axis; the exponentials add up to one however far from zero `a` lies."""
+    xp = namespace(a)
+    top = xp.max(a, axis=axis, keepdims=True)
+    a = a - xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    return a - log_or_minus_inf(xp.sum(shares(a), axis=axis, keepdims=True))
+
+
 def shares(log_share: Array) -> Array:
     """Exponentials of numbers up to zero; those of less than about 1e-292 (in float32 1e-31) are exactly zero.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from latentia._arrays import Array, like, logsumexp, namespace, shares, transpose
+from latentia._arrays import Array, like, log_normalised, logsumexp, namespace, shares, transpose
 from latentia._frames import frame_type
 from latentia._rows_in import same_namespace
 from latentia.core import Cells
@@ -42,7 +42,8 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         def means(cells: Cells) -> Array:
             scores, z = family.latent_means(params, cells)
             xp = namespace(scores)
-            share = shares(scores - logsumexp(logsumexp(scores, axis=-2), axis=-2)[None, None, :])
+            flat = xp.reshape(scores, (-1, scores.shape[-1]))  # classes and components together
+            share = xp.reshape(shares(log_normalised(flat, axis=0)), scores.shape)
             return xp.sum(share[..., None] * z, axis=(0, 1))
 
         return self._by_rows(X, means)
@@ -64,7 +65,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         def components(cells: Cells) -> Array:
             posterior = family.infer(params, cells)
             xp = namespace(posterior.log_joint)
-            given = shares(posterior.log_joint - logsumexp(posterior.log_joint, axis=-2)[None, :])
+            given = shares(log_normalised(posterior.log_joint, axis=-2))
             return transpose(xp.sum(given[:, None, :] * posterior.component, axis=0))
 
         return self._by_rows(X, components)

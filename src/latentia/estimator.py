@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, logsumexp, namespace, to_numpy, working_dtype
+from latentia._arrays import Array, log_normalised, namespace, to_numpy, working_dtype
 from latentia._hold_out import held_out_rows
 from latentia._rows_in import numeric_rows
 from latentia._warn import warn_user
@@ -200,8 +200,7 @@ def _error_on(family: SmoothFamily, rows: ArrayRows) -> Any:
 
     def validate(params: Params) -> float:
         def scores(cells: Cells) -> Array:
-            log_joint = family.infer(params, cells).log_joint
-            return log_joint - logsumexp(log_joint, axis=-2)[None, :]
+            return log_normalised(family.infer(params, cells).log_joint, axis=-2)
 
         parts = map_rows(rows.X, rows.prepare, scores, chunk_rows(family.row_size(params), next(leaves(params))))
         log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)

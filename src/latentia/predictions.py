@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latentia._arrays import Array, like, logsumexp, namespace, shares, to_numpy, transpose
+from latentia._arrays import Array, like, log_normalised, logsumexp, namespace, shares, to_numpy, transpose
 from latentia._classes import AccuracyMixin, classes_at
 from latentia._rows_in import same_namespace
 from latentia.core import Cells, chunk_rows
@@ -59,8 +59,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         -------
         log_proba : array of shape (n_samples, n_classes)
         """
-        joint = self.predict_joint_log_proba(X)
-        return joint - logsumexp(joint, axis=-1)[:, None]
+        return log_normalised(self.predict_joint_log_proba(X), axis=-1)
 
     @same_namespace
     def predict_proba(self, X: Any) -> Array:
@@ -132,7 +131,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
 
         def fill(cells: Cells) -> Array:
             log_joint = family.infer(params, cells).log_joint
-            share = shares(log_joint - logsumexp(log_joint, axis=-2)[None, :])
+            share = shares(log_normalised(log_joint, axis=-2))
             expected = family.expected_cells(params, cells)
             return prepare.restore(xp.sum(share[..., None] * expected, axis=0))
 

@@ -75,7 +75,9 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
         quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), None)
         form = _add(fixed, quadratic, K, K2, a0)
     A, cov, u = _posterior(form, q)
-    scores = form.constant + 0.5 * xp.sum(form.linear * u, axis=-1) - 0.5 * log_det(A)
+    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there, has it in full
+    pulled = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
+    scores = form.constant + pulled - 0.5 * log_det(A)
     scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
     shape = (*scores.shape[:-1], n_rows)
     mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))

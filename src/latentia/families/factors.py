@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia._arrays import Array, logsumexp, namespace, normalise_log, shares, to_numpy, transpose
+from latentia._arrays import Array, log_normalised, logsumexp, namespace, normalise_log, shares, to_numpy, transpose
 from latentia.core import AnyProblem, Cells, Objective, SmoothFamily, Source, chunk_rows
 from latentia.families._factor_draws import column_values, draw, expected_heads
 from latentia.families._factor_steps import LATENT_FLOOR, latent_prior, log_shares, noise_variance, regression, slope
@@ -47,6 +47,8 @@ from latentia.tree import select_class
 ABOVE_FLOOR = 1e-6
 #: Tables with more columns than this, and than eight to a latent, are projected instead of expanded to squares and products.
 WIDE = 32
+#: But up to so many columns squares and products are summed once where that replaces passes over the rows.
+MOMENTS_UP_TO = 256
 
 
 class LatentFactors(SmoothFamily):
@@ -167,11 +169,11 @@ class LatentFactors(SmoothFamily):
             params.edges,
         )
 
-    def restructure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, bool]:
-        """Parameters with the edges that the expected statistics prefer, and whether any edge changed."""
+    def restructure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, np.ndarray]:
+        """Parameters with the edges that the expected statistics prefer, and which starts have other edges now."""
         xp = namespace(params.edges)
         edges = best_edges(self.layout, self.tied, params.edges, stats)
-        changed = bool(xp.any(edges != params.edges))
+        changed = to_numpy(xp.any(edges != params.edges, axis=(-2, -1)))
         return params._replace(edges=edges, loadings=params.loadings * edges[..., None, :, :]), changed
 
     def log_prior(self, params: FactorParams) -> Array | float:
@@ -222,8 +224,10 @@ class LatentFactors(SmoothFamily):
         """Sweeps that do not see the rows: one component, complete continuous rows, all labelled, likelihood."""
         codes = getattr(source, "y", None)
         labelled = codes is not None and bool((np.asarray(codes) >= 0).all())
-        usable = self.complete and not self.wide and self.n_components == 1 and objective.rises_under_em and labelled
-        return ClassMoments(self, source) if usable else None
+        n = source.n_features
+        pays = not self.wide or n <= min(MOMENTS_UP_TO, source.n_rows)
+        usable = self.complete and self.n_components == 1 and objective.rises_under_em
+        return ClassMoments(self, source) if usable and pays and labelled else None
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and place of each latent, which the loadings set; counted class priors included."""
@@ -264,7 +268,7 @@ class LatentFactors(SmoothFamily):
             share = xp.astype(log_joint == xp.max(log_joint, axis=-2, keepdims=True), log_joint.dtype)
             share = share / xp.sum(share, axis=-2, keepdims=True)
         else:
-            share = shares(log_joint - logsumexp(log_joint, axis=-2)[None, :])
+            share = shares(log_normalised(log_joint, axis=-2))
         values = column_values(
             self.layout, xp.sum((share[:, None, :] * component)[..., None] * heads, axis=(0, 1)), mode
         )

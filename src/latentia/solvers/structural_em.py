@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from latentia.core import AnyProblem, Params
+from latentia.solvers._batches import replace_starts
 from latentia.solvers.em import EM
 from latentia.solvers.record import OnStep, Solution, never_stop
+from latentia.tree import take_starts
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,23 @@ class StructuralEM:
         """Raise the objective from each start, and settle each start's structure."""
         family: Any = problem.family
         solution = self.em.solve(problem, params, on_step)
+        running = np.arange(len(solution.value))
         for _ in range(self.max_rounds):
-            stats = problem.sweep(solution.params).stats
-            params, changed = family.restructure(solution.params, stats)
-            if not changed:
+            settled = take_starts(solution.params, running.tolist())
+            params, changed = family.restructure(settled, problem.sweep(settled).stats)
+            if not changed.any():
                 break
-            solution = self.em.solve(problem, params, on_step)
+            running = running[changed]  # a start whose structure stays is done, whatever others do
+            again = self.em.solve(problem, take_starts(params, np.flatnonzero(changed).tolist()), on_step)
+            solution = _with_starts(solution, running, again)
         return solution
+
+
+def _with_starts(solution: Solution, index: np.ndarray, again: Solution) -> Solution:
+    """The solution with some starts replaced by those of another one."""
+    value, n_iter, converged = solution.value.copy(), solution.n_iter.copy(), solution.converged.copy()
+    value[index], n_iter[index], converged[index] = again.value, again.n_iter, again.converged
+    curves, reason = list(solution.curves), list(solution.reason)
+    for start, curve, why in zip(index.tolist(), again.curves, again.reason, strict=True):
+        curves[start], reason[start] = curve, why
+    return Solution(replace_starts(solution.params, index, again.params), value, curves, n_iter, converged, reason)
