@@ -6,6 +6,8 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
+from latentia.latent_classification import _some_rows
+from latentia.sources import ArrayRows
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
 
@@ -306,3 +308,14 @@ def test_polars_frames_come_back_with_their_dtypes(table):
     assert full[rest].equals(other[rest])
     assert model.sample(3)[0].schema == other.schema
     assert model.impute(gaps).schema["legs"] == polars.Float64  # an expectation lies between the integers
+
+
+def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
+    """A rare class and weights: the rows that are drawn weigh together what all rows do."""
+    y = (rng.random(5000) < 0.05).astype(int)
+    X, weight = rng.normal(size=(5000, 2)) + y[:, None], rng.random(5000)
+    for w in (None, weight):
+        some = _some_rows(ArrayRows(X, y, w), 100, rng)
+        assert some.n_rows == 200
+        total = np.bincount(y, w)
+        np.testing.assert_allclose(np.bincount(some.y, some.weight), total)

@@ -28,6 +28,7 @@ START_RIDGE = 0.01  # of the likelihood that starts are made with, on standardis
 START_VARIANCE = 0.1  # of the weights' posterior at the start
 SCREEN = 3  # starts tried by likelihood for each that goes on
 RACE = ((40, 4), (80, 2))  # after so many steps of variational Bayes, only so many of the best starts go on
+CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
 ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
 ANNEALING_STEPS = 20
 
@@ -143,8 +144,8 @@ def _by_likelihood(structure: Structure, rows: Rows, options: Options, starts: P
     """Likelihood (with the user's ridge) on the standardised rows, where columns of any units are alike."""
     family = structure.likelihood(options.ridge)
     problem = Problem(family, Likelihood(), rows.standard)
-    # per row and step a quasi-Newton ascent gains far less than EM that is equally far from its end
-    solver = LBFGS(max_iter=options.max_iter, tol=options.tol * 1e-2)
+    # per row and step a quasi-Newton ascent gains far less than EM that is equally far from its end; the single optimum of a convex problem is found to the last digits
+    solver = LBFGS(max_iter=options.max_iter, tol=min(options.tol * 1e-2, CONVEX_TOL if structure.is_convex else 1.0))
     n_starts = _count(starts)
     back = Standardise(-rows.prepare.shift / rows.prepare.scale, 1 / rows.prepare.scale, None)
     standard = structure.in_raw_units(starts, back)

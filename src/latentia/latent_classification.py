@@ -351,15 +351,9 @@ def _has_gaps(X: Array) -> bool:
 
 
 def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows, rng: np.random.Generator) -> np.ndarray:
-    """Weight of the labelled rows that each start classifies rightly; of random rows where there are very many."""
+    """Weight of the labelled rows that each start classifies rightly; estimated from random rows where there are very many."""
     if source.n_rows > ACCURACY_ROWS:
-        head = source.head(ACCURACY_ROWS // family.n_classes, rng)
-        X = (
-            namespace(head.cells.values).where(head.cells.observed > 0, head.cells.values, np.nan)
-            if head.cells.observed is not None
-            else head.cells.values
-        )
-        source = ArrayRows(X, to_numpy(head.y), None if head.weight is None else to_numpy(head.weight))
+        source = _some_rows(source, ACCURACY_ROWS // family.n_classes, rng)
 
     def visit(block: Block) -> Totals:
         log_joint = family.scores(params, block.cells)
@@ -368,3 +362,17 @@ def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows, rn
         return {"right": xp.sum(right if block.weight is None else right * block.weight, axis=-1)}
 
     return to_numpy(source.reduce(visit, family.rows_at_once(params))["right"]).astype(float)
+
+
+def _some_rows(source: ArrayRows, most: int, rng: np.random.Generator) -> ArrayRows:
+    """At most so many rows of each label, which weigh together what all of them do."""
+    head = source.head(most, rng)
+    values, observed = head.cells
+    codes, weight = to_numpy(head.y), np.ones(source.n_rows) if source.weight is None else source.weight
+    drawn = np.ones(len(codes)) if head.weight is None else to_numpy(head.weight).astype(float)
+    for label in np.unique(codes):
+        mine = codes == label
+        if mine.sum() == most:  # drawn by weight, so that each stands for as much
+            drawn[mine] = weight[source.y == label].sum() / most
+    X = values if observed is None else namespace(values).where(observed > 0, values, np.nan)
+    return ArrayRows(X, codes, drawn)
