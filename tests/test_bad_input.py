@@ -33,6 +33,10 @@ y = np.arange(20) % 2
         ({"priors": {0: 0.5, 7: 0.5}}, r"priors names the class 7, which has no row in y"),
         ({"priors": {0: 0.5}}, r"priors has no entry for class 1"),
         ({"loss_matrix": [[0, 1, 2]]}, r"loss_matrix has shape \(1, 3\); expected is a finite 2 x 2 matrix"),
+        ({"loss_matrix": [[0, np.nan], [1, 0]]}, r"loss_matrix holds nan; expected is a finite 2 x 2 matrix"),
+        ({"random_state": "today"}, r"random_state='today'; allowed are None, an integer from 0 to 2\*\*32 - 1"),
+        ({"random_state": -1}, r"random_state=-1; allowed are None, an integer from 0 to 2\*\*32 - 1"),
+        ({"max_iter": 10**400}, r"max_iter=10+; allowed is an integer >= 1"),
     ],
 )
 def test_options(options, message):
@@ -64,6 +68,8 @@ def test_labels(labels, message):
         (np.where(y == 1, 0.0, 1.0), "sample_weight is zero for every row of class 1"),
         (np.ones(19), r"sample_weight has shape \(19,\), but X has 20 rows"),
         (np.full(20, np.inf), "sample_weight holds inf"),
+        (np.full(20, 1 + 1j), r"(?s)sample_weight=array.*1\.\+1\.j.*; allowed are one number per row, or None"),
+        (np.full(20, 1e308), r"sample_weight sums to more than 2e\+308, the largest number of float64"),
     ],
 )
 def test_weights(weight, message):
@@ -86,6 +92,19 @@ def test_rows():
         model.bic(X, np.full(20, 5))
     with pytest.raises(ValueError, match="which was not seen in fit"):
         model.sample(3, y=5)
+    for method in (model.bic, model.aic, model.score):
+        with pytest.raises(ValueError, match="y=None: a classifier requires y"):
+            method(X, None)
+
+
+@pytest.mark.parametrize("dtype, large, allowed", [(np.float32, 4e18, "2e[+]17"), (np.float64, 1e154, "1e[+]152")])
+def test_columns_whose_squares_overflow(dtype, large, allowed):
+    wide = X.astype(dtype)
+    wide[:, 1] *= large
+    with pytest.raises(ValueError, match=f"column 1 .* overflow .* a standard deviation below {allowed}"):
+        GaussianMixtureClassifier().fit(wide, y)
+    wide[:, 1] /= large / float(allowed.replace("[+]", "")) * 3
+    assert np.isfinite(GaussianMixtureClassifier().fit(wide, y).covariances_).all()
 
 
 def test_arguments_are_never_changed():

@@ -1,11 +1,14 @@
 """Early stopping: the rows held out do not train, count by their weight, and say when the ascent ends."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from conftest import N_ROWS
+from sklearn import config_context
 from tolerances import EQUAL
 
-from latentia import GaussianMixtureClassifier, estimator
+from latentia import GaussianMixtureClassifier, estimator, sources
 from latentia.core import Problem
 from latentia.sources import ArrayRows
 from latentia.tree import one_start
@@ -63,3 +66,24 @@ def test_a_held_out_row_of_weight_two_is_that_row_twice(family, rows, params, rn
     weighted = estimator._error_on(family, ArrayRows(X, y, weight.astype(float)))(params)
     repeated = estimator._error_on(family, ArrayRows(X[again], y[again]))(params)
     np.testing.assert_allclose(weighted, repeated, **EQUAL)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_rows_that_stay_are_not_copied_from_a_memory_map(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60_000)
+    on_disk = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float64, shape=(60_000, 40))
+    on_disk[:] = rng.normal(size=on_disk.shape) + y[:, None]
+    on_disk.flush()
+    X = np.load(tmp_path / "x.npy", mmap_mode="r")
+    options = dict(objective="conditional", early_stopping=True, max_iter=3, random_state=0)
+    copied = GaussianMixtureClassifier(**options).fit(np.array(X), y)
+    monkeypatch.setattr(sources, "KEEP_MIB", 1)
+    tracemalloc.start()
+    with config_context(working_memory=1):
+        model = GaussianMixtureClassifier(**options).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * X.nbytes  # a tenth is held out; a copy of the rest would be nine tenths
+    np.testing.assert_allclose(model.objective_curve_, copied.objective_curve_, rtol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X[:99]), copied.predict_proba(X[:99]), rtol=1e-4, atol=1e-6)

@@ -2,9 +2,11 @@
 
 import inspect
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -203,6 +205,29 @@ def test_priors(iris):
     np.testing.assert_allclose(GaussianMixtureClassifier(priors=[2, 3, 5]).fit(X, y).priors_, [0.2, 0.3, 0.5])
 
 
+def test_components_by_bic_count_weights():
+    """A row of weight 11 is the row 11 times, one of weight zero is none, and weights that sum to one reward no parameter."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1], 30)
+    X[0], weight = 9.0, np.ones(60)
+    options = dict(n_components="bic", random_state=0, n_init=3)
+
+    few = np.array([0, 1, 30, 31, 32])  # of class 0 two rows, one of them many times
+    heavy = np.array([1.0, 11.0, 5.0, 5.0, 5.0])
+    again = np.repeat(few, heavy.astype(int))
+    weighted = GaussianMixtureClassifier(**options).fit(X[few], y[few], sample_weight=heavy)
+    repeated = GaussianMixtureClassifier(**options).fit(X[again], y[again])
+    np.testing.assert_array_equal(weighted.n_components_, repeated.n_components_)
+    assert weighted.n_components_[0] == 2
+
+    weight[2:30] = 0.0  # two rows left of class 0, too few for two components
+    absent = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
+    assert absent.n_components_[0] == 1
+
+    normal = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(60, 1 / 60))
+    assert normal.n_components_.tolist() == [1, 1]
+
+
 def test_rare_classes_keep_honest_probabilities():
     rng = np.random.default_rng(0)
     y = (rng.random(4000) < 0.05).astype(int)
@@ -222,6 +247,24 @@ def test_callbacks_see_and_stop_the_fit(iris):
     model = GaussianMixtureClassifier(2, tol=1e-12, callback=watch, random_state=0).fit(X, y)
     assert seen == [("EM", 1), ("EM", 2)]
     assert model.n_iter_ == 2 and model.stopping_reason_ == "stopped by the callback"
+
+
+@pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "hybrid"])
+@pytest.mark.parametrize("n_components", [2, "bic"])
+def test_a_callback_that_stops_a_fit_hears_of_no_further_step(iris, objective_name, n_components):
+    X, y = iris
+    seen = []
+
+    def stop(step):
+        seen.append((step.solver, step.iteration))
+        return len(seen) == 2
+
+    options = dict(objective=objective_name, tol=1e-12, random_state=0, n_init=2)
+    model = GaussianMixtureClassifier(n_components, callback=stop, **options).fit(X, y)
+    assert [solver for solver, _ in seen] == ["EM", "EM"]
+    assert model.stopping_reason_ == "stopped by the callback" and not model.converged_
+    own = model.predict_joint_log_proba(X)[np.arange(150), y].sum()  # the curve is that of EM, in the units of X
+    np.testing.assert_allclose(model.objective_curve_[-1], own, **EQUAL)
 
 
 def test_scikit_learn_callbacks_get_estimators_that_predict(iris):
@@ -256,3 +299,62 @@ def test_cross_validation_in_processes(iris):
     X, y = iris
     one, two = (cross_val_score(GaussianMixtureClassifier(2, random_state=0), X, y, n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_known_cells_are_imputed_as_they_are_in_any_precision(iris):
+    X, y = iris
+    model = GaussianMixtureClassifier().fit(X.astype(np.float32), y)
+    gaps = X + 1e-12 * np.arange(4)
+    gaps[::3, 1] = np.nan
+    filled = model.impute(gaps)
+    np.testing.assert_array_equal(filled[~np.isnan(gaps)], gaps[~np.isnan(gaps)])
+    assert np.isfinite(filled).all() and filled.dtype == np.float64
+    assert model.impute(gaps.astype(np.float32)).dtype == np.float32
+    whole = np.full((3, 4), 2**25 + 1)
+    np.testing.assert_array_equal(model.impute(whole), whole)
+
+
+def test_imputation_takes_little_memory_for_many_classes_and_columns():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 40
+    X = rng.normal(size=(400, 100)) + y[:, None]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = GaussianMixtureClassifier().fit(X, y)
+    with config_context(working_memory=1):
+        tracemalloc.start()
+        model.impute(X)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 4 * 2**20 < X.size * 40 * 8  # the table and the chunks of two threads, not a table for each class
+
+
+def test_samples_of_many_columns_take_little_memory():
+    X, y = np.random.default_rng(0).normal(size=(40, 1000)), np.arange(40) % 2
+    for covariance in ("diag", "spherical"):
+        model = GaussianMixtureClassifier(covariance=covariance).fit(X, y)
+        tracemalloc.start()
+        model.sample(5)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1000 * 1000 * 8 / 4  # not a matrix of the columns
+
+
+@pytest.mark.matrix
+def test_imputation_wants_the_library_of_the_rows_fitted(iris):
+    torch = pytest.importorskip("torch")
+    X, y = iris
+    with config_context(array_api_dispatch=True):
+        model = GaussianMixtureClassifier().fit(torch.asarray(X), torch.asarray(y))
+        with pytest.raises(ValueError, match=r"GaussianMixtureClassifier.impute\(\) must use the same namespace"):
+            model.impute(X)
+
+
+@pytest.mark.parametrize("dispatch", [False, pytest.param(True, marks=pytest.mark.matrix)])
+def test_a_fit_is_no_part_of_what_a_tensor_is_trained_through(iris, dispatch):
+    torch = pytest.importorskip("torch")
+    X, y = iris
+    tracked = torch.asarray(X).requires_grad_()
+    with config_context(array_api_dispatch=dispatch):
+        model = GaussianMixtureClassifier().fit(tracked, y)
+        for found in (model.means_, model.covariances_, model.predict_proba(tracked), model.impute(tracked)):
+            assert not getattr(found, "requires_grad", False)

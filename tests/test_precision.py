@@ -57,10 +57,66 @@ def test_hard_tables(covariance, objective_name):
     check_finite(model, X)
 
 
+@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize(
+    "dtype, far", [(np.float64, 1e155), (np.float64, 1e308), (np.float32, 1e20), (np.float32, 3e38)]
+)
+def test_rows_far_out_have_probabilities(covariance, dtype, far):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = (rng.normal(size=(80, 2)) + y[:, None]).astype(dtype)
+    model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0, n_init=2).fit(X, y)
+    for row in ([far, 0.0], [-far, far], [far, np.nan]):
+        proba = model.predict_proba(np.array([row], dtype=dtype))
+        assert proba.min() >= 0
+        np.testing.assert_allclose(proba.sum(), 1.0, rtol=1e-5)
+        assert np.isfinite(model.score_samples(np.array([row], dtype=dtype))).all()
+    np.testing.assert_array_equal(model.predict_proba(np.r_[X, [[far, 0]]].astype(dtype))[:-1], model.predict_proba(X))
+
+
+@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("objective_name", ["likelihood", "hybrid"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:The objective fell")
+def test_any_var_floor_on_columns_that_follow_from_others(covariance, dtype, objective_name):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = ((rng.normal(size=(60, 3)) + y[:, None]) @ rng.normal(size=(3, 30))).astype(dtype)
+    for var_floor in (1e-7, 1e-16, 1e-300):
+        model = GaussianMixtureClassifier(
+            covariance=covariance, var_floor=var_floor, objective=objective_name, max_iter=5
+        )
+        check_finite(model.fit(X, y), X)
+
+
+@pytest.mark.parametrize("covariance", SHAPES)
+def test_the_unit_of_the_weights_does_not_matter(covariance):
+    X, y = load_iris(return_X_y=True)
+    X[::4, 1] = np.nan
+    options = dict(n_components=2, covariance=covariance, random_state=0, n_init=2)
+    plain = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.ones(150))
+    for unit in (1e-11, 1e-30):
+        small = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(150, unit))
+        np.testing.assert_allclose(small.predict_proba(X), plain.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("first", ["empty", "constant and huge"])
+@pytest.mark.filterwarnings("ignore:X has no value")
+def test_spherical_covariances_beside_a_column_that_does_not_vary(first):
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    X = 5 * rng.normal(size=(100, 3)) + y[:, None]
+    X[:, 0] = np.nan if first == "empty" else 1e20
+    model = GaussianMixtureClassifier(covariance="spherical").fit(X, y)
+    varying = [X[y == c, 1:].var(axis=0).sum() / (2 if first == "empty" else 3) for c in (0, 1)]
+    np.testing.assert_allclose(model.covariances_[:, 0], varying, rtol=1e-6)
+
+
 def check_finite(model, X):
+    rounding = 1e-6 if X.dtype == np.float64 else 1e-4  # in single precision of log densities of a hundred and more
     proba = model.predict_proba(X)
     assert np.isfinite(proba).all()
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=rounding)
     assert np.isfinite(model.impute(X)).all()
     assert np.isfinite(model.sample(5)[0]).all()
     assert np.isfinite(model.score_samples(X)).all()

@@ -6,10 +6,10 @@ from scipy.optimize import OptimizeResult
 from sklearn.datasets import load_iris
 from tolerances import EQUAL, FALL
 
-from latentia import MixtureOfExpertsClassifier
+from latentia import GaussianMixtureClassifier, MixtureOfExpertsClassifier
 from latentia.core import Problem
 from latentia.objectives import Hybrid, Likelihood
-from latentia.solvers import EM, LBFGS
+from latentia.solvers import EM, LBFGS, lbfgs
 from latentia.sources import ArrayRows
 from latentia.tree import flatten, leaves, one_start, take_starts, tree_map
 
@@ -143,3 +143,44 @@ def test_lbfgs_converges_also_where_tol_is_below_rounding():
         rows = np.random.default_rng(seed).permutation(100) + 50
         model = MixtureOfExpertsClassifier(1, inference="ml", tol=0.0).fit(X[rows], y[rows])
         assert model.converged_, model.stopping_reason_
+
+
+def test_lbfgs_stays_among_the_numbers_where_slopes_vanish():
+    """Classes so far apart that squares of the slope are zero."""
+    X = np.r_[np.linspace(-1, 1, 20), np.linspace(-1, 1, 20) + 20][:, None]
+    y = np.repeat([0, 1], 20)
+    model = GaussianMixtureClassifier(objective="conditional", tol=0).fit(X, y)
+    assert np.isfinite(model.predict_proba([[0.0]])).all() and np.isfinite(model.objective_curve_).all()
+    assert model.score(X, y) == 1.0
+
+
+@pytest.mark.families("smooth", "generative")
+def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(family, rows, rng, monkeypatch):
+    problem, start = Problem(family, Hybrid(3.0), rows), family.init(rows, rng, 1)
+    real = lbfgs.minimize
+
+    def lose(loss, vector, **options):
+        result = real(loss, vector, **options)
+        result.x, result.fun, result.success = np.full_like(vector, np.nan), lbfgs.NOWHERE, True
+        return result
+
+    found = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
+    monkeypatch.setattr(lbfgs, "minimize", lose)
+    lost = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
+    assert lost.reason == ["no step raised the objective"] and not lost.converged[0]
+    np.testing.assert_allclose(lost.value, found.value, **EQUAL)
+    np.testing.assert_allclose(problem.sweep(one_start(lost.params, 0)).value, lost.value[0], **EQUAL)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_line_searches_that_leave_the_numbers_warn_nobody(rng, monkeypatch):
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    real = lbfgs.minimize
+
+    def stray(loss, vector, **options):
+        assert loss(vector + 1e3)[0] == lbfgs.NOWHERE
+        return real(loss, vector, **options)
+
+    monkeypatch.setattr(lbfgs, "minimize", stray)
+    model = GaussianMixtureClassifier(objective="conditional", max_iter=5).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()

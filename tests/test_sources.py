@@ -108,11 +108,62 @@ def test_column_moments(table, rng):
     X, _ = table
     X = X * [1, 1e6, 1e-6, 1, 1, 1] + [0, 1e9, 0, 5, 0, 0]
     weight = rng.integers(0, 3, size=500).astype(float)
-    mass, mean, variance = column_moments(X, weight, np.float64)
+    mass, mean, deviation = column_moments(X, weight, np.float64)
     again = np.repeat(X, weight.astype(int), axis=0)
     np.testing.assert_allclose(mass, (~np.isnan(again)).sum(axis=0))
     np.testing.assert_allclose(mean, np.nanmean(again, axis=0), rtol=1e-10)
-    np.testing.assert_allclose(variance, np.nanvar(again, axis=0), rtol=1e-8)
+    np.testing.assert_allclose(deviation, np.nanstd(again, axis=0), rtol=1e-8)
+
+
+@pytest.mark.parametrize("unseen", ["missing", "without weight"])
+def test_column_moments_where_the_first_rows_are_no_guide(rng, unseen):
+    X, weight = (1e4 + 0.1 * rng.normal(size=(3000, 2))).astype(np.float32), np.ones(3000)
+    if unseen == "missing":
+        X[:1000, 1] = np.nan
+    else:
+        X[:1000], weight[:1000] = -1e6, 0.0
+    _, mean, deviation = column_moments(X, weight, np.float32)
+    known = X[1000:].astype(float)
+    np.testing.assert_allclose(mean, known.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(deviation, known.std(axis=0), rtol=2e-2)  # column 0 may have its first rows, too
+
+
+@pytest.mark.parametrize("dtype, scale", [(np.float32, 1e-23), (np.float32, 1e-30), (np.float64, 1e-170)])
+def test_columns_whose_squares_vanish_are_not_constant(rng, dtype, scale):
+    y = np.arange(200) % 2
+    X = ((rng.normal(size=(200, 2)) + 3 * y[:, None]) * [1.0, scale]).astype(dtype)
+    _, _, deviation = column_moments(X, None, dtype)
+    np.testing.assert_allclose(deviation / X.std(axis=0, dtype=np.longdouble).astype(dtype), 1.0, rtol=1e-5)
+    assert GaussianMixtureClassifier().fit(X[:, 1:], y).score(X[:, 1:], y) > 0.9
+
+
+def test_a_column_with_one_cell_far_out_has_moments(rng):
+    X = np.r_[rng.normal(size=(2000, 1)) * 1e-25, [[1.0]]].astype(np.float32)
+    _, mean, deviation = column_moments(X, None, np.float32)
+    np.testing.assert_allclose([mean[0], deviation[0]], [X.mean(), X.std()], rtol=1e-4)
+
+
+@pytest.mark.parametrize("far", [1e160, 1e308])
+@pytest.mark.parametrize("covariance", ["diag", "full", "tied", "spherical"])
+def test_rows_without_weight_are_absent_wherever_they_lie(rng, covariance, far):
+    y = np.arange(60) % 2
+    X, weight = rng.normal(size=(60, 2)) + y[:, None], 1.0 + np.arange(60) % 3
+    with_far, weights = np.r_[X, [[far, 0.0], [0.0, -far]]], np.r_[weight, 0.0, 0.0]
+    options = dict(n_components=2, covariance=covariance, random_state=0, n_init=2, tol=1e-3)
+    for labels in ([0, 1], [-1, -1]):
+        model = GaussianMixtureClassifier(**options).fit(with_far, np.r_[y, labels], sample_weight=weights)
+        plain = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(model.objective_curve_, plain.objective_curve_, rtol=1e-9)
+        np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=1e-7, atol=1e-12)
+
+
+def test_threads_ignore_the_floating_point_errors_that_their_caller_ignores(rng, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    rows = ArrayRows(rng.normal(size=(64, 2)), np.zeros(64, int))
+    with np.errstate(over="ignore"):
+        rows.reduce(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
+    with pytest.raises(FloatingPointError), np.errstate(over="raise"):
+        rows.reduce(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -129,10 +129,12 @@ def symmetric(a: Array) -> Array:
 
 
 def floor_eigenvalues(a: Array, floor: float) -> Array:
-    """The matrix with every eigenvalue raised to at least `floor`."""
+    """The matrix with every eigenvalue raised to at least `floor`, and to what its rounding leaves positive beside the largest."""
     xp = namespace(a)
     eigenvalues, vectors = xp.linalg.eigh(symmetric(a))
-    raised = xp.where(eigenvalues > floor, eigenvalues, xp.full_like(eigenvalues, floor))
+    rounding = a.shape[-1] * xp.finfo(a.dtype).eps * xp.max(eigenvalues, axis=-1, keepdims=True)
+    least = xp.clip(rounding, min=floor)
+    raised = xp.where(eigenvalues > least, eigenvalues, least + xp.zeros_like(eigenvalues))
     return xp.matmul(vectors * raised[..., None, :], transpose(vectors))
 
 

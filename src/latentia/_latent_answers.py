@@ -12,7 +12,7 @@ from latentia._frames import frame_type
 from latentia._rows_in import same_namespace
 from latentia.core import Cells
 from latentia.families._importance import importance_scores
-from latentia.predictions import GenerativePredictions
+from latentia.predictions import GenerativePredictions, with_known_cells
 from latentia.sources import map_rows
 from latentia.validation import check_choice, check_number, random_generator
 
@@ -127,6 +127,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         check_choice("refine", refine, ["importance"])
         return logsumexp(self._bound(X), axis=-1), logsumexp(self._refined(X), axis=-1)
 
+    @same_namespace
     def impute(self, X: Any, method: str = "mean", condition: str | None = None) -> Any:
         """Rows with each missing cell replaced by what the known cells of its row say of it.
 
@@ -151,14 +152,12 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         prepare = self._fitted().preparation_
         family, params = self.family_, self.params_
         coded = self._check_rows(X, reset=False)
-        xp = namespace(prepare.shift)
 
         def fill(cells: Cells) -> Array:
             return prepare.restore(family.complete_rows(params, cells, method == "mode", condition == "class"))
 
-        filled = self._by_rows(coded, fill, checked=True)
-        raw = like(coded, filled)
-        return self.table_.decode(xp.where(xp.isnan(raw), filled, raw), X.index if frame_type(X) == "pandas" else None)
+        complete = with_known_cells(coded, self._by_rows(coded, fill, checked=True))
+        return self.table_.decode(complete, X.index if frame_type(X) == "pandas" else None)
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.

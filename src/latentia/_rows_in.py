@@ -18,6 +18,8 @@ from latentia.tree import leaves
 
 def numeric_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     """Rows as a numeric array, NaN where a cell is missing; text is refused by a word on who takes it."""
+    if hasattr(X, "detach"):  # a tensor that others train through: the fit is no part of that
+        X = X.detach()
     try:
         return validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
     except ValueError as error:

@@ -26,7 +26,7 @@ from latentia.progress import (
     warn_unless_converged,
     with_callbacks,
 )
-from latentia.solvers import EM, LBFGS, OnStep, Solution
+from latentia.solvers import EM, LBFGS, OnStep, Solution, Step
 from latentia.sources import ArrayRows, map_rows
 from latentia.tree import leaves, one_start
 from latentia.validation import (
@@ -88,10 +88,10 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         return numeric_rows(self, X, reset)
 
     def _fit_preparation(
-        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array
+        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
     ) -> Standardise:
         """How rows are standardised."""
-        return Standardise.of(mass, mean, variance)
+        return Standardise.of(mass, mean, deviation)
 
     @with_callbacks
     @fit_method
@@ -133,20 +133,31 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
         self, source: ArrayRows, log_prior: np.ndarray | None, rng: np.random.Generator, on_step: OnStep
     ) -> None:
         objective = OBJECTIVES[self._chosen("objective")](self.trade_off, self.margin, self.ramp)
+        stopped = False
+
+        def heard(step: Step) -> bool:
+            """Whoever has stopped the fit hears of no further step."""
+            nonlocal stopped
+            stopped = stopped or on_step(step)
+            return stopped
+
         held_out = None
         if self.early_stopping and not objective.rises_under_em:
-            stay, apart = held_out_rows(source.y, source.weight, self.validation_fraction, rng)
+            _, apart = held_out_rows(source.y, source.weight, self.validation_fraction, rng)
             if apart.size:  # else there are too few rows to spare any
-                source, held_out = source.subset(stay), source.subset(apart)
+                source, held_out = source.without(apart), source.subset(apart)
         starts = source if objective.rises_under_em else source.labelled()  # as the thesis does (3.3.2)
-        self.family_ = self._make_family(starts, log_prior, on_step, rng)
+        self.family_ = self._make_family(starts, log_prior, heard, rng)
         check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
-        solution = self._ascend_by_em(starts, rng, on_step)
-        if not objective.rises_under_em:
+        solution = self._ascend_by_em(starts, rng, heard)
+        if stopped and not objective.rises_under_em:
+            solution = solution._replace(reason=["stopped by the callback"], converged=np.array([False]))
+            objective, source = Likelihood(), starts
+        elif not objective.rises_under_em:
             check_compatible(self.family_, objective, needs_em=False, needs_gradient=True)
             validate = None if held_out is None else _error_on(self.family_, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
-            solution = solver.solve(Problem(self.family_, objective, source), solution.params, on_step)
+            solution = solver.solve(Problem(self.family_, objective, source), solution.params, heard)
         self.params_ = one_start(solution.params, 0)
         curve = solution.curves[0] - (_log_units(source) if objective.is_density else 0.0)
         self.objective_curve_ = curve

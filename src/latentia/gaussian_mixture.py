@@ -14,7 +14,7 @@ from latentia.families.gaussian import GaussianMixtures, GaussianParams
 from latentia.families.shapes import SHAPES
 from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
-from latentia.solvers import EM, OnStep
+from latentia.solvers import EM, OnStep, Step
 from latentia.sources import ArrayRows
 from latentia.tree import select_class
 from latentia.validation import check_choice, check_number
@@ -48,7 +48,8 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class priors.
     var_floor : float, default=1e-3
-        Least variance, relative to that of the data: of each feature, or of each principal axis of the standardised features for matrices.
+        Least variance, relative to that of the data: of each feature, or of each principal axis of the standardised features for matrices. Numbers below
+        the rounding unit of the arithmetic, 2e-16 or 1e-7 for float32, stand for that unit.
     n_init : int, default=10
         Number of starts of EM; they run as one batch, and the best likelihood wins.
     max_iter : int, default=200
@@ -166,14 +167,16 @@ class GaussianMixtureClassifier(GenerativeClassifier):
                 check_number("n_components", number, least=1, integer=True)
 
     def _fit_preparation(
-        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array
+        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
     ) -> Standardise:
-        return Standardise.of(mass, mean, variance, common_scale=self.covariance == "spherical")
+        return Standardise.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
 
     def _make_family(
         self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator
     ) -> GaussianMixtures:
-        shape = SHAPES[self.covariance](self.var_floor)
+        shift = self.preparation_.shift
+        rounding = float(namespace(shift).finfo(shift.dtype).eps)
+        shape = SHAPES[self.covariance](max(self.var_floor, rounding))
         n_classes = len(self.classes_)
         if isinstance(self.n_components, str):
             solver = EM(self.max_iter, self.tol)
@@ -209,27 +212,42 @@ class GaussianMixtureClassifier(GenerativeClassifier):
 def components_by_bic(
     source: ArrayRows, shape: Any, n_classes: int, n_init: int, solver: EM, rng: np.random.Generator, on_step: OnStep
 ) -> np.ndarray:
-    """Components of each class with the least BIC; a class stops growing after two numbers without gain."""
-    labelled = source.y[source.y >= 0]
-    counted = None if source.weight is None else source.weight[source.y >= 0]
-    in_class = np.bincount(labelled, counted, minlength=n_classes)
+    """Components of each class with the least BIC; a class stops growing after two numbers without gain, all of them when a callback stops the fit."""
+    in_class = _class_sizes(source, n_classes)
     ignored = getattr(source.prepare, "ignored", None)
     n_features = source.n_features - (0 if ignored is None else int(to_numpy(ignored).sum()))
     best, sizes = np.full(n_classes, np.inf), np.ones(n_classes, dtype=int)
+    stopped = False
+
+    def heard(step: Step) -> bool:
+        nonlocal stopped
+        stopped = on_step(step)
+        return stopped
+
     for k in range(1, MOST_COMPONENTS + 1):
-        still = (k - sizes <= 2) & (np.bincount(labelled, minlength=n_classes) >= 2 * k)
-        if k > 1 and not still.any():
+        still = (k - sizes <= 2) & (in_class >= 2 * k)
+        if k > 1 and (stopped or not still.any()):
             break
         family = GaussianMixtures(np.where(still, k, sizes), shape)
         params = family.init(source, rng, n_init if k > 1 else 1)
         problem = Problem(family, Likelihood(), source)
-        fitted = solver.solve(problem, params, on_step).params
+        fitted = solver.solve(problem, params, heard).params
         scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
         n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
         bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
         better = still & (bic < best) | (k == 1)
         best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
     return sizes
+
+
+def _class_sizes(source: ArrayRows, n_classes: int) -> np.ndarray:
+    """Weight of the rows of each class, but at least their number: weights that sum to one make no fewer rows, and no negative logarithm."""
+    labelled = source.y >= 0
+    if source.weight is None:
+        return np.bincount(source.y[labelled], minlength=n_classes)
+    weight = source.weight[labelled]
+    sums, numbers = (np.bincount(source.y[labelled], w, minlength=n_classes) for w in (weight, weight > 0))
+    return np.maximum(sums, numbers)
 
 
 def _class_log_likelihoods(problem: Problem, params: GaussianParams, n_classes: int) -> np.ndarray:

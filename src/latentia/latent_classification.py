@@ -250,9 +250,9 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         return coded
 
     def _fit_preparation(
-        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, variance: Array
+        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
     ) -> Standardise:
-        prepare = Standardise.of(mass, mean, variance)
+        prepare = Standardise.of(mass, mean, deviation)
         xp = namespace(mean)
         total = float(X.shape[0] if weight is None else weight.sum())
         # with weights a gap may weigh next to nothing: only a look at the cells can tell

@@ -10,7 +10,17 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latentia._arrays import Array, like, log_normalised, logsumexp, namespace, shares, to_numpy, transpose
+from latentia._arrays import (
+    Array,
+    like,
+    log_normalised,
+    logsumexp,
+    namespace,
+    shares,
+    to_numpy,
+    transpose,
+    working_dtype,
+)
 from latentia._classes import AccuracyMixin, classes_at
 from latentia._rows_in import same_namespace
 from latentia.core import Cells, chunk_rows
@@ -111,6 +121,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         """
         return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
+    @same_namespace
     def impute(self, X: Any) -> Array:
         """Rows with each missing cell replaced by its expectation given the known cells of its row.
 
@@ -135,9 +146,10 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
             expected = family.expected_cells(params, cells)
             return prepare.restore(xp.sum(share[..., None] * expected, axis=0))
 
-        filled = self._by_rows(X, fill, checked=True)
-        raw = like(X, filled)
-        return xp.where(xp.isnan(raw), filled, raw)
+        # The expected cells under each class, and what they are made of: about five tables of classes and columns for each row.
+        numbers = family.row_size(params) + 5 * len(self.classes_) * X.shape[1]
+        filled = xp.concat(map_rows(X, prepare, fill, chunk_rows(numbers, prepare.shift)), axis=0)
+        return with_known_cells(X, filled)
 
     def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Array, np.ndarray]:
         """Draw rows from the model.
@@ -226,3 +238,11 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         rows = chunk_rows(self.family_.row_size(self.params_), prepare.shift)
         parts = map_rows(X, prepare, fn, rows)
         return namespace(parts[0]).concat(parts, axis=0)
+
+
+def with_known_cells(X: Array, filled: Array) -> Array:
+    """`filled` where X has a gap; a model in float32 rounds what it fills in, and nothing else."""
+    xp = namespace(filled)
+    single = working_dtype(X) == namespace(X).float32
+    raw = like(X, filled, dtype=filled.dtype if single else xp.float64)
+    return xp.where(xp.isnan(raw), xp.astype(filled, raw.dtype), raw)

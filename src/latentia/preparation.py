@@ -6,13 +6,21 @@ are alike, and a variance floor is relative to the data.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia._arrays import Array, like, namespace
+from latentia._arrays import Array, like, namespace, to_numpy
 from latentia.core import Block, Cells, Totals, chunk_rows
-from latentia.sources import ArrayRows, as_cells, has_nan
+from latentia.sources import ArrayRows, as_cells, take_rows
+
+#: A deviation of so many rounding units of the mean is none.
+ROUNDING = 10
+#: Rows that tell where a column lies.
+FIRST_ROWS = 1000
+#: Sums of squares about a point that is so many standard deviations from the mean have lost digits.
+FAR_OFF = 10
 
 
 class Standardise(NamedTuple):
@@ -23,17 +31,18 @@ class Standardise(NamedTuple):
     ignored: Array | None  # (D,) True for columns without any value; None if there is none
 
     @classmethod
-    def of(cls, mass: Array, mean: Array, variance: Array, common_scale: bool = False) -> Standardise:
-        """From the moments of the columns; with a common scale, axes keep their proportions."""
+    def of(cls, mass: Array, mean: Array, deviation: Array, common_scale: bool = False) -> Standardise:
+        """From the moments of the columns; with a common scale, one for all of them, axes keep their proportions."""
         xp = namespace(mean)
         known = mass > 0
-        if common_scale:
-            n_known = xp.clip(xp.sum(xp.astype(known, mean.dtype)), min=1.0)
-            variance = xp.broadcast_to(xp.sum(variance) / n_known, variance.shape)
-        # A constant column has nothing to scale; what is left of its variance is rounding.
-        rounding = 10 * xp.finfo(mean.dtype).eps
-        varies = variance > (rounding * mean) ** 2
-        scale = xp.where(varies & known, xp.sqrt(variance), xp.ones_like(variance))
+        # A constant column has nothing to scale; what is left of its deviation is rounding.
+        varies = known & (deviation > ROUNDING * xp.finfo(mean.dtype).eps * xp.abs(mean))
+        scale = xp.where(varies, deviation, xp.ones_like(deviation))
+        if common_scale and bool(xp.any(varies)):
+            spread = xp.where(varies, deviation, xp.zeros_like(deviation))
+            most = xp.max(spread)  # in units of which squares are numbers
+            n_known = xp.sum(xp.astype(known, mean.dtype))
+            scale = xp.zeros_like(spread) + most * xp.sqrt(xp.sum((spread / most) ** 2) / n_known)
         return cls(mean, scale, None if bool(xp.all(known)) else ~known)
 
     def log_scale(self, cells: Cells) -> Array:
@@ -50,31 +59,90 @@ class Standardise(NamedTuple):
 
     def __call__(self, X: Array) -> Cells:
         xp = namespace(self.shift)
-        # `like` also brings rows of another namespace, dtype or a memory map beside the parameters.
-        values = (like(X, self.shift) - self.shift) / self.scale
-        if self.ignored is None and not has_nan(values):
+        with np.errstate(over="ignore"):  # what overflows is far out, too
+            # `like` also brings rows of another namespace, dtype or a memory map beside the parameters.
+            values = (like(X, self.shift) - self.shift) / self.scale
+        # One look finds gaps and cells that are too far out: NaN is the least and the most of its array, and below no number.
+        far = _farthest(self.shift)
+        if self.ignored is None and bool((xp.min(values) >= -far) & (xp.max(values) <= far)):
             return Cells(values, None)
         missing = xp.isnan(values)
         if self.ignored is not None:
             missing = missing | self.ignored
-        return Cells(xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype))
+        values = xp.clip(xp.where(missing, xp.zeros_like(values), values), min=-far, max=far)
+        complete = self.ignored is None and not bool(xp.any(missing))
+        return Cells(values, None if complete else xp.astype(~missing, values.dtype))
+
+
+def _farthest(beside: Array) -> float:
+    """The largest prepared value: over a variance of one rounding unit its square is a number, and so is a sum of 1e8 of them."""
+    limits = namespace(beside).finfo(beside.dtype)
+    return math.sqrt(float(limits.max) * float(limits.eps)) / 1e4
 
 
 def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Array, Array, Array]:
-    """Weight, mean and variance of the known cells of each column, in one pass."""
+    """Weight, mean and standard deviation of the known cells of each column, in one pass as a rule.
+
+    Sums are about a value inside the column's range, so that they do not cancel wherever the column lies, and in units of a power of two near its
+    spread, so that squares neither overflow nor vanish. Where the first rows were no guide to a column, there is another pass.
+    """
     xp = namespace(X)
-    raw = ArrayRows(X, np.full(X.shape[0], -1), weight, as_cells(dtype))
-    # Sums about a value inside the column's range do not cancel, wherever the column lies.
-    first = raw.prepare(X[: min(1000, X.shape[0]), ...])
+    rows = ArrayRows(X, np.full(X.shape[0], -1), weight, as_cells(dtype))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is looked at
+        centre, power = _first_guess(rows)
+        for _ in range(3):
+            unit = like(np.ldexp(1.0, power), centre)
+            mass, offset, deviation = _moments_about(rows, centre, unit)
+            _check_mass(mass)
+            mean = centre + offset * unit
+            overflows = ~xp.isfinite(deviation)
+            rounding = ROUNDING * xp.finfo(mean.dtype).eps * xp.abs(mean)
+            beside = (xp.abs(offset) > FAR_OFF * deviation) & (xp.abs(offset * unit) > rounding) & ~overflows
+            if not bool(xp.any(overflows | beside)):
+                break
+            centre = xp.where(beside, mean, centre)
+            power = np.where(to_numpy(beside), power + _power_of_two(xp.maximum(xp.abs(offset), deviation)), power)
+            most = _largest_power(centre)
+            power = np.clip(np.where(to_numpy(overflows), power + most // 2, power), -most, most)
+        deviation = deviation * unit
+    _check_deviation(deviation)
+    return mass, mean, deviation
+
+
+def _first_guess(rows: ArrayRows) -> tuple[Array, np.ndarray]:
+    """A value inside each column's range and the power of two near its spread, from the first rows that have a weight."""
+    if rows.weight is None:
+        first = rows.prepare(rows.X[: min(FIRST_ROWS, rows.n_rows), ...])
+    else:
+        first = rows.prepare(take_rows(rows.X, np.flatnonzero(rows.weight > 0)[:FIRST_ROWS]))
+    xp = namespace(first.values)
     seen = xp.ones_like(first.values) if first.observed is None else first.observed
     centre = xp.sum(first.values, axis=0) / xp.clip(xp.sum(seen, axis=0), min=1.0)
+    return centre, _power_of_two(xp.max(xp.abs(first.values - centre) * seen, axis=0))
+
+
+def _power_of_two(size: Array) -> np.ndarray:
+    """Exponents of the powers of two near these sizes, zero for zero and infinity."""
+    return np.clip(np.frexp(to_numpy(size))[1], -_largest_power(size), _largest_power(size))
+
+
+def _largest_power(beside: Array) -> int:
+    """The exponent up to which powers of two and their inverses are normal numbers."""
+    return int(math.log2(namespace(beside).finfo(beside.dtype).max)) - 2
+
+
+def _moments_about(rows: ArrayRows, centre: Array, unit: Array) -> tuple[Array, Array, Array]:
+    """Weight, mean and standard deviation of the distances from a centre, in some unit."""
+    xp = namespace(centre)
 
     def visit(block: Block) -> Totals:
         values, observed = block.cells
         known = xp.ones_like(values) if observed is None else observed
+        distance = (values - centre) / unit
         if block.weight is not None:
             known = known * block.weight[:, None]
-        distance = values - centre
+            # a row without weight is absent: zero times a square that overflows is no zero
+            distance = xp.where(known > 0, distance, xp.zeros_like(distance))
         sums = (
             xp.sum(known, axis=0),
             xp.sum(known * distance, axis=0),
@@ -82,14 +150,29 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Arr
         )
         return {"sums": sums}
 
-    mass, first_moment, second = raw.reduce(visit, chunk_rows(5 * X.shape[1]))["sums"]
+    mass, first, second = rows.reduce(visit, chunk_rows(5 * rows.n_features))["sums"]
     safe = xp.where(mass > 0, mass, xp.ones_like(mass))
-    offset = first_moment / safe
-    variance = xp.clip(second / safe - offset * offset, min=0.0)
-    if not bool(xp.all(xp.isfinite(variance))):
-        place = int(xp.argmax(xp.astype(~xp.isfinite(variance), xp.int8)))
-        most = float(xp.finfo(variance.dtype).max) ** 0.5
+    offset = first / safe
+    return mass, offset, xp.sqrt(xp.clip(second / safe - offset * offset, min=0.0))
+
+
+def _check_mass(mass: Array) -> None:
+    xp = namespace(mass)
+    if not bool(xp.all(xp.isfinite(mass))):
         raise ValueError(
-            f"X has values in column {place} whose squares overflow; allowed are values below {most:.0e}. Rescale the column."
+            f"sample_weight sums to more than {xp.finfo(mass.dtype).max:.0e}, the largest number of {mass.dtype}; "
+            "allowed are weights whose sum is a number. Divide them by their mean."
         )
-    return mass, centre + offset, variance
+
+
+def _check_deviation(deviation: Array) -> None:
+    """Refuse columns whose variances are no numbers."""
+    xp = namespace(deviation)
+    most = math.sqrt(xp.finfo(deviation.dtype).max) / 100
+    bad = ~(deviation < most)
+    if bool(xp.any(bad)):
+        place = int(xp.argmax(xp.astype(bad, xp.int8)))
+        raise ValueError(
+            f"X has values in column {place} so far apart that their squares overflow in {deviation.dtype}; "
+            f"allowed are columns with a standard deviation below {most:.0e}. Rescale the column."
+        )

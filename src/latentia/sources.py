@@ -75,13 +75,23 @@ class ArrayRows(Source):
         X = take_rows(self.X, index)
         return ArrayRows(X, self.y[index], None if self.weight is None else self.weight[index], self.prepare)
 
+    def without(self, index: np.ndarray) -> ArrayRows:
+        """All rows but these, which get no weight in a table that is read block by block: a copy of the others might not fit into memory."""
+        stay = np.ones(self.n_rows)
+        stay[index] = 0.0
+        if self._is_small():
+            return self.subset(np.flatnonzero(stay))
+        return ArrayRows(self.X, self.y, stay if self.weight is None else stay * self.weight, self.prepare)
+
     def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
         tasks = list(self._tasks(rows, by_label))
         each = math.ceil(len(tasks) / MANY_TASKS)
+        errors = np.geterr()  # of this thread, which others would not know of
 
         def run(several: list[Callable[[], Iterable[Block]]]) -> Totals:
             blocks = (block for task in several for block in task())
-            return _add_up(fn(block) for block in blocks if not (self.skip_unlabelled and block.label == -1))
+            with np.errstate(**errors):
+                return _add_up(fn(block) for block in blocks if not (self.skip_unlabelled and block.label == -1))
 
         together = [tasks[k : k + each] for k in range(0, len(tasks), each)]
         return _add_up(parallel(run, together, is_numpy_array(self.X)))
@@ -123,11 +133,14 @@ class ArrayRows(Source):
         yield self._block(self._order[start:stop], label)
 
     def _keep(self) -> _Sorted | None:
-        limit = KEEP_MIB if on_host(self.X) else KEEP_ON_DEVICE_MIB
-        small = self.n_rows * self.n_features * 8 <= limit * 2**20
-        if self._sorted is None and small:
+        if self._sorted is None and self._is_small():
             self._sorted = _Sorted.of(self)
         return self._sorted
+
+    def _is_small(self) -> bool:
+        """Whether a prepared copy may be kept."""
+        limit = KEEP_MIB if on_host(self.X) else KEEP_ON_DEVICE_MIB
+        return bool(self.n_rows * self.n_features * 8 <= limit * 2**20)
 
     def _read_blocks(self, start: int, stop: int, by_label: bool) -> Iterator[Block]:
         if not by_label:

@@ -34,10 +34,6 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
     Integer labels that are all -1 or 1 are the two classes of the -1/+1 convention: with a single
     other label there would be nothing to classify.
     """
-    if y is None:
-        raise ValueError(
-            "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabelled rows."
-        )
     known, gaps = labels_and_gaps(y, n_rows)
     if gaps.all():
         raise ValueError(NO_LABEL)
@@ -50,6 +46,10 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
 
 def labels_and_gaps(y: Any, n_rows: int, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The labels of the labelled rows, in one dtype, and which rows are unlabelled."""
+    if y is None:
+        raise ValueError(
+            "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabelled rows."
+        )
     whole = str(getattr(y, "dtype", "")).lower().startswith(("int", "uint"))  # of a column whose gaps make it floats
     words = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)  # NaN among words would become "nan"
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if words else None)
@@ -172,17 +172,23 @@ def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
     if loss_matrix is None:
         return None
     loss = _numbers("loss_matrix", loss_matrix, f"None and a {n_classes} x {n_classes} matrix of numbers")
-    if loss.shape != (n_classes, n_classes) or not np.isfinite(loss).all():
+    found = f"has shape {loss.shape}" if loss.shape != (n_classes, n_classes) else ""
+    if not found and not np.isfinite(loss).all():
+        found = f"holds {loss[~np.isfinite(loss)][0]}"
+    if found:
         raise ValueError(
-            f"loss_matrix has shape {loss.shape}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, column = predicted class."
+            f"loss_matrix {found}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, column = predicted class."
         )
     return loss
 
 
 def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:
-    """An array of numbers."""
+    """An array of real numbers."""
     try:
-        return np.asarray(to_numpy(values), dtype=np.float64)
+        found = np.asarray(to_numpy(values))
+        if found.dtype.kind == "c":  # which NumPy would take for their real parts
+            raise ValueError
+        return found.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name}={values!r}; allowed are {allowed}.") from None
 
@@ -215,7 +221,7 @@ def check_number(
         f">= {least}" if least is not None else "",
         f"< {below}" if below is not None else "",
     ]
-    fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and _is_finite(value)
     fits = (
         fits
         and (above is None or value > above)
@@ -229,6 +235,19 @@ def check_number(
         )
 
 
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float is as large as
+        return False
+
+
 def random_generator(random_state: Any) -> np.random.Generator:
     """The generator of scikit-learn's `random_state`; a RandomState moves on by one draw."""
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        state = check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state={random_state!r}; allowed are None, an integer from 0 to 2**32 - 1, and a RandomState."
+        ) from None
+    return np.random.default_rng(state.randint(2**31 - 1))

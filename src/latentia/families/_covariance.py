@@ -12,11 +12,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from latentia._arrays import LOG_2PI, Array, eye_like, namespace, product_over_rows, product_with_rows
+import numpy as np
+
+from latentia._arrays import LOG_2PI, Array, namespace, product_over_rows, product_with_rows
 from latentia.core import Cells
 from latentia.tree import Tree
 
-#: Components with less weight than this keep their parameters.
+#: Components with less weight than this keep their parameters, and with less than this share of all weight where that is less than one row's.
 TINY = 1e-10
 #: Where EM rests on the floor, free coordinates start this share of the floor above it.
 ABOVE_FLOOR = 1e-2
@@ -82,8 +84,8 @@ class Covariance(ABC):
         """The spread at unconstrained coordinates."""
 
     @abstractmethod
-    def matrices(self, spread: Array, n_features: int) -> Array:
-        """Covariance matrices, broadcastable to (..., C, K, D, D)."""
+    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        """Standard normal rows (n, D) with the spread of component k of class c, for parameters without leading axes, on the host."""
 
     @abstractmethod
     def n_free(self, n_features: int, n_gaussians: int) -> int:
@@ -153,9 +155,9 @@ class Diagonal(Covariance):
     def update(self, spread: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)
         mass = self.pool(moments.mass)
-        alive = mass > TINY
+        alive = has_weight(mass, moments.count)
         scatter = self.pool(_centred_squares(moments, means))
-        variance = scatter / xp.clip(mass, min=TINY)
+        variance = scatter / xp.where(alive, mass, xp.ones_like(mass))
         return xp.where(alive, xp.clip(variance, min=self.floor), spread)
 
     def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
@@ -171,8 +173,8 @@ class Diagonal(Covariance):
     def from_free(self, free: Array) -> Array:
         return self.floor + namespace(free).exp(free)
 
-    def matrices(self, spread: Array, n_features: int) -> Array:
-        return spread[..., None] * eye_like(n_features, spread)
+    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        return np.asarray(noise * np.sqrt(spread[c, k]))
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_features * n_gaussians
@@ -195,11 +197,15 @@ class Spherical(Diagonal):
     def initial(self, variances: Array) -> Array:
         return namespace(variances).mean(variances, axis=-1)
 
-    def matrices(self, spread: Array, n_features: int) -> Array:
-        return spread[..., None, None] * eye_like(n_features, spread)
-
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_gaussians
+
+
+def has_weight(mass: Array, count: Array) -> Array:
+    """Where a mass is worth dividing by, among the counts (..., C, K) of all components."""
+    xp = namespace(mass)
+    least = TINY * xp.clip(xp.sum(count, axis=(-2, -1)), max=1.0)
+    return mass > xp.reshape(least, (*least.shape, *[1] * (mass.ndim - least.ndim)))
 
 
 def _centred_squares(moments: Moments, means: Array) -> Array:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from latentia._arrays import Array, eye_like, floor_eigenvalues, namespace, symmetric, transpose
 from latentia.core import Cells
-from latentia.families._covariance import ABOVE_FLOOR, TINY, Covariance, Moments
+from latentia.families._covariance import ABOVE_FLOOR, Covariance, Moments, has_weight
 from latentia.families._gaps import Patterns, Precision, expected_moments, expected_rows, log_density
 from latentia.tree import Tree
 
@@ -70,7 +72,7 @@ class Full(Covariance):
     def update(self, spread: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)
         count = self.pool(moments.count[..., None, None])
-        alive = count > TINY
+        alive = has_weight(count, moments.count)
         scatter = self._scatter(moments, means)
         covariance = scatter / xp.where(alive, count, xp.ones_like(count))
         eye = eye_like(means.shape[-1], means)
@@ -116,8 +118,8 @@ class Full(Covariance):
         L = xp.where(eye > 0, xp.exp(xp.where(eye > 0, free, xp.zeros_like(free))), xp.tril(free))
         return self.floor * eye + xp.matmul(L, transpose(L))
 
-    def matrices(self, spread: Array, n_features: int) -> Array:
-        return self.each(spread)
+    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        return noise @ np.linalg.cholesky(spread[c, k]).T
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_gaussians * n_features * (n_features + 1) // 2
@@ -142,6 +144,9 @@ class Tied(Full):
     def initial(self, variances: Array) -> Array:
         xp = namespace(variances)
         return super().initial(xp.mean(variances, axis=(-3, -2)))
+
+    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        return super().draw(spread[None, None], 0, 0, noise)
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_features * (n_features + 1) // 2

@@ -17,7 +17,7 @@ import numpy as np
 
 from latentia._arrays import Array, exponentials, like, log_or_minus_inf, logsumexp, namespace, to_numpy
 from latentia.core import Cells, SmoothFamily, Source
-from latentia.families._covariance import TINY, Covariance, Moments
+from latentia.families._covariance import TINY, Covariance, Moments, has_weight
 from latentia.families._kmeans import cluster_starts
 from latentia.tree import Tree
 
@@ -110,11 +110,11 @@ class GaussianMixtures(SmoothFamily):
 
     def update(self, params: GaussianParams, stats: Moments) -> GaussianParams:
         xp = namespace(params.means)
-        alive = stats.mass > TINY
-        means = xp.where(alive, stats.first / xp.clip(stats.mass, min=TINY), params.means)
+        alive = has_weight(stats.mass, stats.count)
+        means = xp.where(alive, stats.first / xp.where(alive, stats.mass, xp.ones_like(stats.mass)), params.means)
         in_class = xp.sum(stats.count, axis=-1)
-        has_rows = in_class > TINY
-        share = stats.count / xp.clip(in_class, min=TINY)[..., None]
+        has_rows = has_weight(in_class, stats.count)
+        share = stats.count / xp.where(has_rows, in_class, xp.ones_like(in_class))[..., None]
         log_prior = params.log_prior
         if self.fixed_log_prior is None:
             log_prior = log_or_minus_inf(in_class / xp.sum(in_class, axis=-1, keepdims=True))
@@ -172,17 +172,15 @@ class GaussianMixtures(SmoothFamily):
     def sample(self, params: GaussianParams, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the classes `codes` (N,), on the host."""
         weights = np.exp(to_numpy(params.log_weights))
-        means = to_numpy(params.means)
-        D = means.shape[-1]
-        matrices = np.broadcast_to(to_numpy(self.covariance.matrices(params.spread, D)), (*means.shape, D))
-        X = np.empty((codes.size, D))
+        means, spread = (to_numpy(a).astype(float) for a in (params.means, params.spread))
+        X = np.empty((codes.size, means.shape[-1]))
         for c in range(self.n_classes):
             rows = np.flatnonzero(codes == c)
             component = rng.choice(weights.shape[1], rows.size, p=weights[c] / weights[c].sum())
             for k in range(weights.shape[1]):
                 mine = rows[component == k]
-                noise = rng.standard_normal((mine.size, D))
-                X[mine] = means[c, k] + noise @ np.linalg.cholesky(matrices[c, k]).T
+                noise = rng.standard_normal((mine.size, means.shape[-1]))
+                X[mine] = means[c, k] + self.covariance.draw(spread, c, k, noise)
         return X
 
     @classmethod

@@ -16,6 +16,8 @@ from latentia.tree import add_start_axis, flatten, one_start, unflatten
 
 #: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
 NOWHERE = 1e50
+#: Slopes below this count as none: SciPy squares them, and squares that vanish make it divide by zero.
+NO_SLOPE = 1e-150
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,17 @@ class LBFGS:
         free = family.to_free(params)
         per_row = 1.0 / problem.total_weight
         curve: list[float] = []
+        best: tuple[float, np.ndarray] | None = None
         held_out = _HeldOut(self.validate, self.patience)
         stopped = False
 
         def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            here = family.from_free(unflatten(vector, free), params)
+            nonlocal best
             try:
-                value, stats = problem.sweep(here)
+                with np.errstate(all="ignore"):  # the line search may leave the numbers
+                    here = family.from_free(unflatten(vector, free), params)
+                    value, stats = problem.sweep(here)
+                    slope = flatten(family.gradient(here, stats))
             except Exception as error:
                 if not type(error).__name__.endswith("LinAlgError"):  # NumPy's or torch's, or another bug
                     raise
@@ -59,11 +65,15 @@ class LBFGS:
             value = float(to_numpy(value))
             if not curve:
                 curve.append(value)
-            if not np.isfinite(value):  # the line search has left the numbers: let it come back
+            if not (np.isfinite(value) and np.isfinite(slope).all()):  # let it come back
                 return NOWHERE, np.zeros_like(vector)
-            return -value * per_row, -flatten(family.gradient(here, stats)) * per_row
+            if best is None or value > best[0]:
+                best = value, vector.copy()
+            return -value * per_row, -slope * per_row
 
         def step(intermediate_result: OptimizeResult) -> None:
+            if not _is_somewhere(intermediate_result):
+                raise StopIteration
             curve.append(float(-intermediate_result.fun / per_row))
             point = intermediate_result.x.copy()  # SciPy writes its next point over this one
 
@@ -89,16 +99,24 @@ class LBFGS:
                 "maxfun": 20 * self.max_iter + 20,
                 "maxcor": self.memory,
                 "ftol": self.tol * 1e-2,
-                "gtol": self.tol * 1e-2,
+                "gtol": max(self.tol * 1e-2, NO_SLOPE),
             },
         )
-        end = family.from_free(unflatten(result.x, free), params)
+        lost = not _is_somewhere(result)
+        if not lost:
+            end = family.from_free(unflatten(result.x, free), params)
+        elif best is not None:
+            end, curve = family.from_free(unflatten(best[1], free), params), [*curve[:-1], best[0]]
+        else:  # not even the start is a number in free coordinates
+            end, curve = params, [float(to_numpy(problem.sweep(params).value))]
         if held_out.best is not None:
             end, curve = held_out.best, curve[: held_out.best_step + 1]
         if held_out.stopped:
             reason = "converged: the loss on held-out rows stopped falling"
         elif stopped:
             reason = "stopped by the callback"
+        elif lost:
+            reason = "no step raised the objective"
         else:
             reason = self._ending(result, rounding_unit(free))
         return Solution(
@@ -120,6 +138,11 @@ class LBFGS:
         if np.abs(result.jac).max() <= np.sqrt(unit) * max(1.0, abs(result.fun)):
             return "converged: the gain fell below rounding"
         return "no step raised the objective"
+
+
+def _is_somewhere(result: OptimizeResult) -> bool:
+    """Whether SciPy is at a point with a value; where slopes vanish it has been seen to divide by them."""
+    return bool(np.isfinite(result.x).all() and result.fun < NOWHERE)
 
 
 class _HeldOut:
