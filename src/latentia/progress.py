@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,13 @@ except ImportError:  # pragma: no cover - depends on the installed version
 
 
 def fit_method(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit that fails leaves the attributes of the one before as they were; one that succeeds has its arrays in the namespace of X."""
+    """A fit that fails leaves the attributes of the one before as they were; one that succeeds leaves none of them, and has its arrays in the namespace of X."""
 
     @wraps(fit)
     def guarded(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(estimator))
+        # other options learn other attributes: what they do not set must not be taken for theirs
+        _set_all(estimator, {name: value for name, value in before.items() if not _is_learned(name)})
         try:
             fit(estimator, *args, **kwargs)
         except BaseException:
@@ -72,9 +75,13 @@ def attributes_after(estimator: Any, publish: Callable[[], None], **given: Any) 
     before = dict(vars(estimator))
     vars(estimator).update(given)
     publish()
-    after = {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
+    after = {k: v for k, v in vars(estimator).items() if _is_learned(k)}
     _set_all(estimator, before)
     return after
+
+
+def _is_learned(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("__")
 
 
 def _set_all(estimator: Any, attributes: dict[str, Any]) -> None:
@@ -88,6 +95,7 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
 
     `fitted` gives, for parameters, the attributes of an estimator that would stop there.
     """
+    verbose = _check_verbose(estimator.verbose)
     listeners: list[OnStep] = []
     if estimator.callback is not None:
         if not callable(estimator.callback):
@@ -99,7 +107,7 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
         context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
         if getattr(estimator, "_skl_callbacks", None):
             listeners.append(_sklearn_listener(estimator, context, X, y, fitted))
-    with _bar(estimator.verbose) as show:
+    with _bar(verbose) as show:
         if show is not None:
             listeners.append(show)
         # Every listener hears of the step, also after one wanted to stop.
@@ -130,10 +138,16 @@ def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, fitted: Call
     return tell
 
 
+def _check_verbose(verbose: Any) -> int:
+    if not isinstance(verbose, Integral | np.bool_):
+        raise ValueError(f"verbose={verbose!r}; allowed are True, False and integers: progress is shown if positive.")
+    return int(verbose)
+
+
 @contextmanager
 def _bar(verbose: int) -> Iterator[OnStep | None]:
     """A live line on the terminal with rich; a line every tenth step without it."""
-    if not verbose:
+    if verbose <= 0:
         yield None
         return
     try:
