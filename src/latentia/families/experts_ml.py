@@ -3,8 +3,8 @@ r"""Mixtures of experts by maximum likelihood or MAP, flat or hierarchical.
 .. math:: J = \sum_n \ln \sum_g \exp\{\ln P(g | x_n) + \ln p(y_n | x_n, g)\} - \tfrac{\rho}{2} |w|^2
 
 With the posterior :math:`t_{gn}` of the expert, the gradient in a gate's scores is (mass through the branch) - (mass at the node) x (its probability), in an expert's class scores
-:math:`t_{gn} (1[c = y_n] - P(c | x_n, g))`, and in a linear expert's output :math:`t_{gn} (y_n - w^T x_n) / \sigma_g^2`. The variance of a linear expert is a floor plus an exponential,
-so that an expert cannot collapse on a single row.
+:math:`t_{gn} (1[c = y_n] - P(c | x_n, g))`, and in a linear expert's output :math:`t_{gn} (y_n - w^T x_n) / \sigma_g^2`. The variance of a linear expert is a floor plus an exponential:
+an expert may settle on rows that it fits without any residual, and there the likelihood has no maximum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,18 @@ from latentia.families._weights import augment, complete_rows
 from latentia.families.softmax_ml import ridge_of
 
 #: Least variance of a linear expert's noise, in units of the outputs' variance.
-NOISE_FLOOR = 1e-4
+NOISE_FLOOR = 1e-8
+
+
+def noise_variance(log_noise: Array) -> Array:
+    """Of linear experts, in units of the outputs' variance."""
+    return NOISE_FLOOR + namespace(log_noise).exp(log_noise)
+
+
+def log_noise_of(variance: Array) -> Array:
+    """Inverse of `noise_variance`; what is at the floor or below comes out just above it."""
+    xp = namespace(variance)
+    return xp.log(xp.clip(variance - NOISE_FLOOR, min=1e-3 * NOISE_FLOOR))
 
 
 class ExpertsWeights(NamedTuple):
@@ -199,8 +210,7 @@ class ExpertsLikelihood(SmoothFamily):
     ) -> tuple[Array, Array]:
         """Weights and log noise of linear experts."""
         xp = namespace(params.experts)
-        free = xp.exp(params.log_noise)
-        variance = NOISE_FLOOR + free
+        free, variance = xp.exp(params.log_noise), noise_variance(params.log_noise)
         reach = stats.reach[..., None, :]
         step = slope / (reach / variance[..., None] + ridge)
         # residuals before the step, from the noise's slope; after it, at most
@@ -208,7 +218,7 @@ class ExpertsLikelihood(SmoothFamily):
         moment = stats.experts * variance[..., None]
         square = square - xp.sum(2 * step * moment - reach * step * step, axis=-1)
         noise = xp.clip(square, min=0.0) / xp.clip(stats.mass, min=1e-12)
-        return params.experts + step, xp.log(xp.clip(noise - NOISE_FLOOR, min=1e-10))
+        return params.experts + step, log_noise_of(noise)
 
     def log_prior(self, params: ExpertsWeights) -> Array:
         xp = namespace(params.experts)
