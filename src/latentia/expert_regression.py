@@ -53,7 +53,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions of all weights.
     ridge : float, default=0.0
-        Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
+        Precision of a Gaussian prior on the weights of the standardised columns, and rate of a gamma prior (of shape 1) of the precision of the noise of the standardised outputs, for
+        `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
     standardise : bool, default=True
@@ -288,7 +289,7 @@ def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
             "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
         )
     y = to_numpy(y) if hasattr(y, "__dlpack__") else y
-    if np.ndim(y) == 0:
+    if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
         raise ValueError(f"y={y!r}; allowed is {_ALLOWED}.")
     try:
         values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")

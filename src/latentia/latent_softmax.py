@@ -18,7 +18,7 @@ from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._gamma import GammaPrior
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, attributes_after, reporting, warn_unless_converged
+from latentia.progress import CallbackSupportMixin, attributes_after, forget, reporting, warn_unless_converged
 from latentia.solvers import OnStep, Step
 from latentia.sources import ArrayRows, map_rows
 from latentia.validation import check_choice, check_flag, check_number, random_generator
@@ -46,7 +46,9 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_number("tol", self.tol, least=0)
 
     def _check_rows(self, X: Any, reset: bool) -> Array:
-        """Rows as a numeric array without gaps."""
+        """Rows as a numeric array without gaps; those of a new fit (`reset`) begin without the one before."""
+        if reset:
+            forget(self)
         X = numeric_rows(self, X, reset)
         refuse_gaps(self, X)
         return X

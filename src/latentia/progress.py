@@ -21,6 +21,7 @@ __all__ = [
     "CallbackSupportMixin",
     "attributes_after",
     "fit_method",
+    "forget",
     "reporting",
     "warn_unless_converged",
     "with_callbacks",
@@ -39,13 +40,11 @@ except ImportError:  # pragma: no cover - depends on the installed version
 
 
 def fit_method(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit that fails leaves the attributes of the one before as they were; one that succeeds leaves none of them, and has its arrays in the namespace of X."""
+    """A fit that fails leaves the attributes of the one before as they were; one that succeeds has its arrays in the namespace of X."""
 
     @wraps(fit)
     def guarded(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(estimator))
-        # other options learn other attributes: what they do not set must not be taken for theirs
-        _set_all(estimator, {name: value for name, value in before.items() if not _is_learned(name)})
         try:
             fit(estimator, *args, **kwargs)
         except BaseException:
@@ -68,6 +67,11 @@ def _bring_beside_rows(estimator: Any) -> None:
         if name.endswith("_") and name != "classes_" and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             dtype = held.get(str(value.dtype), xp.float32)  # some devices know no double precision
             setattr(estimator, name, like(value.copy(), where, dtype=dtype))  # torch wants to write
+
+
+def forget(estimator: Any) -> None:
+    """Drop what a fit before has learned: with other options it may learn attributes that the next does not."""
+    _set_all(estimator, {name: value for name, value in vars(estimator).items() if not _is_learned(name)})
 
 
 def attributes_after(estimator: Any, publish: Callable[[], None], **given: Any) -> dict[str, Any]:
