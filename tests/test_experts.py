@@ -1,7 +1,10 @@
 """Mixtures of experts: limits, trees, probabilities, regression, hard and bad input."""
 
+import warnings
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn import config_context
 from sklearn.datasets import load_iris, make_moons
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -237,6 +240,12 @@ def test_fits_in_torch(moons, bent):
         (MixtureOfExpertsClassifier, {"n_experts": 0}, "n_experts=0"),
         (MixtureOfExpertsClassifier, {"n_experts": [2, 2]}, r"n_experts=\[2, 2\] has 2 entries"),
         (MixtureOfExpertsClassifier, {"depth": 3}, "depth=3; allowed are 1"),
+        (MixtureOfExpertsClassifier, {"depth": 1.0}, "depth=1.0; allowed are 1"),
+        (MixtureOfExpertsRegressor, {"depth": 2.0}, "depth=2.0; allowed are 1"),
+        (MixtureOfExpertsRegressor, {"depth": np.array([1, 2])}, r"depth=array\(\[1, 2\]\); allowed are 1"),
+        (MixtureOfExpertsClassifier, {"n_experts": 1, "verbose": "no"}, "verbose='no'; allowed are"),
+        (MixtureOfExpertsClassifier, {"n_experts": 1, "verbose": np.nan}, "verbose=nan; allowed are"),
+        (MixtureOfExpertsRegressor, {"n_experts": 1, "verbose": [1]}, r"verbose=\[1\]; allowed are"),
         (MixtureOfExpertsClassifier, {"max_experts": 0}, "max_experts=0"),
         (MixtureOfExpertsClassifier, {"inference": "em"}, "inference='em'"),
         (MixtureOfExpertsRegressor, {"averaging": "mean"}, "averaging='mean'"),
@@ -258,3 +267,131 @@ def test_bad_outputs_are_named(bent):
         MixtureOfExpertsRegressor(1).fit(X, y[:-1])
     with pytest.raises(ValueError, match="missing cells"):
         MixtureOfExpertsRegressor(1).fit(np.where(X > 1, np.nan, X), y)
+    with pytest.raises(ValueError, match=r"y holds text \('high'\); allowed is a number"):
+        MixtureOfExpertsRegressor(1).fit(X, ["high"] * 300)
+    for scalar in (3.0, np.float64(3.0), "high"):
+        with pytest.raises(ValueError, match="y=.*; allowed is a number"):
+            MixtureOfExpertsRegressor(1).fit(X, scalar)
+
+
+def test_outputs_that_overflow_are_named(bent):
+    X, y = bent
+    with pytest.raises(
+        ValueError, match=r"y has values in output 1 whose squares overflow; allowed are values below 1e\+154"
+    ):
+        MixtureOfExpertsRegressor(1).fit(X, np.column_stack([y, 1e155 * y]))
+    with pytest.raises(ValueError, match="y has values in output 0 whose squares, times sample_weight, overflow"):
+        MixtureOfExpertsRegressor(1).fit(X, 1e100 * y, sample_weight=np.full(300, 1e150))
+    with pytest.raises(ValueError, match=r"y has values .* allowed are values below 3e\+38"):
+        MixtureOfExpertsRegressor(1).fit(X.astype(np.float32), 1e40 * y)
+    large = MixtureOfExpertsRegressor(1).fit(X, 1e150 * y)
+    np.testing.assert_allclose(large.predict(X) / 1e150, MixtureOfExpertsRegressor(1).fit(X, y).predict(X), rtol=1e-6)
+
+
+def test_only_rounding_counts_as_constant(rng):
+    x = np.linspace(-1, 1, 200)
+    wave = np.round(256 * x) / 4096  # in steps that 1e12 + wave still resolves
+    far = MixtureOfExpertsRegressor(1).fit(x[:, None], 1e12 + wave)
+    assert far.output_scale_ == pytest.approx(wave.std(), rel=1e-2)
+    np.testing.assert_allclose(far.predict(x[:, None]) - 1e12, wave, atol=1e-3)
+    constant = MixtureOfExpertsRegressor(1).fit(x[:, None], np.full(200, 0.1) + 1e-17 * x)
+    assert constant.output_scale_ == 1.0
+
+
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+@pytest.mark.parametrize("criterion", ["validation", "evidence"])
+def test_the_table_is_in_the_units_of_y(bent, inference, criterion):
+    X, y = bent  # times a power of two: standardised, the outputs are the same to the last bit
+    options = dict(max_experts=2, inference=inference, criterion=criterion, n_init=1, max_iter=30, tol=1e-3)
+    heard = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain, larger = (
+            MixtureOfExpertsRegressor(
+                random_state=0, callback=lambda step, k=k: heard[k].append(step.value), **options
+            ).fit(X, (1, 8)[k] * y)
+            for k in (0, 1)
+        )
+    n_rows = 225 if criterion == "validation" else 300  # a quarter is held out
+    rise = n_rows * np.log(8)
+    for column, expected in {
+        "log_likelihood": -rise,
+        "log_evidence": -rise,
+        "tight_evidence": -rise,
+        "bic": 2 * rise,
+        "score": -np.log(8) if criterion == "validation" else -rise,
+    }.items():
+        gap = larger.search_results_[column] - plain.search_results_[column]
+        if not (inference == "ml" and column.endswith("evidence")):
+            np.testing.assert_allclose(gap, expected, rtol=1e-9)
+    np.testing.assert_allclose(larger.objective_curve_ - plain.objective_curve_, -300 * np.log(8), rtol=1e-9)
+    # steps are told in the units of the curve
+    for model, values in zip((plain, larger), heard, strict=True):
+        assert model.objective_curve_[-1] in np.array(values)
+
+
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+@pytest.mark.parametrize("size", [1e-3, 1e-2, 1.0])
+def test_noise_is_found_however_small(inference, size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2))
+    noise = size * rng.normal(size=1000)
+    y = X @ [1.0, 2.0] + noise
+    model = MixtureOfExpertsRegressor(1, inference=inference).fit(X, y)
+    residual = y - LinearRegression().fit(X, y).predict(X)
+    least = float(np.sqrt(np.mean(residual**2)))
+    assert model.noise_[0, 0] == pytest.approx(least, rel=1e-3 if inference == "ml" else 0.05)
+    # the table's likelihood is that of the published point estimate
+    mean = X @ model.expert_weights_[0, 0] + model.expert_biases_[0, 0]
+    by_hand = norm.logpdf(y, mean, model.noise_[0, 0]).sum()
+    assert model.search_results_["log_likelihood"][0] == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_each_of_two_experts_finds_its_small_noise():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 500)
+    y = np.abs(x) + np.where(x < 0, 2e-3, 1e-2) * rng.normal(size=500)
+    for inference in ("vb", "ml"):
+        model = MixtureOfExpertsRegressor(2, inference=inference, n_init=3, random_state=0).fit(x[:, None], y)
+        np.testing.assert_allclose(np.sort(model.noise_[:, 0]), [2e-3, 1e-2], rtol=0.15)
+        assert np.diff(model.objective_curve_).min() >= -FALL * np.abs(model.objective_curve_).max()
+
+
+def test_a_refit_leaves_nothing_of_the_fit_before(moons, bent):
+    for cls, (X, y) in (
+        (MixtureOfExpertsClassifier, moons),
+        (MixtureOfExpertsRegressor, bent),
+        (MultimodalSoftmaxClassifier, moons),
+    ):
+        model = cls(1, inference="vb").fit(X, y)
+        assert hasattr(model, "log_evidence_") and hasattr(model, "tight_evidence_")
+        model.set_params(inference="ml").fit(X, y)
+        assert set(vars(model)) == set(vars(cls(1, inference="ml").fit(X, y)))
+        with pytest.raises(ValueError, match="max_iter"):
+            model.set_params(max_iter=0).fit(X, y)
+        assert np.isfinite(model.predict(X)).all()  # a fit that fails keeps the one before
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped before it converged")
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_predictions_far_out_have_a_spread(rng, inference, dtype):
+    X = rng.normal(size=(100, 2)).astype(dtype)
+    y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=100)
+    model = MixtureOfExpertsRegressor(3, inference=inference, n_init=1, max_iter=50, random_state=0).fit(X, y)
+    most = float(np.finfo(dtype).max)
+    for direction in ([1, 1], [1, -1], [-1, 1], [0, 1]):
+        far = np.array([10.0, most**0.5, most**0.65, 0.99 * most])[:, None] * np.array(direction)
+        with np.errstate(all="ignore"):
+            mean, std = model.predict(far.astype(dtype), return_std=True)
+        assert not np.isnan(std).any() and (std > 0).all() and np.isfinite(mean[:-1]).all()
+        # so far out the gates have reached their limit
+        proba = model.expert_proba(far.astype(dtype))
+        np.testing.assert_allclose(proba[1:], np.broadcast_to(proba[1], proba[1:].shape), atol=1e-4)
+
+
+def test_only_positive_verbosity_is_heard(moons, capsys):
+    for verbose, heard in ((-1, False), (0, False), (np.False_, False), (1, True), (True, True)):
+        MixtureOfExpertsClassifier(1, verbose=verbose).fit(*moons)
+        out = capsys.readouterr()
+        assert bool(out.out + out.err) == heard

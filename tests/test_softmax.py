@@ -385,3 +385,19 @@ def test_units_of_columns_change_nothing(moons):
     far = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X * [1e-6, 1e6] + [3.0, -1e8], y)
     np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-4)
     assert far.log_evidence_ == pytest.approx(plain.log_evidence_, rel=1e-4)
+
+
+def test_the_search_fits_no_more_models_than_allowed_and_names_no_others(rng):
+    X = rng.normal(size=(60, 2))
+    y = (np.abs(X[:, 0]) > 0.7).astype(int)
+    options = dict(n_init=1, max_iter=30, tol=1e-3, random_state=0)
+    table = MultimodalSoftmaxClassifier(max_subclasses=3, max_models=2, **options).fit(X, y).search_results_
+    assert len(table["n_subclasses"]) == 2
+    table = (
+        MultimodalSoftmaxClassifier(max_subclasses=3, max_rounds=1, max_models=5, **options).fit(X, y).search_results_
+    )
+    fitted = table["n_subclasses"]
+    assert len(fitted) == 5
+    for config, parents, children in zip(fitted, table["parents"], table["children"], strict=True):
+        assert all(config in table["children"][fitted.index(parent)] for parent in parents)
+        assert all(config in table["parents"][fitted.index(child)] for child in children)

@@ -6,6 +6,7 @@ import pytest
 from latentia.subclass_search import (
     Trial,
     best_configuration,
+    children_of,
     compressions,
     compressive_search,
     exhaustive_search,
@@ -33,8 +34,9 @@ def test_compressive_search_finds_what_larger_models_compress_to():
     seen = compressive_search(fit, (5, 5, 5), [0.05], max_rounds=2)
     assert best_configuration(seen) == (3, 1, 2)
     assert seen[(3, 1, 2)].parents == [(3, 3, 3), (4, 4, 4), (5, 5, 5)]
-    assert seen[(5, 5, 5)].children == [(3, 1, 2)] and seen[(1, 1, 1)].children == []
-    assert seen[(2, 2, 2)].children == [(2, 1, 2)] and seen[(2, 1, 2)].round == 2
+    children = children_of(seen)
+    assert children[(5, 5, 5)] == [(3, 1, 2)] and children[(1, 1, 1)] == []
+    assert children[(2, 2, 2)] == [(2, 1, 2)] and seen[(2, 1, 2)].round == 2
     # a child starts from the subclasses its parents kept
     assert dict(fitted)[(3, 1, 2)] == [((3, 3, 3), 6), ((4, 4, 4), 6), ((5, 5, 5), 6)]
     assert len(seen) == len(fitted) <= 10
@@ -44,7 +46,7 @@ def test_one_round_has_no_children_fitted():
     fit, fitted = landscape(peak=(3, 1), relevant=(3, 1))
     seen = compressive_search(fit, (4, 4), [0.05], max_rounds=1)
     assert list(seen) == [(1, 1), (2, 2), (3, 3), (4, 4)]
-    assert seen[(4, 4)].children == [(3, 1)]
+    assert not any(children_of(seen).values())
 
 
 def test_several_thresholds_spawn_several_children():
@@ -67,9 +69,38 @@ def test_refinement_climbs_within_the_budget(peak):
     refine(fit, seen, (5, 5), max_models=10)
     assert len(seen) == len(fitted) <= 10
     assert best_configuration(seen) == peak
-    for config, entry in seen.items():
-        for parent in entry.parents:
-            assert config in seen[parent].children
+
+
+@pytest.mark.parametrize("max_rounds", [1, 2, 3])
+def test_parents_and_children_are_fitted_and_agree(max_rounds):
+    fit, _ = landscape(peak=(3, 1), relevant=(3, 1))
+    seen = compressive_search(fit, (4, 4), [0.05, 0.4], max_rounds)
+    refine(fit, seen, (4, 4), max_models=12)
+    children = children_of(seen)
+    assert set(children) == set(seen)
+    pairs = {(parent, config) for config, entry in seen.items() for parent in entry.parents}
+    assert pairs == {(parent, config) for parent, found in children.items() for config in found}
+    assert {config for pair in pairs for config in pair} <= set(seen)
+
+
+@pytest.mark.parametrize("max_models", [1, 2, 5, 7, 10])
+def test_no_more_models_are_fitted_than_allowed(max_models):
+    everything = landscape((3, 1, 2), relevant=(3, 1, 2))
+    compressive_search(everything[0], (12, 12, 12), [0.05], max_rounds=2)
+    assert len(everything[1]) > 10
+    fit, fitted = landscape((3, 1, 2), relevant=(3, 1, 2))
+    seen = compressive_search(fit, (12, 12, 12), [0.05], 2, max_models)
+    refine(fit, seen, (12, 12, 12), max_models)
+    assert len(seen) == max_models
+    assert [config for config, _ in fitted] == [config for config, _ in everything[1]][:max_models]
+
+
+def test_the_default_budget_leaves_compressive_search_alone():
+    for relevant in ((1, 1), (3, 1), (2, 5), (9, 9)):
+        free, limited = landscape((3, 2), relevant), landscape((3, 2), relevant)
+        compressive_search(free[0], (5, 5), [0.05], max_rounds=2)
+        compressive_search(limited[0], (5, 5), [0.05], 2, 10)
+        assert free[1] == limited[1]
 
 
 def test_refinement_without_budget_does_nothing():

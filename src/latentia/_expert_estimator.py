@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _check_options(self) -> None:
         super()._check_options()
         check_number("max_experts", self.max_experts, least=1, integer=True)
-        if self.depth not in (1, 2) or isinstance(self.depth, bool):
+        # the type first: an array has no truth of its own, and 1.0 cannot repeat a list
+        if not isinstance(self.depth, Integral) or isinstance(self.depth, bool) or self.depth not in (1, 2):
             raise ValueError(f"depth={self.depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
         if isinstance(self.n_experts, str):
             check_choice("n_experts", self.n_experts, ["auto"], ", an int, or one int per level")
@@ -100,7 +102,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         """
 
         def gates(cells: Cells) -> Array:
-            x = augment(cells.values)
+            x, _ = within_reach(augment(cells.values))
             return transpose(self._gate_log_proba(x, pairs(x) if self._averages else None))
 
         log_proba = self._by_rows(X, gates)
@@ -109,3 +111,16 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _numbers_per_row(self) -> int:
         size, n_experts = self.n_features_in_ + 1, self.n_experts_
         return size * (size + 1) // 2 + 4 * n_experts * (n_experts + self.structure_.n_scores**2)
+
+
+def within_reach(x: Array) -> tuple[Array, Array]:
+    """Rows (N, D), those whose squares would overflow divided so that they do not, and the divisors (N,).
+
+    So far out nothing changes along a ray: a softmax has reached its limit, and linear scores grow with the divisor.
+    """
+    xp = namespace(x)
+    most = float(xp.finfo(x.dtype).max)
+    x = xp.clip(x, min=-most, max=most)  # standardising may have overflowed
+    edge = 1e-4 * most**0.5  # leaves room for the products' sums
+    divisor = xp.clip(xp.max(xp.abs(x), axis=1) / edge, min=1.0)
+    return x / divisor[:, None], divisor

@@ -19,7 +19,7 @@ from latentia.families._gamma import GammaPrior
 from latentia.families._leaves import LinearLeaf, SoftmaxLeaf
 from latentia.families._weights import Weights
 from latentia.families.experts import Experts, ExpertsParams
-from latentia.families.experts_ml import NOISE_FLOOR, ExpertsLikelihood, ExpertsWeights, LeafScores
+from latentia.families.experts_ml import ExpertsLikelihood, ExpertsWeights, LeafScores, log_noise_of
 from latentia.families.softmax import MultimodalSoftmax
 from latentia.families.softmax_ml import SoftmaxLikelihood, SoftmaxWeights
 from latentia.preparation import Standardise
@@ -183,9 +183,7 @@ class ExpertTree:
         gates = tuple(gate.mean for gate in params.gates)
         if not self.linear:
             return ExpertsWeights(gates, params.leaves.mean, params.leaves.rate)
-        xp = namespace(params.leaves.rate)
-        noise = params.leaves.rate / params.leaves.shape
-        return ExpertsWeights(gates, params.leaves.weights.mean, xp.log(xp.clip(noise - NOISE_FLOOR, min=1e-12)))
+        return ExpertsWeights(gates, params.leaves.weights.mean, log_noise_of(params.leaves.noise_variance))
 
     def in_raw_units(self, weights: ExpertsWeights, prepare: Standardise) -> ExpertsWeights:
         gates = tuple(in_raw_units(gate, prepare) for gate in weights.gates)

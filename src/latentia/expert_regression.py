@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, to_numpy, transpose
-from latentia._expert_estimator import ExpertEstimator
+from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, to_numpy, transpose, working_dtype
+from latentia._expert_estimator import ExpertEstimator, within_reach
 from latentia._rows_in import same_namespace
 from latentia._warn import warn_user
 from latentia.core import Cells, Params
 from latentia.families._packing import pairs
 from latentia.families._weights import augment, scores_of
-from latentia.families.experts_ml import NOISE_FLOOR
+from latentia.families.experts_ml import noise_variance
 from latentia.progress import fit_method, with_callbacks
-from latentia.sources import take_rows
+from latentia.sources import ArrayRows, take_rows
 from latentia.validation import check_weight
 
 
@@ -28,6 +28,9 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its own for each expert: the spread of the predictions varies with x. The gates are softmax
     models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them. Outputs are standardised
     inside. [1]_
+
+    The likelihood has no maximum where an expert fits its rows without residual. So no noise is below 1e-4 of an output's standard deviation, with either inference; under variational Bayes the
+    precision of the noise of the standardised outputs also has the weak gamma prior of shape 0.1 and rate 5e-6, which adds about 1e-5 / n to the variance of an expert with n rows.
 
     Parameters
     ----------
@@ -50,7 +53,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions of all weights.
     ridge : float, default=0.0
-        Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
+        Precision of a Gaussian prior on the weights of the standardised columns, and rate of a gamma prior (of shape 1) of the precision of the noise of the standardised outputs, for
+        `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
     standardise : bool, default=True
@@ -64,7 +68,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     random_state : int, RandomState instance or None, default=None
         Seeds the starts.
     callback : callable, default=None
-        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer ends the fit there.
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`), its value in the units of `objective_curve_`; a true answer ends the fit there.
     verbose : int, default=0
         Shows progress if positive.
 
@@ -73,7 +77,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     n_outputs_ : int
         Number of outputs.
     noise_ : array of shape (n_experts, n_outputs)
-        Standard deviations of the experts' noise, in the units of y.
+        Standard deviations of the experts' noise, in the units of y: the point estimate that `log_likelihood` and `bic` in the table are taken at.
     n_experts_ : int
         Number of experts.
     gate_weights_, gate_biases_ : tuples of arrays
@@ -86,7 +90,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
         A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
-        `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
+        `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it. All but the scores of rows held out are sums over the rows that the trees were fitted on, in the units of y.
     start_values_ : ndarray of shape (n_starts,)
         Where the starts of the chosen tree ended, best first.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
@@ -186,27 +190,15 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
             X = take_rows(X, np.flatnonzero(known))
             outputs, weight = outputs[known], None if weight is None else check_weight(weight[known], int(known.sum()))
         self.n_outputs_ = outputs.shape[1]
-        shift = np.average(outputs, axis=0, weights=weight)
-        scale = np.sqrt(np.average((outputs - shift) ** 2, axis=0, weights=weight))
-        scale = np.where(scale > 1e-12 * np.abs(shift), scale, 1.0)
-        self.output_shift_, self.output_scale_ = shift, np.where(scale > 0, scale, 1.0)
-        rows = self._rows(X, (outputs - shift) / self.output_scale_, weight)
-        validated = self._train(X, y, rows)
-        units = rows.raw.total_weight * float(np.log(self.output_scale_).sum())
-        self.objective_curve_ = self.objective_curve_ - units
-        self.start_values_ = self.start_values_ - units
-        self._in_units(units, units / rows.raw.total_weight if validated else units)
+        self.output_shift_, self.output_scale_ = _output_units(
+            outputs, weight, float(namespace(X).finfo(working_dtype(X)).max)
+        )
+        rows = self._rows(X, (outputs - self.output_shift_) / self.output_scale_, weight)
+        self._train(X, y, rows)
         return self
 
-    def _in_units(self, units: float, of_score: float) -> None:
-        """Log likelihoods of y instead of standardised y."""
-        table = self.search_results_
-        for column in ("log_evidence", "tight_evidence", "log_likelihood"):
-            table[column] = table[column] - units
-        table["score"] = table["score"] - of_score
-        table["bic"] = table["bic"] + 2 * units
-        if self.inference == "vb":
-            self.log_evidence_, self.tight_evidence_ = self.log_evidence_ - units, self.tight_evidence_ - units
+    def _log_units(self, rows: ArrayRows) -> float:
+        return rows.total_weight * float(np.log(self.output_scale_).sum())
 
     def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         super()._publish(structure, params, exact, weights)
@@ -214,16 +206,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         scale, shift = like(self.output_scale_, weights.experts), like(self.output_shift_, weights.experts)
         self.expert_weights_ = self.expert_weights_ * scale[:, None]
         self.expert_biases_ = self.expert_biases_ * scale + shift
-        self.noise_ = xp.sqrt(self._noise_variance()) * scale
-
-    def _noise_variance(self) -> Array:
-        """Of the standardised outputs, (L, O)."""
-        xp = namespace(self.point_.experts)
-        if self.inference == "ml":
-            return NOISE_FLOOR + xp.exp(self.point_.log_noise)
-        # the mean of 1 / tau where it exists
-        shape = self.params_.leaves.shape
-        return self.params_.leaves.rate / xp.where(shape > 1.5, shape - 1, shape)
+        self.noise_ = xp.sqrt(noise_variance(weights.log_noise)) * scale
 
     @same_namespace
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -260,18 +243,43 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         log_share, mean, variance = self._experts(cells)
         xp = namespace(mean)
         share = xp.exp(log_share)[:, None, :]
-        centre = xp.sum(share * mean, axis=0)
-        total = xp.sum(share * (variance + (mean - centre) ** 2), axis=0)
+        # far out squares overflow: an expert without a share has no part in that, and what is no number is too large for one
+        nothing = xp.zeros_like(mean)
+        centre = xp.sum(xp.where(share > 0, share * mean, nothing), axis=0)
+        total = xp.sum(xp.where(share > 0, share * (variance + (mean - centre) ** 2), nothing), axis=0)
+        total = xp.where(xp.isnan(total), xp.full_like(total, xp.inf), total)
         return xp.stack([transpose(centre), transpose(total)], axis=-1)
 
     def _experts(self, cells: Cells) -> tuple[Array, Array, Array]:
         """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardised outputs."""
-        x = augment(cells.values)
+        x, divisor = within_reach(augment(cells.values))
         outer = pairs(x) if self._averages else None
         posterior = self._posterior.leaves.weights if outer is not None else None
         mean, variance = scores_of(self.point_.experts, posterior, x, outer)
-        noise = self._noise_variance()[..., None] + namespace(x).zeros_like(mean)
-        return self._gate_log_proba(x, outer), mean, noise if variance is None else noise + variance
+        noise = noise_variance(self.point_.log_noise)[..., None] + namespace(x).zeros_like(mean)
+        variance = noise if variance is None else noise + variance * divisor * divisor
+        return self._gate_log_proba(x, outer), mean * divisor, variance
+
+
+def _output_units(outputs: np.ndarray, weight: np.ndarray | None, largest: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each output, 1 for a constant one; predictions hold numbers up to the `largest`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift = np.average(outputs, axis=0, weights=weight)
+        variance = np.average((outputs - shift) ** 2, axis=0, weights=weight)
+    most = min(float(np.finfo(np.float64).max) ** 0.5, largest)
+    fits = np.isfinite(variance) & (np.abs(outputs).max(axis=0) < most)
+    if not fits.all():
+        place = int(np.argmin(fits))
+        product, weights = ("", "") if weight is None else (", times sample_weight,", " or sample_weight")
+        raise ValueError(
+            f"y has values in output {place} whose squares{product} overflow; allowed are values below {most:.0e}. Rescale y{weights}."
+        )
+    # as in `Standardise`: what is left of a constant's variance is rounding
+    varies = variance > (10 * np.finfo(np.float64).eps * shift) ** 2
+    return shift, np.where(varies, np.sqrt(variance), 1.0)
+
+
+_ALLOWED = "a number, or several, for each row of X"
 
 
 def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
@@ -281,7 +289,14 @@ def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
             "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
         )
     y = to_numpy(y) if hasattr(y, "__dlpack__") else y
-    values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
+        raise ValueError(f"y={y!r}; allowed is {_ALLOWED}.")
+    try:
+        values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise ValueError(f"y holds text ({str(error).partition(': ')[2]}); allowed is {_ALLOWED}.") from error
     flat = values.ndim == 1
     values = values[:, None] if flat else values
     if values.ndim != 2 or values.shape[0] != n_rows:

@@ -18,7 +18,7 @@ from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._gamma import GammaPrior
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, attributes_after, reporting, warn_unless_converged
+from latentia.progress import CallbackSupportMixin, attributes_after, forget, reporting, warn_unless_converged
 from latentia.solvers import OnStep, Step
 from latentia.sources import ArrayRows, map_rows
 from latentia.validation import check_choice, check_flag, check_number, random_generator
@@ -46,7 +46,9 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_number("tol", self.tol, least=0)
 
     def _check_rows(self, X: Any, reset: bool) -> Array:
-        """Rows as a numeric array without gaps."""
+        """Rows as a numeric array without gaps; those of a new fit (`reset`) begin without the one before."""
+        if reset:
+            forget(self)
         X = numeric_rows(self, X, reset)
         refuse_gaps(self, X)
         return X
@@ -89,14 +91,19 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """What the choice of the structure maximises."""
         if held_out is not None:
             self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
-            return mean_log_score(held_out, self._log_score, chunk_rows(self._numbers_per_row()))
+            score = mean_log_score(held_out, self._log_score, chunk_rows(self._numbers_per_row()))
+            return score - self._log_units(held_out) / held_out.total_weight
         if self.inference == "ml" or self.criterion == "bic":
             return -fitted.bic / 2
         # "validation" without rows to spare goes by the evidence
         return fitted.log_evidence if self.criterion == "bound" else fitted.tight_evidence
 
-    def _train(self, X: Any, y: Any, rows: Rows) -> bool:
-        """Search, and publish the winner; whether rows held out chose it."""
+    def _log_units(self, rows: ArrayRows) -> float:
+        """By how much the log density of the rows' outputs falls from the units they are modelled in to those they came in."""
+        return 0.0
+
+    def _train(self, X: Any, y: Any, rows: Rows) -> None:
+        """Search, and publish the winner."""
         rng = random_generator(self.random_state)
         current: list[Structure] = []
         validate = self.criterion == "validation" and self._is_search
@@ -106,7 +113,12 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
             def fit(structure: Structure, rows: Rows, extra: tuple[Params, ...]) -> Fitted:
                 current.append(structure)
-                return fit_structure(structure, rows, self._options(), rng, watch, extra)
+                units = self._log_units(rows.raw)
+
+                def tell(step: Step) -> bool:
+                    return watch(step._replace(value=step.value - units))
+
+                return _in_units(fit_structure(structure, rows, self._options(), rng, tell, extra), units)
 
             def fit_one(structure: Structure, extra: tuple[Params, ...] = ()) -> Fitted:
                 fitted = fit(structure, some, extra)
@@ -117,7 +129,6 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 fitted = fit(fitted.structure, rows, (fitted.weights,))
         self._keep(fitted)
         warn_unless_converged(self)
-        return held_out is not None
 
     @abstractmethod
     def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
@@ -186,6 +197,18 @@ def mean_log_score(rows: ArrayRows, log_score: Callable[[Cells, Array], Array], 
         return {"sum": xp.sum(score if block.weight is None else score * block.weight, axis=-1)}
 
     return float(to_numpy(rows.reduce(visit, chunk)["sum"])) / rows.total_weight
+
+
+def _in_units(fitted: Fitted, units: float) -> Fitted:
+    """A fit whose log densities fall by `units`."""
+    return fitted._replace(
+        curve=fitted.curve - units,
+        start_values=fitted.start_values - units,
+        log_evidence=fitted.log_evidence - units,
+        tight_evidence=fitted.tight_evidence - units,
+        log_likelihood=fitted.log_likelihood - units,
+        bic=fitted.bic + 2 * units,
+    )
 
 
 class _Watch:

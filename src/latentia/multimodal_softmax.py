@@ -22,6 +22,7 @@ from latentia.subclass_search import (
     Seen,
     Trial,
     best_configuration,
+    children_of,
     compressive_search,
     exhaustive_search,
     refine,
@@ -56,7 +57,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     max_rounds : int, default=2
         Rounds of compressive search.
     max_models : int, default=10
-        Number of models to fit in all: those that compressive search does not use are spent on neighbours of the best configuration; 0 for none of these.
+        The most models to fit with `search="compressive"`, in all: those that it does not use are spent on neighbours of the best configuration. 0 for no limit and no neighbours.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Class probabilities under variational Bayes. The bound's posterior means are too confident (with two subclasses the contrasts tend to twice their
         right size as rows are added). "corrected": averaged over the normal posterior under the exact likelihood; "posterior": averaged over the
@@ -105,7 +106,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     tight_evidence_ : float
         The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the structures tried: `n_subclasses`, `score` (what was maximised), `parents` and `children` (of compressive search), `round`, `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`,
+        A table of the structures tried: `n_subclasses`, `score` (what was maximised), `parents` and `children` (those that were fitted, of compressive search), `round`, `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`,
         `start_spread` (best less median of the starts' values), `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
     start_values_ : ndarray of shape (n_starts,)
         Where the starts of the chosen structure ended, best first.
@@ -221,7 +222,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
         if not self._is_search:
             config = self._configuration()
-            seen = {config: Seen(fit(config, ()), 1, [], [])}
+            seen = {config: Seen(fit(config, ()), 1, [])}
         else:
             in_class = np.bincount(rows.raw.y, minlength=len(self.classes_))
             limits = tuple(np.clip(in_class, 1, self.max_subclasses).tolist())
@@ -229,14 +230,16 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
                 seen = exhaustive_search(fit, limits, lambda: watch.stopped)
             else:
                 thresholds = np.atleast_1d(np.asarray(self.threshold, dtype=float)).tolist()
-                seen = compressive_search(fit, limits, thresholds, self.max_rounds, lambda: watch.stopped)
+                seen = compressive_search(
+                    fit, limits, thresholds, self.max_rounds, self.max_models, lambda: watch.stopped
+                )
                 refine(fit, seen, limits, self.max_models, lambda: watch.stopped)
         self.search_results_ = search_table(
             [entry.trial.model for entry in seen.values()],
             n_subclasses=list(seen),
             round=[entry.round for entry in seen.values()],
             parents=[entry.parents for entry in seen.values()],
-            children=[entry.children for entry in seen.values()],
+            children=list(children_of(seen).values()),
         )
         return seen[best_configuration(seen)].trial.model
 

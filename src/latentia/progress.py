@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "CallbackSupportMixin",
     "attributes_after",
     "fit_method",
+    "forget",
     "reporting",
     "warn_unless_converged",
     "with_callbacks",
@@ -67,14 +69,23 @@ def _bring_beside_rows(estimator: Any) -> None:
             setattr(estimator, name, like(value.copy(), where, dtype=dtype))  # torch wants to write
 
 
+def forget(estimator: Any) -> None:
+    """Drop what a fit before has learned: with other options it may learn attributes that the next does not."""
+    _set_all(estimator, {name: value for name, value in vars(estimator).items() if not _is_learned(name)})
+
+
 def attributes_after(estimator: Any, publish: Callable[[], None], **given: Any) -> dict[str, Any]:
     """The attributes that `publish` would leave on an estimator with the `given` ones; the estimator stays as it is."""
     before = dict(vars(estimator))
     vars(estimator).update(given)
     publish()
-    after = {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
+    after = {k: v for k, v in vars(estimator).items() if _is_learned(k)}
     _set_all(estimator, before)
     return after
+
+
+def _is_learned(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("__")
 
 
 def _set_all(estimator: Any, attributes: dict[str, Any]) -> None:
@@ -88,6 +99,7 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
 
     `fitted` gives, for parameters, the attributes of an estimator that would stop there.
     """
+    verbose = _check_verbose(estimator.verbose)
     listeners: list[OnStep] = []
     if estimator.callback is not None:
         if not callable(estimator.callback):
@@ -99,7 +111,7 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
         context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
         if getattr(estimator, "_skl_callbacks", None):
             listeners.append(_sklearn_listener(estimator, context, X, y, fitted))
-    with _bar(estimator.verbose) as show:
+    with _bar(verbose) as show:
         if show is not None:
             listeners.append(show)
         # Every listener hears of the step, also after one wanted to stop.
@@ -130,10 +142,16 @@ def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, fitted: Call
     return tell
 
 
+def _check_verbose(verbose: Any) -> int:
+    if not isinstance(verbose, Integral | np.bool_):
+        raise ValueError(f"verbose={verbose!r}; allowed are True, False and integers: progress is shown if positive.")
+    return int(verbose)
+
+
 @contextmanager
 def _bar(verbose: int) -> Iterator[OnStep | None]:
     """A live line on the terminal with rich; a line every tenth step without it."""
-    if not verbose:
+    if verbose <= 0:
         yield None
         return
     try:

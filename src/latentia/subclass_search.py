@@ -1,7 +1,7 @@
 """Which numbers of subclasses to try: compressive search (Ahmed & Campbell 2011, Table II) and brute force.
 
 Compressive search fits the configurations with equally many subclasses in every class, 1 to r. In each it counts the subclasses whose part of their class exceeds a
-threshold (eq. 33); those counts are a new configuration, fitted in the next round from its parents' relevant subclasses. It tries at most r models a round, however many classes there are.
+threshold (eq. 33); those counts are a new configuration, fitted in the next round from its parents' relevant subclasses. With one threshold it tries at most r models a round, however many classes there are.
 
 The paper notes that this searches the best neighbourhood without exploring it. What is left of a budget of models is therefore spent on the neighbours of the best configuration so
 far, one subclass more or less in one class, moving on whenever one is better.
@@ -9,7 +9,7 @@ far, one subclass more or less in one class, moving on whenever one is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ class Seen(NamedTuple):
     trial: Trial
     round: int
     parents: list[Configuration]
-    children: list[Configuration]
 
 
 #: Fits a configuration, given the trials that it was compressed from and which of their subclasses were kept.
@@ -44,9 +43,10 @@ def compressive_search(
     limits: Configuration,
     thresholds: Sequence[float],
     max_rounds: int,
+    max_models: int = 0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> dict[Configuration, Seen]:
-    """Fit uniform configurations up to the `limits` of the classes, then what they compress to."""
+    """Fit uniform configurations up to the `limits` of the classes, then what they compress to; no more than `max_models` unless that is 0."""
     waiting: dict[Configuration, list[Configuration]] = {}
     for size in range(1, max(limits) + 1):
         waiting[tuple(min(size, limit) for limit in limits)] = []
@@ -54,16 +54,28 @@ def compressive_search(
     for number in range(1, max_rounds + 1):
         for config, parents in waiting.items():
             sources = [(seen[p].trial, compressions(p, seen[p].trial, thresholds)[config]) for p in parents]
-            seen[config] = Seen(fit(config, sources), number, parents, [])
-            if stopped():
+            seen[config] = Seen(fit(config, sources), number, parents)
+            if stopped() or len(seen) == max_models:
                 return seen
-        spawned: dict[Configuration, list[Configuration]] = {}
-        for config in waiting:
-            for child in compressions(config, seen[config].trial, thresholds):
-                seen[config].children.append(child)
-                (seen[child].parents if child in seen else spawned.setdefault(child, [])).append(config)
-        waiting = spawned
+        if number < max_rounds:
+            waiting = _spawned(seen, waiting, thresholds)
     return seen
+
+
+def _spawned(
+    seen: Mapping[Configuration, Seen], configs: Iterable[Configuration], thresholds: Sequence[float]
+) -> dict[Configuration, list[Configuration]]:
+    """What some configurations compress to, with its parents; where that was fitted before, they join its parents."""
+    spawned: dict[Configuration, list[Configuration]] = {}
+    for config in configs:
+        for child in compressions(config, seen[config].trial, thresholds):
+            (seen[child].parents if child in seen else spawned.setdefault(child, [])).append(config)
+    return spawned
+
+
+def children_of(seen: Mapping[Configuration, Seen]) -> dict[Configuration, list[Configuration]]:
+    """The fitted configurations that came from each."""
+    return {config: [child for child, entry in seen.items() if config in entry.parents] for config in seen}
 
 
 def refine(
@@ -86,8 +98,7 @@ def refine(
         config = fresh[0]
         grows = sum(config) > sum(best)
         sources = [] if grows else [(seen[best].trial, _without_least(best, config, seen[best].trial))]
-        seen[config] = Seen(fit(config, sources), number, [best], [])
-        seen[best].children.append(config)
+        seen[config] = Seen(fit(config, sources), number, [best])
         if seen[config].trial.score > seen[best].trial.score:
             # one class has gained: perhaps another has too many, and the other way round
             best, grow_first = config, not grows
@@ -129,7 +140,7 @@ def exhaustive_search(
     """Fit every configuration up to the limits."""
     seen: dict[Configuration, Seen] = {}
     for config in product(*(range(1, limit + 1) for limit in limits)):
-        seen[config] = Seen(fit(config, ()), 1, [], [])
+        seen[config] = Seen(fit(config, ()), 1, [])
         if stopped():
             break
     return seen

@@ -90,6 +90,12 @@ class LinearParams(NamedTuple):
     shape: Array  # (..., L, O)
     rate: Array  # (..., L, O)
 
+    @property
+    def noise_variance(self) -> Array:
+        """Point estimate (..., L, O): the mean of 1 / tau where it exists, 1 over that of tau where rows are too few."""
+        xp = namespace(self.shape)
+        return self.rate / xp.where(self.shape > 1.5, self.shape - 1, self.shape)
+
 
 class LinearStats(NamedTuple):
     """Moments of the inputs and of the residuals about the current fit."""
@@ -113,7 +119,8 @@ class LinearLeaf:
 
     n_outputs: int
     prior: GammaPrior = field(default_factory=GammaPrior)
-    noise_prior: GammaPrior = field(default_factory=lambda: GammaPrior(1.0, 0.01))
+    # weak, so that clean outputs get their noise, and with most of its mass at small precisions: a shape of 1 invites experts to settle on few rows
+    noise_prior: GammaPrior = field(default_factory=lambda: GammaPrior(0.1, 5e-6))
 
     n_classes = 1
 

@@ -3,8 +3,9 @@ r"""Mixtures of experts by maximum likelihood or MAP, flat or hierarchical.
 .. math:: J = \sum_n \ln \sum_g \exp\{\ln P(g | x_n) + \ln p(y_n | x_n, g)\} - \tfrac{\rho}{2} |w|^2
 
 With the posterior :math:`t_{gn}` of the expert, the gradient in a gate's scores is (mass through the branch) - (mass at the node) x (its probability), in an expert's class scores
-:math:`t_{gn} (1[c = y_n] - P(c | x_n, g))`, and in a linear expert's output :math:`t_{gn} (y_n - w^T x_n) / \sigma_g^2`. The variance of a linear expert is a floor plus an exponential,
-so that an expert cannot collapse on a single row.
+:math:`t_{gn} (1[c = y_n] - P(c | x_n, g))`, and in a linear expert's output :math:`t_{gn} (y_n - w^T x_n) / \sigma_g^2`. The variance of a linear expert is a floor plus an exponential:
+an expert may settle on rows that it fits without any residual, and there the likelihood has no maximum. A ridge does the same for the noise as for the weights: it is the rate of a gamma prior
+of shape 1 of the precision, :math:`-\rho / \sigma_g^2`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,23 @@ from latentia.families._weights import augment, complete_rows
 from latentia.families.softmax_ml import ridge_of
 
 #: Least variance of a linear expert's noise, in units of the outputs' variance.
-NOISE_FLOOR = 1e-4
+NOISE_FLOOR = 1e-8
+
+
+def noise_variance(log_noise: Array) -> Array:
+    """Of linear experts, in units of the outputs' variance."""
+    return NOISE_FLOOR + _above_floor(log_noise)
+
+
+def _above_floor(log_noise: Array) -> Array:
+    xp = namespace(log_noise)
+    return xp.exp(xp.clip(log_noise, max=50.0))  # a line search may ask for anything
+
+
+def log_noise_of(variance: Array) -> Array:
+    """Inverse of `noise_variance`; what is at the floor or below comes out just above it."""
+    xp = namespace(variance)
+    return xp.log(xp.clip(variance - NOISE_FLOOR, min=1e-3 * NOISE_FLOOR))
 
 
 class ExpertsWeights(NamedTuple):
@@ -86,7 +103,7 @@ class ExpertsLikelihood(SmoothFamily):
     linear : bool
         Whether the experts are linear-Gaussian.
     ridge : float or ExpertsWeights
-        Precision of a Gaussian prior: one for all, or one for each weight vector.
+        Precision of a Gaussian prior: one for all, or one for each weight vector. Of linear experts' noise it is the rate of a gamma prior.
     """
 
     conditional: ClassVar[bool] = True
@@ -155,8 +172,7 @@ class ExpertsLikelihood(SmoothFamily):
     def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> LeafScores:
         xp = namespace(x)
         residual = transpose(y) - product_with_rows(params.experts, x)
-        free = xp.exp(xp.clip(params.log_noise, max=50.0))[..., None]  # a line search may ask for anything
-        variance = NOISE_FLOOR + free
+        free, variance = _above_floor(params.log_noise)[..., None], noise_variance(params.log_noise)[..., None]
         scaled = residual * residual / variance
         score = -xp.sum(scaled + xp.log(variance) + LOG_2PI, axis=-2) / 2
         return LeafScores(score, residual / variance, (scaled - 1) / 2 * free / variance)
@@ -199,16 +215,16 @@ class ExpertsLikelihood(SmoothFamily):
     ) -> tuple[Array, Array]:
         """Weights and log noise of linear experts."""
         xp = namespace(params.experts)
-        free = xp.exp(params.log_noise)
-        variance = NOISE_FLOOR + free
+        free, variance = _above_floor(params.log_noise), noise_variance(params.log_noise)
         reach = stats.reach[..., None, :]
         step = slope / (reach / variance[..., None] + ridge)
         # residuals before the step, from the noise's slope; after it, at most
         square = 2 * stats.log_noise * variance * variance / free + stats.mass * variance
         moment = stats.experts * variance[..., None]
         square = square - xp.sum(2 * step * moment - reach * step * step, axis=-1)
-        noise = xp.clip(square, min=0.0) / xp.clip(stats.mass, min=1e-12)
-        return params.experts + step, xp.log(xp.clip(noise - NOISE_FLOOR, min=1e-10))
+        rate = self._ridges(params).log_noise
+        noise = (xp.clip(square, min=0.0) + 2 * rate) / xp.clip(stats.mass, min=1e-12)
+        return params.experts + step, log_noise_of(noise)
 
     def log_prior(self, params: ExpertsWeights) -> Array:
         xp = namespace(params.experts)
@@ -216,6 +232,8 @@ class ExpertsLikelihood(SmoothFamily):
         total = xp.sum(ridge.experts * params.experts**2, axis=(-3, -2, -1))
         for weights, r in zip(params.gates, ridge.gates, strict=True):
             total = total + xp.sum(r * weights**2, axis=(-3, -2, -1))
+        if self.linear:
+            total = total + 2 * xp.sum(ridge.log_noise / noise_variance(params.log_noise), axis=(-2, -1))
         return -total / 2
 
     def row_size(self, params: ExpertsWeights) -> int:
@@ -232,12 +250,16 @@ class ExpertsLikelihood(SmoothFamily):
         ridge = self._ridges(params)
         gates = tuple(g - r * w for w, g, r in zip(params.gates, stats.gates, ridge.gates, strict=True))
         experts = stats.experts - ridge.experts * params.experts
-        return ExpertsWeights(gates, experts, stats.log_noise)
+        if not self.linear:
+            return ExpertsWeights(gates, experts, stats.log_noise)
+        free, variance = _above_floor(params.log_noise), noise_variance(params.log_noise)
+        return ExpertsWeights(gates, experts, stats.log_noise + ridge.log_noise * free / variance / variance)
 
     def _ridges(self, params: ExpertsWeights) -> ExpertsWeights:
-        """A precision beside each weight."""
+        """A precision beside each weight, and the rate of the prior of each noise."""
         if isinstance(self.ridge, ExpertsWeights):
             gates = tuple(ridge_of(r, w) for r, w in zip(self.ridge.gates, params.gates, strict=True))
-            return ExpertsWeights(gates, ridge_of(self.ridge.experts, params.experts), params.log_noise)
+            return ExpertsWeights(gates, ridge_of(self.ridge.experts, params.experts), self.ridge.log_noise)
         gates = tuple(ridge_of(self.ridge, w) for w in params.gates)
-        return ExpertsWeights(gates, ridge_of(self.ridge, params.experts), params.log_noise)
+        rate = namespace(params.log_noise).full_like(params.log_noise, self.ridge)
+        return ExpertsWeights(gates, ridge_of(self.ridge, params.experts), rate)
