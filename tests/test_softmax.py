@@ -383,7 +383,7 @@ def test_units_of_columns_change_nothing(moons):
     X, y = moons
     plain = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X, y)
     far = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X * [1e-6, 1e6] + [3.0, -1e8], y)
-    np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-3)
     assert far.log_evidence_ == pytest.approx(plain.log_evidence_, rel=1e-4)
 
 

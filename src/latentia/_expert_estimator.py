@@ -102,7 +102,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         """
 
         def gates(cells: Cells) -> Array:
-            x, _ = within_reach(augment(cells.values))
+            x = augment(cells.values)
             return transpose(self._gate_log_proba(x, pairs(x) if self._averages else None))
 
         log_proba = self._by_rows(X, gates)
@@ -111,16 +111,3 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _numbers_per_row(self) -> int:
         size, n_experts = self.n_features_in_ + 1, self.n_experts_
         return size * (size + 1) // 2 + 4 * n_experts * (n_experts + self.structure_.n_scores**2)
-
-
-def within_reach(x: Array) -> tuple[Array, Array]:
-    """Rows (N, D), those whose squares would overflow divided so that they do not, and the divisors (N,).
-
-    So far out nothing changes along a ray: a softmax has reached its limit, and linear scores grow with the divisor.
-    """
-    xp = namespace(x)
-    most = float(xp.finfo(x.dtype).max)
-    x = xp.clip(x, min=-most, max=most)  # standardising may have overflowed
-    edge = 1e-4 * most**0.5  # leaves room for the products' sums
-    divisor = xp.clip(xp.max(xp.abs(x), axis=1) / edge, min=1.0)
-    return x / divisor[:, None], divisor

@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from latentia._arrays import LOG_2PI, Array, like, logsumexp, namespace, to_numpy, transpose, working_dtype
-from latentia._expert_estimator import ExpertEstimator, within_reach
+from latentia._expert_estimator import ExpertEstimator
 from latentia._rows_in import same_namespace
 from latentia._warn import warn_user
 from latentia.core import Cells, Params
@@ -243,22 +243,18 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         log_share, mean, variance = self._experts(cells)
         xp = namespace(mean)
         share = xp.exp(log_share)[:, None, :]
-        # far out squares overflow: an expert without a share has no part in that, and what is no number is too large for one
-        nothing = xp.zeros_like(mean)
-        centre = xp.sum(xp.where(share > 0, share * mean, nothing), axis=0)
-        total = xp.sum(xp.where(share > 0, share * (variance + (mean - centre) ** 2), nothing), axis=0)
-        total = xp.where(xp.isnan(total), xp.full_like(total, xp.inf), total)
+        centre = xp.sum(share * mean, axis=0)
+        total = xp.sum(share * (variance + (mean - centre) ** 2), axis=0)
         return xp.stack([transpose(centre), transpose(total)], axis=-1)
 
     def _experts(self, cells: Cells) -> tuple[Array, Array, Array]:
         """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardised outputs."""
-        x, divisor = within_reach(augment(cells.values))
+        x = augment(cells.values)
         outer = pairs(x) if self._averages else None
         posterior = self._posterior.leaves.weights if outer is not None else None
         mean, variance = scores_of(self.point_.experts, posterior, x, outer)
         noise = noise_variance(self.point_.log_noise)[..., None] + namespace(x).zeros_like(mean)
-        variance = noise if variance is None else noise + variance * divisor * divisor
-        return self._gate_log_proba(x, outer), mean * divisor, variance
+        return self._gate_log_proba(x, outer), mean, noise if variance is None else noise + variance
 
 
 def _output_units(outputs: np.ndarray, weight: np.ndarray | None, largest: float) -> tuple[np.ndarray, np.ndarray]:

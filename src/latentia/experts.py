@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from latentia._arrays import Array, logsumexp, transpose
-from latentia._expert_estimator import ExpertEstimator, within_reach
+from latentia._expert_estimator import ExpertEstimator
 from latentia.core import Cells
 from latentia.discriminative import DiscriminativeClassifier
 from latentia.expert_regression import MixtureOfExpertsRegressor
@@ -153,7 +153,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         return len(self.classes_)
 
     def _log_proba(self, cells: Cells, average: bool = True) -> Array:
-        x, _ = within_reach(augment(cells.values))
+        x = augment(cells.values)
         outer = pairs(x) if average and self._averages else None
         posterior = self._posterior.leaves if outer is not None else None
         experts = average_log_softmax(*scores_of(self.point_.experts, posterior, x, outer))
