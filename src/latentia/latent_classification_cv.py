@@ -289,7 +289,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         return LatentClassificationModel(**own)
 
     def _report(self, trial: Trial) -> bool:
-        if self.verbose:
+        if self.verbose > 0:
             sizes = f"q={trial.n_latent} m={trial.n_components} {trial.objective} ridge={trial.ridge:g}"
             scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
             print(f"{sizes}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
