@@ -16,7 +16,7 @@ import numpy as np
 
 from latentia._arrays import to_numpy
 from latentia._structures import Structure
-from latentia._tightening import tighten
+from latentia._tightening import STEPS, tighten
 from latentia.core import Params, Problem
 from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
@@ -98,7 +98,7 @@ def fit_structure(
     converged, reason = bool(solution.converged[winner]), solution.reason[winner]
     if options.inference == "vb":
         evidence = float(solution.value[winner]) - structure.log_permutations
-        exact, bound, settled = tighten(structure, rows.raw, params)
+        exact, bound, settled = tighten(structure, rows.raw, params, max(STEPS, options.max_iter))
         if converged and not settled:
             converged, reason = False, "the posterior under the exact likelihood was still rising"
         # each permutation of the parts is a posterior of its own, as good as this one and far from it: together they hold so many times its mass

@@ -52,7 +52,7 @@ from latentia.sources import ArrayRows
 from latentia.tree import Tree
 
 POINTS = 64  # of the averages over scores
-STEPS = 500  # at most
+STEPS = 500  # at most, unless more are allowed
 WINDOW, TOL = 6, 1e-5  # the ascent ends when so many steps together gain less for each row
 MEMORY = 8  # past steps that acceleration uses
 FIRST_STEP, LEAST_STEP = 0.5, 0.01  # share of a full step at first, and below which damping gives up
@@ -94,7 +94,7 @@ class _Pull(NamedTuple):
     curvature: Array  # (..., b, D(D+1)/2)
 
 
-def tighten(structure: Tightenable, rows: ArrayRows, params: Params) -> Tightened:
+def tighten(structure: Tightenable, rows: ArrayRows, params: Params, max_steps: int = STEPS) -> Tightened:
     """Raise the exact bound from the posterior of the quadratic one, until steps gain nothing that matters."""
     nodes = tuple(_Node(w, _precision(w)) for w in structure.nodes(params))
     likelihood, rest, prior = structure.row_likelihood(params), structure.other_log_prior(params), structure.prior
@@ -106,7 +106,7 @@ def tighten(structure: Tightenable, rows: ArrayRows, params: Params) -> Tightene
 
     value, pulls = sweep(nodes)
     past, step, recent, converged = _Past(), FIRST_STEP, [value], False
-    for _ in range(STEPS):
+    for _ in range(max_steps):
         plain = _together(_stepped(node, pull, prior, step) for node, pull in zip(nodes, pulls, strict=True))
         trial = None if plain is None else past.extrapolated(nodes, plain, step)
         found = None if trial is None else sweep(trial)
