@@ -59,16 +59,13 @@ def test_slopes_are_the_derivatives_in_the_scores(structure, rows):
 
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_steps_rise_and_weights_count_as_repetitions(structure, rows, monkeypatch):
+def test_steps_rise_and_weights_count_as_repetitions(structure, rows):
     X, y = rows
     y, params = labels_of(structure, X, y), start_of(structure)
-    values = []
-    for n_steps in (0, 1, 2, 4, 8, 60):
-        monkeypatch.setattr("latentia._tightening.STEPS", n_steps)
-        values.append(tighten(structure, ArrayRows(X, y), params).value)
+    values = [tighten(structure, ArrayRows(X, y), params, n_steps).value for n_steps in (0, 1, 2, 4, 8, 60)]
     assert min(np.diff(values)) >= 0 and values[-1] > values[0]
-    weighted = tighten(structure, ArrayRows(X, y, np.full(len(X), 2.0)), params)
-    repeated = tighten(structure, ArrayRows(np.repeat(X, 2, axis=0), np.repeat(y, 2, axis=0)), params)
+    weighted = tighten(structure, ArrayRows(X, y, np.full(len(X), 2.0)), params, 60)
+    repeated = tighten(structure, ArrayRows(np.repeat(X, 2, axis=0), np.repeat(y, 2, axis=0)), params, 60)
     assert weighted.value == pytest.approx(repeated.value, rel=1e-9)
 
 
