@@ -9,12 +9,14 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 
-@cache
 def normal_points(n_points: int, size: int) -> np.ndarray:
     """Points (P, size) with P at least `n_points`, and enough for their covariance to be the identity."""
+    return _points(n_points, size).copy()  # to be written to, as some array libraries wish
+
+
+@cache
+def _points(n_points: int, size: int) -> np.ndarray:
     half = max(n_points // 2, 1 << (2 * size - 1).bit_length())
     z = ndtri(qmc.Sobol(size, scramble=False).random(half) + 0.5 / half)
     z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
-    z = np.concatenate([z, -z])
-    z.flags.writeable = False
-    return z
+    return np.concatenate([z, -z])
