@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class Subclasses:
 
     n_subclasses: tuple[int, ...]
     prior: GammaPrior = field(default_factory=GammaPrior)
+    least_gain: ClassVar[float] = 1e-5
 
     @property
     def log_permutations(self) -> float:
@@ -125,6 +126,11 @@ class ExpertTree:
     n_scores: int
     linear: bool = False
     prior: GammaPrior = field(default_factory=GammaPrior)
+
+    @property
+    def least_gain(self) -> float:
+        """Gates between linear experts of little noise are steep, and the bound is all but flat in how steep."""
+        return 1e-6 if self.linear else 1e-5
 
     @property
     def log_permutations(self) -> float:

@@ -53,7 +53,7 @@ from latentia.tree import Tree
 
 POINTS = 64  # of the averages over scores
 STEPS = 500  # at most, unless more are allowed
-WINDOW, TOL = 6, 1e-5  # the ascent ends when so many steps together gain less for each row
+WINDOW = 6  # the ascent ends when so many steps together gain less than the structure's `least_gain`, for each row
 MEMORY = 8  # past steps that acceleration uses
 FIRST_STEP, LEAST_STEP = 0.5, 0.01  # share of a full step at first, and below which damping gives up
 
@@ -66,6 +66,8 @@ class Tightenable(Protocol):
 
     @property
     def prior(self) -> GammaPrior: ...
+    @property
+    def least_gain(self) -> float: ...  # for each row, below which the exact bound counts as at its end
     def nodes(self, params: Any) -> tuple[Weights, ...]: ...  # posteriors (..., b, D) of the softmax models
     def with_nodes(self, params: Any, nodes: tuple[Weights, ...]) -> Any: ...
     def row_likelihood(self, params: Any) -> RowLikelihood: ...  # of scores, x, its products and y
@@ -123,7 +125,7 @@ def tighten(structure: Tightenable, rows: ArrayRows, params: Params, max_steps: 
         assert trial is not None
         nodes, (value, pulls) = trial, found
         recent = [*recent, value][-WINDOW - 1 :]
-        converged = len(recent) > WINDOW and recent[-1] - recent[0] < TOL * rows.total_weight
+        converged = len(recent) > WINDOW and recent[-1] - recent[0] < structure.least_gain * rows.total_weight
         if converged:
             break
     return Tightened(structure.with_nodes(params, tuple(node.weights for node in nodes)), value, converged)
