@@ -6,6 +6,7 @@
     LATENTIA_DATA=... python benchmarks/softmax_experts.py calibration [--sets banana] [--models mms] [--jobs 16]
     LATENTIA_DATA=... python benchmarks/softmax_experts.py criteria [--models me] [--sets iris wine] [--jobs 16]
                                                                             what each criterion chooses, on parts of training parts and on tables
+    LATENTIA_DATA=... python benchmarks/softmax_experts.py picture [--out banana.png]   decision regions on the first split of banana
     python benchmarks/softmax_experts.py bias                               contrasts beside maximum likelihood as rows are added
     python benchmarks/softmax_experts.py linear                             seconds of a variational cycle as rows are added
 
@@ -272,14 +273,42 @@ def linear() -> None:
         )
 
 
+def picture(path: str) -> None:
+    """Probabilities of both models over the plane of banana, with the training rows."""
+    import matplotlib.pyplot as plt
+    from sklearn.inspection import DecisionBoundaryDisplay
+
+    ((X, y, X_test, y_test),) = splits("banana", [1])
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), sharex=True, sharey=True, layout="constrained")
+    for axis, kind, name in zip(axes, ("mms", "me"), ("subclasses", "experts"), strict=True):
+        model = model_of(kind).fit(X, y)
+        options = dict(
+            response_method="predict_proba", class_of_interest=model.classes_[1], grid_resolution=300, ax=axis
+        )
+        DecisionBoundaryDisplay.from_estimator(model, X, cmap="RdBu_r", alpha=0.6, vmin=0, vmax=1, **options)
+        lines = DecisionBoundaryDisplay.from_estimator(
+            model, X, plot_method="contour", levels=[0.5], colors="black", **options
+        )
+        lines.surface_.set_linewidth(1.5)
+        for label, colour in zip(model.classes_, ("#08519c", "#a50f15"), strict=True):
+            axis.scatter(*X[y == label].T, s=9, color=colour, edgecolors="white", linewidths=0.3)
+        error = 100 * (1 - model.score(X_test, y_test))
+        axis.set(title=f"{structure(model)} {name}: {error:.1f} % test error", xlabel="$x_1$")
+    axes[0].set_ylabel("$x_2$")
+    figure.savefig(path, dpi=90)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["errors", "brute-force", "speed", "calibration", "criteria", "bias", "linear"])
+    parser.add_argument(
+        "what", choices=["errors", "brute-force", "speed", "calibration", "criteria", "picture", "bias", "linear"]
+    )
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--models", nargs="+", default=["mms", "me"])
     parser.add_argument("--criterion", default="validation")
     parser.add_argument("--splits", type=int, nargs="+", default=None)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", default="banana.png", help="where the picture goes")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     if args.what == "errors":
@@ -290,6 +319,8 @@ def main() -> None:
         calibration(args)
     elif args.what == "criteria":
         criteria(args)
+    elif args.what == "picture":
+        picture(args.out)
     else:
         {"speed": speed, "bias": bias, "linear": linear}[args.what]()
 
