@@ -379,11 +379,14 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardise):
     np.testing.assert_allclose(spread[0], spread[1], rtol=1e-6)
 
 
-def test_units_of_columns_change_nothing(moons):
+def test_units_of_columns_change_nothing(moons, monkeypatch):
     X, y = moons
+    monkeypatch.setattr(
+        "latentia._structures.Subclasses.least_gain", 1e-8
+    )  # to the end: where it stops earlier depends on rounding
     plain = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X, y)
     far = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X * [1e-6, 1e6] + [3.0, -1e8], y)
-    np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-4)
     assert far.log_evidence_ == pytest.approx(plain.log_evidence_, rel=1e-4)
 
 

@@ -20,13 +20,14 @@ from latentia.predictions import GenerativePredictions
 from latentia.preparation import Standardise, column_moments
 from latentia.progress import (
     CallbackSupportMixin,
+    Watch,
     attributes_after,
     fit_method,
     reporting,
     warn_unless_converged,
     with_callbacks,
 )
-from latentia.solvers import EM, LBFGS, OnStep, Solution, Step
+from latentia.solvers import EM, LBFGS, OnStep, Solution
 from latentia.sources import ArrayRows, map_rows
 from latentia.tree import leaves, one_start
 from latentia.validation import (
@@ -71,7 +72,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
 
     @abstractmethod
     def _make_family(
-        self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator
+        self, source: ArrayRows, log_prior: np.ndarray | None, watch: Watch, rng: np.random.Generator
     ) -> SmoothFamily:
         """The family to be fitted."""
 
@@ -125,39 +126,29 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictions):
             empty = names[to_numpy(self.preparation_.ignored)].tolist()
             warn_user(f"X has no value in the columns {empty}: they are ignored.")
         rng = random_generator(self.random_state)
-        with reporting(self, X, y, self._attributes_at) as on_step:
-            self._train(ArrayRows(X, labels.codes, weight, self.preparation_), log_prior, rng, on_step)
+        with reporting(self, X, y, self._attributes_at) as watch:
+            self._train(ArrayRows(X, labels.codes, weight, self.preparation_), log_prior, rng, watch)
         return self
 
-    def _train(
-        self, source: ArrayRows, log_prior: np.ndarray | None, rng: np.random.Generator, on_step: OnStep
-    ) -> None:
+    def _train(self, source: ArrayRows, log_prior: np.ndarray | None, rng: np.random.Generator, watch: Watch) -> None:
         objective = OBJECTIVES[self._chosen("objective")](self.trade_off, self.margin, self.ramp)
-        stopped = False
-
-        def heard(step: Step) -> bool:
-            """Whoever has stopped the fit hears of no further step."""
-            nonlocal stopped
-            stopped = stopped or on_step(step)
-            return stopped
-
         held_out = None
         if self.early_stopping and not objective.rises_under_em:
             _, apart = held_out_rows(source.y, source.weight, self.validation_fraction, rng)
             if apart.size:  # else there are too few rows to spare any
                 source, held_out = source.without(apart), source.subset(apart)
         starts = source if objective.rises_under_em else source.labelled()  # as the thesis does (3.3.2)
-        self.family_ = self._make_family(starts, log_prior, heard, rng)
+        self.family_ = self._make_family(starts, log_prior, watch, rng)
         check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
-        solution = self._ascend_by_em(starts, rng, heard)
-        if stopped and not objective.rises_under_em:
+        solution = self._ascend_by_em(starts, rng, watch)
+        if watch.stopped and not objective.rises_under_em:
             solution = solution._replace(reason=["stopped by the callback"], converged=np.array([False]))
             objective, source = Likelihood(), starts
         elif not objective.rises_under_em:
             check_compatible(self.family_, objective, needs_em=False, needs_gradient=True)
             validate = None if held_out is None else _error_on(self.family_, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
-            solution = solver.solve(Problem(self.family_, objective, source), solution.params, heard)
+            solution = solver.solve(Problem(self.family_, objective, source), solution.params, watch)
         self.params_ = one_start(solution.params, 0)
         curve = solution.curves[0] - (_log_units(source) if objective.is_density else 0.0)
         self.objective_curve_ = curve

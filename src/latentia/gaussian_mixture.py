@@ -14,7 +14,8 @@ from latentia.families.gaussian import GaussianMixtures, GaussianParams
 from latentia.families.shapes import SHAPES
 from latentia.objectives import Likelihood
 from latentia.preparation import Standardise
-from latentia.solvers import EM, OnStep, Step
+from latentia.progress import Watch
+from latentia.solvers import EM
 from latentia.sources import ArrayRows
 from latentia.tree import select_class
 from latentia.validation import check_choice, check_number
@@ -172,7 +173,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         return Standardise.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
 
     def _make_family(
-        self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator
+        self, source: ArrayRows, log_prior: np.ndarray | None, watch: Watch, rng: np.random.Generator
     ) -> GaussianMixtures:
         shift = self.preparation_.shift
         rounding = float(namespace(shift).finfo(shift.dtype).eps)
@@ -180,7 +181,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         n_classes = len(self.classes_)
         if isinstance(self.n_components, str):
             solver = EM(self.max_iter, self.tol)
-            sizes = components_by_bic(source.labelled(), shape, n_classes, self.n_init, solver, rng, on_step)
+            sizes = components_by_bic(source.labelled(), shape, n_classes, self.n_init, solver, rng, watch)
         else:
             sizes = (
                 np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,))
@@ -210,28 +211,21 @@ class GaussianMixtureClassifier(GenerativeClassifier):
 
 
 def components_by_bic(
-    source: ArrayRows, shape: Any, n_classes: int, n_init: int, solver: EM, rng: np.random.Generator, on_step: OnStep
+    source: ArrayRows, shape: Any, n_classes: int, n_init: int, solver: EM, rng: np.random.Generator, watch: Watch
 ) -> np.ndarray:
     """Components of each class with the least BIC; a class stops growing after two numbers without gain, all of them when a callback stops the fit."""
     in_class = _class_sizes(source, n_classes)
     ignored = getattr(source.prepare, "ignored", None)
     n_features = source.n_features - (0 if ignored is None else int(to_numpy(ignored).sum()))
     best, sizes = np.full(n_classes, np.inf), np.ones(n_classes, dtype=int)
-    stopped = False
-
-    def heard(step: Step) -> bool:
-        nonlocal stopped
-        stopped = on_step(step)
-        return stopped
-
     for k in range(1, MOST_COMPONENTS + 1):
         still = (k - sizes <= 2) & (in_class >= 2 * k)
-        if k > 1 and (stopped or not still.any()):
+        if k > 1 and (watch.stopped or not still.any()):
             break
         family = GaussianMixtures(np.where(still, k, sizes), shape)
         params = family.init(source, rng, n_init if k > 1 else 1)
         problem = Problem(family, Likelihood(), source)
-        fitted = solver.solve(problem, params, heard).params
+        fitted = solver.solve(problem, params, watch).params
         scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
         n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
         bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)

@@ -18,6 +18,7 @@ from latentia.families._gauge import presentable
 from latentia.families.factors import LatentFactors
 from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Kind, Layout
 from latentia.preparation import Standardise
+from latentia.progress import Watch
 from latentia.solvers import OnStep, Solution, StructuralEM
 from latentia.sources import ArrayRows
 from latentia.tree import one_start
@@ -273,7 +274,7 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         return Layout(kinds, len(table.kinds))
 
     def _make_family(
-        self, source: ArrayRows, log_prior: np.ndarray | None, on_step: OnStep, rng: np.random.Generator
+        self, source: ArrayRows, log_prior: np.ndarray | None, watch: Watch, rng: np.random.Generator
     ) -> LatentFactors:
         return LatentFactors(
             self._layout(),

@@ -13,7 +13,7 @@ from latentia._folds import make_folds
 from latentia._size_search import Rows, Search, Setting, Trial, as_table
 from latentia.latent_classification import LatentClassificationModel
 from latentia.objectives import OBJECTIVES
-from latentia.progress import fit_method
+from latentia.progress import check_callback, fit_method
 from latentia.validation import check_choice, check_loss_matrix, check_number, check_priors, check_weight, encode_labels
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
@@ -194,8 +194,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         """Refuse what only the final fit would look at, before the search has cost its time."""
         check_priors(self.priors, classes)
         check_loss_matrix(self.loss_matrix, len(classes))
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r}; allowed are None and a function of a step.")
+        check_callback(self.callback)
 
     def _chosen(self, name: str) -> Any:
         return getattr(self, f"{name}_")

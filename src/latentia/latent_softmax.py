@@ -18,8 +18,8 @@ from latentia._structures import Structure
 from latentia.core import Block, Cells, Params, Totals, chunk_rows
 from latentia.families._gamma import GammaPrior
 from latentia.preparation import Standardise, column_moments
-from latentia.progress import CallbackSupportMixin, attributes_after, forget, reporting, warn_unless_converged
-from latentia.solvers import OnStep, Step
+from latentia.progress import CallbackSupportMixin, Watch, attributes_after, forget, reporting, warn_unless_converged
+from latentia.solvers import Step
 from latentia.sources import ArrayRows, map_rows
 from latentia.validation import check_choice, check_flag, check_number, random_generator
 
@@ -108,8 +108,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         current: list[Structure] = []
         validate = self.criterion == "validation" and self._is_search
         some, held_out = hold_out(rows, rng) if validate else (rows, None)
-        with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as on_step:
-            watch = _Watch(on_step)
+        with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as watch:
 
             def fit(structure: Structure, rows: Rows, extra: tuple[Params, ...]) -> Fitted:
                 current.append(structure)
@@ -131,7 +130,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         warn_unless_converged(self)
 
     @abstractmethod
-    def _search(self, rows: Rows, fit_one: Any, watch: _Watch) -> Fitted:
+    def _search(self, rows: Rows, fit_one: Any, watch: Watch) -> Fitted:
         """Fit what the options ask for, set `search_results_`, return the best."""
 
     @abstractmethod
@@ -209,18 +208,6 @@ def _in_units(fitted: Fitted, units: float) -> Fitted:
         log_likelihood=fitted.log_likelihood - units,
         bic=fitted.bic + 2 * units,
     )
-
-
-class _Watch:
-    """Passes steps on, and remembers that somebody wanted to stop."""
-
-    def __init__(self, on_step: OnStep):
-        self.on_step = on_step
-        self.stopped = False
-
-    def __call__(self, step: Step) -> bool:
-        self.stopped = self.on_step(step) or self.stopped
-        return self.stopped
 
 
 def search_table(fits: list[Fitted], **columns: list[Any]) -> dict[str, Any]:

@@ -19,7 +19,9 @@ from latentia.solvers import OnStep, Step
 
 __all__ = [
     "CallbackSupportMixin",
+    "Watch",
     "attributes_after",
+    "check_callback",
     "fit_method",
     "forget",
     "reporting",
@@ -93,17 +95,36 @@ def _set_all(estimator: Any, attributes: dict[str, Any]) -> None:
     estimator.__dict__.update(attributes)
 
 
+class Watch:
+    """Tells everybody of each step, until one of them wants to stop."""
+
+    def __init__(self, listeners: list[OnStep]):
+        self.listeners = listeners
+        self.stopped = False
+
+    def __call__(self, step: Step) -> bool:
+        """Whether somebody has wanted to stop; after that nobody hears of further steps."""
+        if not self.stopped:
+            self.stopped = any([listener(step) for listener in self.listeners])  # all hear of the last one
+        return self.stopped
+
+
+def check_callback(callback: Any) -> None:
+    """None, or something to be called."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r}; allowed are None and a function of a step.")
+
+
 @contextmanager
-def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> Iterator[OnStep]:
-    """A function that tells everybody of a step, and whether one of them wants to stop.
+def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> Iterator[Watch]:
+    """What solvers tell of their steps, on its way to everybody who listens.
 
     `fitted` gives, for parameters, the attributes of an estimator that would stop there.
     """
     verbose = _check_verbose(estimator.verbose)
+    check_callback(estimator.callback)
     listeners: list[OnStep] = []
     if estimator.callback is not None:
-        if not callable(estimator.callback):
-            raise ValueError(f"callback={estimator.callback!r}; allowed are None and a function of a step.")
         listeners.append(lambda step: bool(estimator.callback(step)))
     context = None
     if hasattr(estimator, "_init_callback_context"):
@@ -114,8 +135,7 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
     with _bar(verbose) as show:
         if show is not None:
             listeners.append(show)
-        # Every listener hears of the step, also after one wanted to stop.
-        yield lambda step: any([listener(step) for listener in listeners])
+        yield Watch(listeners)
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
