@@ -67,7 +67,7 @@ def matrix() -> None:
     install("test", "torch==2.13.0")
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
     run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
-    run(PYTHON, "-m", "pytest", "-n", "2", "tests/test_estimators.py", "-k", "array_api")
+    run(PYTHON, "-m", "pytest", "-n", "2", "tests/estimators/test_estimators.py", "-k", "array_api")
 
 
 def check() -> None:

@@ -28,14 +28,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from latentia import GaussianMixtureClassifier
-from latentia.core import Problem
-from latentia.families.gaussian import GaussianMixtures, GaussianParams
-from latentia.families.shapes import SHAPES
-from latentia.objectives import Hybrid, Likelihood
-from latentia.preparation import Standardise, column_moments
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.objectives import Hybrid, Likelihood
+from latentia.engine.problem import Problem
+from latentia.engine.pytree import one_start
+from latentia.families.gaussian_mixture.covariance_types import SHAPES
+from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.inputs.standardization import Standardise, column_moments
 from latentia.solvers import EM
-from latentia.sources import ArrayRows
-from latentia.tree import one_start
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 

@@ -10,13 +10,13 @@ import argparse
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from latentia.core import Problem
-from latentia.families.factors import LatentFactors
-from latentia.families.kinds import Bernoulli, Categorical, Gaussian, Layout
-from latentia.objectives import Likelihood
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.engine.pytree import one_start
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian, Layout
+from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM
-from latentia.sources import ArrayRows
-from latentia.tree import one_start
 
 
 def a_problem(

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
-from latentia.core import Problem
-from latentia.families.factors import LatentFactors
-from latentia.families.kinds import Bernoulli, Layout
-from latentia.objectives import Likelihood
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.families.latent_factors.column_models import Bernoulli, Layout
+from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM
-from latentia.sources import ArrayRows
 
 
 def best_of(times: int, fn) -> float:

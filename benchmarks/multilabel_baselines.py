@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from latentia import ProbitEmbeddingClassifier
-from latentia.families._projection import Gram, Wide
-from latentia.families._truncated_normal import upper_side
+from latentia.families.building_blocks.truncated_normal import upper_side
+from latentia.families.probit_embedding.projection import Gram, Wide
 
 
 class BayesianProbit(ClassifierMixin, BaseEstimator):

@@ -25,9 +25,9 @@ from data import load_label_names, load_multilabel
 from scipy import sparse
 
 from latentia import EmbeddingDisplay, ProbitEmbeddingClassifier, known_f1_score, known_hamming_loss
-from latentia.families._probit_priors import GROUPINGS
-from latentia.families._probit_problem import EmbeddingProblem
-from latentia.families.probit import ProbitEmbedding
+from latentia.families.probit_embedding.family import ProbitEmbedding
+from latentia.families.probit_embedding.precision_priors import GROUPINGS
+from latentia.families.probit_embedding.problem import EmbeddingProblem
 from latentia.solvers import EM
 
 #: Hamming loss, macro F1 and micro F1 of the author's code.

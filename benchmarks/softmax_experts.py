@@ -29,10 +29,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
-from latentia.core import Problem
-from latentia.families.softmax import MultimodalSoftmax
-from latentia.objectives import Likelihood
-from latentia.sources import ArrayRows
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.families.softmax.variational import MultimodalSoftmax
 
 SETS = ("banana", "thyroid", "image", "twonorm")
 PAPER = {

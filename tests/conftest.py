@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import latentia
-from latentia import objectives
-from latentia.core import Family, Objective, SmoothFamily, check_compatible
-from latentia.families.factors import LatentFactors
-from latentia.sources import ArrayRows
+from latentia.engine import objectives
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.contracts import Family, Objective, SmoothFamily
+from latentia.engine.problem import check_compatible
+from latentia.families.latent_factors.family import LatentFactors
 
 N_ROWS, N_FEATURES, N_CLASSES, N_STARTS = 23, 5, 3, 2
 
@@ -120,7 +121,7 @@ def rows(family: Family, rng: np.random.Generator) -> ArrayRows:
 @pytest.fixture
 def params(family: Family, rows: ArrayRows, rng: np.random.Generator) -> Any:
     """Parameters away from the start and from any optimum, two starts along the first axis."""
-    from latentia.core import Problem
+    from latentia.engine.problem import Problem
     from latentia.solvers import EM
 
     start = family.init(rows, rng, N_STARTS)

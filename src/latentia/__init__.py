@@ -1,15 +1,16 @@
 """Latent-variable probabilistic classifiers in scikit-learn's conventions."""
 
-from latentia.compare import Comparison, compare
-from latentia.completion_display import CompletionDisplay
-from latentia.embedding_display import EmbeddingDisplay
-from latentia.experts import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor
-from latentia.gaussian_mixture import GaussianMixtureClassifier
-from latentia.latent_classification import LatentClassificationModel
-from latentia.latent_classification_cv import LatentClassificationModelCV
-from latentia.multilabel_metrics import known_f1_score, known_hamming_loss
-from latentia.multimodal_softmax import MultimodalSoftmaxClassifier
-from latentia.probit_embedding import ProbitEmbeddingClassifier
+from latentia.display.completion import CompletionDisplay
+from latentia.display.embedding import EmbeddingDisplay
+from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
+from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
+from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_softmax.experts_classifier import MixtureOfExpertsClassifier
+from latentia.estimators.latent_softmax.experts_regressor import MixtureOfExpertsRegressor
+from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
+from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.evaluation.comparison import Comparison, compare
+from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
 
 __version__ = "0.1.0"
 

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from latentia.compare import compare
-from latentia.gaussian_mixture import GaussianMixtureClassifier
-from latentia.latent_classification import LatentClassificationModel
+from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
+from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.evaluation.comparison import compare
 
 GAPS, UNLABELLED = 0.3, 0.8
 

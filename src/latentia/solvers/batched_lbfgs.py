@@ -11,14 +11,18 @@ from functools import partial
 
 import numpy as np
 
-from latentia.core import AnyProblem, Params, SmoothFamily
-from latentia.solvers._batches import BatchRecord, from_start_rows, host, start_rows
-from latentia.solvers._past_steps import PastSteps
-from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import one_start, take_starts
+from latentia.engine.contracts import AnyProblem, Params, SmoothFamily
+from latentia.engine.pytree import from_start_rows, one_start, start_rows, take_starts
+from latentia.solvers.lbfgs_history import PastSteps
+from latentia.solvers.restarts import BatchRecord, host
+from latentia.solvers.solution import OnStep, Solution, Step, never_stop
 
 ARMIJO = 1e-4
+
+
 HALVINGS = 25
+
+
 SMALL_STEPS = 2  # in a row that end a start
 
 

@@ -10,15 +10,17 @@ from functools import partial
 
 import numpy as np
 
-from latentia._arrays import namespace
-from latentia._warn import warn_user
-from latentia.core import AnyProblem, Params
-from latentia.solvers._batches import BatchRecord, host
-from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import leaves, one_start, take_starts
+from latentia._user_warnings import warn_user
+from latentia.engine.contracts import AnyProblem, Params
+from latentia.engine.pytree import leaves, one_start, take_starts
+from latentia.numerics.array_api import namespace
+from latentia.solvers.restarts import BatchRecord, host
+from latentia.solvers.solution import OnStep, Solution, Step, never_stop
 
 #: A fall larger than this share of the value, or so many rounding units of it, is no rounding error.
 FALL = 1e-6
+
+
 FALL_UNITS = 1000
 
 

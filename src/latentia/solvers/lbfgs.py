@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from latentia._arrays import to_numpy
-from latentia.core import AnyProblem, Params, SmoothFamily
+from latentia.engine.contracts import AnyProblem, Params, SmoothFamily
+from latentia.engine.pytree import add_start_axis, flatten, one_start, unflatten
+from latentia.numerics.array_api import to_numpy
 from latentia.solvers.em import rounding_unit
-from latentia.solvers.record import OnStep, Solution, Step, never_stop
-from latentia.tree import add_start_axis, flatten, one_start, unflatten
+from latentia.solvers.solution import OnStep, Solution, Step, never_stop
 
 #: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
 NOWHERE = 1e50
+
+
 #: Slopes below this count as none: SciPy squares them, and squares that vanish make it divide by zero.
 NO_SLOPE = 1e-150
 

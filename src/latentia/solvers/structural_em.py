@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from latentia.core import AnyProblem, Params
-from latentia.solvers._batches import replace_starts
+from latentia.engine.contracts import AnyProblem, Params
+from latentia.engine.pytree import replace_starts, take_starts
 from latentia.solvers.em import EM
-from latentia.solvers.record import OnStep, Solution, never_stop
-from latentia.tree import take_starts
+from latentia.solvers.solution import OnStep, Solution, never_stop
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,144 @@
+"""Named tuples of arrays as values: add, slice by class or by start, flatten.
+
+A tree is a (named) tuple whose leaves are arrays; tuples may nest. Every leaf of a tree of parameters or statistics carries the same leading axes
+(restarts). A tree of class axes has the same structure with, in place of each array, the axis that runs over the classes, counted from
+the end, or None where the classes share the array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from latentia.numerics.array_api import Array, like, namespace, to_numpy
+
+Tree = Any
+
+
+def tree_map(fn: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+    """Apply `fn` to corresponding leaves."""
+    if not isinstance(tree, tuple):
+        return fn(tree, *others)
+    parts = [
+        tree_map(fn, *part) if isinstance(part[0], tuple) else fn(*part) for part in zip(tree, *others, strict=True)
+    ]
+    return getattr(type(tree), "_make", tuple)(parts)
+
+
+def leaves(tree: Tree) -> Iterator[Array]:
+    """All leaves, in order."""
+    if isinstance(tree, tuple):
+        for part in tree:
+            yield from leaves(part)
+    else:
+        yield tree
+
+
+def tree_add(a: Tree, b: Tree) -> Tree:
+    """Leafwise sum."""
+    return tree_map(operator.add, a, b)
+
+
+def take_starts(tree: Tree, index: Sequence[int]) -> Tree:
+    """The chosen entries of the first leading axis."""
+
+    def take(a: Array) -> Array:
+        xp = namespace(a)
+        return xp.take(a, like(list(index), a, dtype=xp.int64), axis=0)
+
+    return tree_map(take, tree)
+
+
+def one_start(tree: Tree, index: int) -> Tree:
+    """One entry of the first leading axis, which it drops."""
+    return tree_map(lambda a: a[index, ...], tree)
+
+
+def add_start_axis(tree: Tree) -> Tree:
+    """A leading axis of length one."""
+    return tree_map(lambda a: a[None, ...], tree)
+
+
+def stack_starts(trees: Sequence[Tree]) -> Tree:
+    """Several trees as one, along a new leading axis."""
+    return tree_map(lambda *arrays: namespace(arrays[0]).stack(arrays, axis=0), *trees)
+
+
+def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
+    """The part of one class; its class axes keep length one."""
+
+    def select(a: Array, axis: int | None) -> Array:
+        if axis is None:
+            return a
+        return a[(..., slice(label, label + 1)) + (slice(None),) * (-axis - 1)]
+
+    return tree_map(select, tree, axes)
+
+
+def join_classes(parts: dict[int, Tree], axes: Tree, n_classes: int) -> Tree:
+    """Put the parts of the classes together: class axes side by side, the rest added."""
+    if len(parts) < n_classes:  # classes without a row add nothing
+        some = next(iter(parts.values()))
+        empty = tree_map(lambda a: namespace(a).zeros_like(a), some)
+        parts = dict.fromkeys(range(n_classes), empty) | parts
+    ordered = [parts[label] for label in range(n_classes)]
+
+    def join(axis: int | None, *arrays: Array) -> Array:
+        if axis is None:
+            return sum(arrays[1:], start=arrays[0])
+        return namespace(arrays[0]).concat(arrays, axis=axis)
+
+    return tree_map(join, axes, *ordered)
+
+
+def flatten(tree: Tree) -> np.ndarray:
+    """All entries in one float64 vector on the host."""
+    return np.concatenate([to_numpy(a).astype(np.float64).ravel() for a in leaves(tree)])
+
+
+def unflatten(vector: np.ndarray, template: Tree) -> Tree:
+    """The inverse of `flatten`, beside the template's arrays."""
+    position = 0
+
+    def cut(a: Array) -> Array:
+        nonlocal position
+        size = int(np.prod(a.shape))
+        part = vector[position : position + size].reshape(a.shape)
+        position += size
+        return like(part, a)
+
+    return tree_map(cut, template)
+
+
+def start_rows(tree: Tree) -> np.ndarray:
+    """Each start's coordinates as one row."""
+    parts = [to_numpy(a).astype(np.float64) for a in leaves(tree)]
+    return np.concatenate([a.reshape(a.shape[0], -1) for a in parts], axis=1)
+
+
+def from_start_rows(rows: np.ndarray, template: Tree) -> Tree:
+    position = 0
+
+    def cut(a: Array) -> Array:
+        nonlocal position
+        size = int(np.prod(a.shape[1:]))
+        part = rows[:, position : position + size].reshape(a.shape)
+        position += size
+        return like(part, a)
+
+    return tree_map(cut, template)
+
+
+def replace_starts(tree: Tree, index: np.ndarray, other: Tree) -> Tree:
+    """`tree` with some starts taken from `other`, which holds those alone."""
+
+    def put(a: Array, b: Array) -> Array:
+        xp = namespace(a)
+        source = np.arange(a.shape[0])
+        source[index] = a.shape[0] + np.arange(len(index))
+        return xp.take(xp.concat([a, b], axis=0), like(source, a, dtype=xp.int64), axis=0)
+
+    return tree_map(put, tree, other)

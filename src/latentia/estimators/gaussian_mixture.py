@@ -1,0 +1,261 @@
+"""Gaussian-mixture classifiers, trained by likelihood, conditional likelihood, margin or a hybrid of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.contracts import Block, Totals
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.engine.pytree import select_class
+from latentia.estimators.base.callbacks import Watch
+from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.families.gaussian_mixture.covariance_types import SHAPES
+from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.inputs.options import check_choice, check_number
+from latentia.inputs.standardization import Standardise
+from latentia.numerics.array_api import Array, namespace, to_numpy
+from latentia.solvers import EM
+
+#: The most components that n_components="bic" tries for a class.
+MOST_COMPONENTS = 10
+
+
+class GaussianMixtureClassifier(GenerativeClassifier):
+    """A mixture of Gaussians for each class, with missing cells and unlabelled rows.
+
+    Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are classified by Bayes' rule. Missing cells (NaN) are
+    integrated out exactly, in training and in prediction.
+
+    Parameters
+    ----------
+    n_components : int, sequence of int or "bic", default=1
+        Components of every class, of each class in the order of `classes_`, or the number with the least Bayesian information
+        criterion, chosen for each class.
+    covariance : {"diag", "full", "tied", "spherical"}, default="diag"
+        Shape of the covariances: a variance per feature, a matrix per component, one matrix that all components of all classes share, or one
+        variance per component.
+    objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
+        What is maximised: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
+    trade_off : float, default=1.0
+        Weight of the margin term of the hybrid objective (lambda in the thesis).
+    margin : float, default=1.0
+        Desired log ratio between a row's class and its best competitor (gamma).
+    ramp : float or None, default=None
+        Largest loss of a row in the margin term (nu); None for a hinge without limit.
+    priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
+        Class priors.
+    var_floor : float, default=1e-3
+        Least variance, relative to that of the data: of each feature, or of each principal axis of the standardised features for matrices. Numbers below
+        the rounding unit of the arithmetic, 2e-16 or 1e-7 for float32, stand for that unit.
+    n_init : int, default=10
+        Number of starts of EM; they run as one batch, and the best likelihood wins.
+    max_iter : int, default=200
+        Maximum number of iterations of EM, and of L-BFGS.
+    tol : float, default=1e-4
+        EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
+    early_stopping : bool, default=False
+        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
+    validation_fraction : float, default=0.1
+        Share of the labelled rows held out for early stopping.
+    n_iter_no_change : int, default=10
+        Early stopping waits this many iterations for an improvement.
+    loss_matrix : array-like of shape (n_classes, n_classes), default=None
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the starts, the hold-out and `sample`.
+    callback : callable, default=None
+        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer stops the fit there.
+    verbose : int, default=0
+        Shows progress if positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Classes in sorted order.
+    n_components_ : ndarray of shape (n_classes,)
+        Components of each class.
+    priors_ : array of shape (n_classes,)
+        Class priors.
+    weights_ : array of shape (n_classes, max_components)
+        Mixing weights; classes with fewer components are padded with zeros.
+    means_ : array of shape (n_classes, max_components, n_features)
+        Means, in the units of X.
+    covariances_ : array
+        Covariances in the units of X: variances of shape (n_classes, max_components, n_features) for "diag", (n_classes, max_components) for "spherical";
+        matrices of shape (n_classes, max_components, n_features, n_features) for "full", (n_features, n_features) for "tied".
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective, summed over rows, after each sweep of the solver that ended the fit.
+    n_iter_ : int
+        Iterations of that solver.
+    converged_ : bool
+        Whether it converged.
+    stopping_reason_ : str
+        Why it stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has string column names.
+
+    References
+    ----------
+    W. Roth, Hybrid generative-discriminative training of Gaussian mixture models, master's thesis, Graz University of Technology.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from latentia import GaussianMixtureClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X[::7, 2] = np.nan  # gaps need no imputation
+    >>> y[::5] = -1  # rows without a label help too
+    >>> model = GaussianMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    >>> model.predict_proba([[5.1, 3.5, np.nan, np.nan]]).round(2)
+    array([[1., 0., 0.]])
+    """
+
+    def __init__(
+        self,
+        n_components: int | Sequence[int] | str = 1,
+        *,
+        covariance: str = "diag",
+        objective: str = "likelihood",
+        trade_off: float = 1.0,
+        margin: float = 1.0,
+        ramp: float | None = None,
+        priors: Any = "empirical",
+        var_floor: float = 1e-3,
+        n_init: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        loss_matrix: Any = None,
+        random_state: Any = None,
+        callback: Callable[..., Any] | None = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.covariance = covariance
+        self.objective = objective
+        self.trade_off = trade_off
+        self.margin = margin
+        self.ramp = ramp
+        self.priors = priors
+        self.var_floor = var_floor
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.loss_matrix = loss_matrix
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_choice("covariance", self.covariance, SHAPES)
+        if isinstance(self.n_components, str):
+            check_choice("n_components", self.n_components, ["bic"], ", an int, or one int per class")
+        else:
+            for number in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
+                check_number("n_components", number, least=1, integer=True)
+
+    def _fit_preparation(
+        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
+    ) -> Standardise:
+        return Standardise.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
+
+    def _make_family(
+        self, source: ArrayRows, log_prior: np.ndarray | None, watch: Watch, rng: np.random.Generator
+    ) -> GaussianMixtures:
+        shift = self.preparation_.shift
+        rounding = float(namespace(shift).finfo(shift.dtype).eps)
+        shape = SHAPES[self.covariance](max(self.var_floor, rounding))
+        n_classes = len(self.classes_)
+        if isinstance(self.n_components, str):
+            solver = EM(self.max_iter, self.tol)
+            sizes = components_by_bic(source.labelled(), shape, n_classes, self.n_init, solver, rng, watch)
+        else:
+            sizes = (
+                np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,))
+                if np.ndim(self.n_components) == 0
+                else np.asarray(self.n_components)
+            )
+            if sizes.shape != (n_classes,):
+                raise ValueError(
+                    f"n_components={self.n_components!r} has {sizes.size} entries, but y has {n_classes} classes; "
+                    "allowed are an int, one int per class, or 'bic'."
+                )
+        return GaussianMixtures(sizes, shape, log_prior)
+
+    def _n_starts(self) -> int:
+        return super()._n_starts() if (self.family_.n_components > 1).any() else 1
+
+    def _publish(self) -> None:
+        params, prepare = self.params_, self.preparation_
+        xp = namespace(params.means)
+        scale = prepare.scale
+        self.n_components_ = self.family_.n_components
+        self.priors_ = xp.exp(params.log_prior)
+        self.weights_ = xp.exp(params.log_weights)
+        self.means_ = prepare.restore(params.means)
+        factor = {"diag": scale**2, "spherical": scale[0] ** 2}.get(self.covariance, scale[:, None] * scale[None, :])
+        self.covariances_ = params.spread * factor
+
+
+def components_by_bic(
+    source: ArrayRows, shape: Any, n_classes: int, n_init: int, solver: EM, rng: np.random.Generator, watch: Watch
+) -> np.ndarray:
+    """Components of each class with the least BIC; a class stops growing after two numbers without gain, all of them when a callback stops the fit."""
+    in_class = _class_sizes(source, n_classes)
+    ignored = getattr(source.prepare, "ignored", None)
+    n_features = source.n_features - (0 if ignored is None else int(to_numpy(ignored).sum()))
+    best, sizes = np.full(n_classes, np.inf), np.ones(n_classes, dtype=int)
+    for k in range(1, MOST_COMPONENTS + 1):
+        still = (k - sizes <= 2) & (in_class >= 2 * k)
+        if k > 1 and (watch.stopped or not still.any()):
+            break
+        family = GaussianMixtures(np.where(still, k, sizes), shape)
+        params = family.init(source, rng, n_init if k > 1 else 1)
+        problem = Problem(family, Likelihood(), source)
+        fitted = solver.solve(problem, params, watch).params
+        scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
+        n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
+        bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
+        better = still & (bic < best) | (k == 1)
+        best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
+    return sizes
+
+
+def _class_sizes(source: ArrayRows, n_classes: int) -> np.ndarray:
+    """Weight of the rows of each class, but at least their number: weights that sum to one make no fewer rows, and no negative logarithm."""
+    labelled = source.y >= 0
+    if source.weight is None:
+        return np.bincount(source.y[labelled], minlength=n_classes)
+    weight = source.weight[labelled]
+    sums, numbers = (np.bincount(source.y[labelled], w, minlength=n_classes) for w in (weight, weight > 0))
+    return np.maximum(sums, numbers)
+
+
+def _class_log_likelihoods(problem: Problem, params: GaussianParams, n_classes: int) -> np.ndarray:
+    """Log p(x | y) summed over the labelled rows of each class, for each start: (S, C)."""
+    family = problem.family
+
+    def visit(block: Block) -> Totals:
+        if block.label is None or block.label < 0:
+            return {}
+        mine = select_class(params, family.params_class_axes, block.label)
+        score = family.infer(mine, block.cells).log_joint[..., 0, :] - mine.log_prior
+        xp = namespace(score)
+        return {block.label: xp.sum(score if block.weight is None else score * block.weight, axis=-1)}
+
+    totals = problem.source.reduce(visit, problem.rows_per_chunk(params), by_label=True)
+    return np.stack([to_numpy(totals[c]) for c in range(n_classes)], axis=1)

@@ -1,0 +1,311 @@
+"""Mixtures of experts for regression: softmax gates over linear models with noise of their own, flat or hierarchical."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array
+
+from latentia._user_warnings import warn_user
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.contracts import Cells, Params
+from latentia.estimators.base.callbacks import with_callbacks
+from latentia.estimators.base.fitting import fit_method
+from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
+from latentia.families.building_blocks.gaussian_weights import augment, scores_of
+from latentia.families.experts.likelihood import noise_variance
+from latentia.inputs.rows import same_namespace
+from latentia.inputs.weights import check_weight
+from latentia.numerics.array_api import LOG_2PI, Array, like, namespace, take_rows, to_numpy, transpose, working_dtype
+from latentia.numerics.logspace import logsumexp
+from latentia.numerics.packed_symmetric import pairs
+
+
+class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimator):
+    """Linear models with Gaussian noise, each responsible for a part of the feature space that a softmax gate assigns it.
+
+    ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its own for each expert: the spread of the predictions varies with x. The gates are softmax
+    models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them. Outputs are standardised
+    inside. [1]_
+
+    The likelihood has no maximum where an expert fits its rows without residual. So no noise is below 1e-4 of an output's standard deviation, with either inference; under variational Bayes the
+    precision of the noise of the standardised outputs also has the weak gamma prior of shape 0.1 and rate 5e-6, which adds about 1e-5 / n to the variance of an expert with n rows.
+
+    Parameters
+    ----------
+    n_experts : "auto", int or sequence of int, default="auto"
+        Branches of every gate, or of the gates of each level; with depth 1 that is the number of experts, with depth 2 an int g means g groups of g experts.
+        "auto" tries 1 to `max_experts` experts.
+    depth : {1, 2}, default=1
+        Levels of gates: a mixture of experts, or a mixture of mixtures (hierarchical).
+    max_experts : int, default=5
+        The most experts that "auto" tries.
+    inference : {"vb", "ml"}, default="vb"
+        Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
+    criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
+        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        BIC replaces both evidences.
+    averaging : {"corrected", "posterior", "plugin"}, default="corrected"
+        Predictions under variational Bayes. The quadratic bound's own means are too confident. "corrected": averaged over the normal posterior under the exact
+        likelihood; "posterior": averaged over the posterior of the quadratic bound; "plugin": corrected means without averaging.
+    shape, rate : float, default=1.0
+        Of the gamma hyper-priors of the precisions of all weights.
+    ridge : float, default=0.0
+        Precision of a Gaussian prior on the weights of the standardised columns, and rate of a gamma prior (of shape 1) of the precision of the noise of the standardised outputs, for
+        `inference="ml"`.
+    annealing : bool, default=False
+        Whether variational Bayes starts at lower inverse temperatures.
+    standardise : bool, default=True
+        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
+    n_init : int, default=10
+        Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
+    max_iter : int, default=600
+        Maximum number of steps of variational Bayes, or of L-BFGS.
+    tol : float, default=1e-5
+        Variational Bayes ends when six steps together gain less per row; L-BFGS at a finer threshold.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the starts.
+    callback : callable, default=None
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`), its value in the units of `objective_curve_`; a true answer ends the fit there.
+    verbose : int, default=0
+        Shows progress if positive.
+
+    Attributes
+    ----------
+    n_outputs_ : int
+        Number of outputs.
+    noise_ : array of shape (n_experts, n_outputs)
+        Standard deviations of the experts' noise, in the units of y: the point estimate that `log_likelihood` and `bic` in the table are taken at.
+    n_experts_ : int
+        Number of experts.
+    gate_weights_, gate_biases_ : tuples of arrays
+        For each level of gates, weights of shape (n_gates, n_branches, n_features) and biases.
+    expert_weights_, expert_biases_ : arrays of shape (n_experts, n_outputs[, n_features])
+        Weights and biases of the experts, in the units of y.
+    log_evidence_ : float
+        Variational bound less the log number of permutations of experts (`inference="vb"`).
+    tight_evidence_ : float
+        The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
+    search_results_ : dict of columns
+        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
+        `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it. All but the scores of rows held out are sums over the rows that the trees were fitted on, in the units of y.
+    start_values_ : ndarray of shape (n_starts,)
+        Where the starts of the chosen tree ended, best first.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The bound (or likelihood) after each step.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        How the training of the chosen tree ended.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has string column names.
+
+    References
+    ----------
+    .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of probabilistic discriminative models with latent softmax variables", IEEE Transactions on
+       Signal Processing 59(7), 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentia import MixtureOfExpertsRegressor
+    >>> X = np.linspace(-1, 1, 100)[:, None]
+    >>> model = MixtureOfExpertsRegressor(n_experts=2, random_state=0).fit(X, np.abs(X[:, 0]))
+    >>> mean, std = model.predict([[-0.5], [0.5]], return_std=True)
+    >>> bool(np.abs(mean - 0.5).max() < 0.1)
+    True
+    """
+
+    _linear = True
+
+    def __init__(
+        self,
+        n_experts: str | int | Sequence[int] = "auto",
+        *,
+        depth: int = 1,
+        max_experts: int = 5,
+        inference: str = "vb",
+        criterion: str = "validation",
+        averaging: str = "corrected",
+        shape: float = 1.0,
+        rate: float = 1.0,
+        ridge: float = 0.0,
+        annealing: bool = False,
+        standardise: bool = True,
+        n_init: int = 10,
+        max_iter: int = 600,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        callback: Callable[..., Any] | None = None,
+        verbose: int = 0,
+    ):
+        self.n_experts = n_experts
+        self.depth = depth
+        self.max_experts = max_experts
+        self.inference = inference
+        self.criterion = criterion
+        self.averaging = averaging
+        self.shape = shape
+        self.rate = rate
+        self.ridge = ridge
+        self.annealing = annealing
+        self.standardise = standardise
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _n_scores(self) -> int:
+        return self.n_outputs_
+
+    @with_callbacks
+    @fit_method
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from rows and numbers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, without missing cells.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Outputs. Rows in which all of them are NaN are dropped with a warning.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight 2 counts as that row twice.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_options()
+        X = self._check_rows(X, reset=True)
+        weight = check_weight(sample_weight, X.shape[0])
+        outputs, self._flat = _check_outputs(y, X.shape[0])
+        known = ~np.isnan(outputs).all(axis=1)
+        if not known.all():
+            warn_user(f"{int((~known).sum())} of {known.size} rows have no output and are dropped.")
+            X = take_rows(X, np.flatnonzero(known))
+            outputs, weight = outputs[known], None if weight is None else check_weight(weight[known], int(known.sum()))
+        self.n_outputs_ = outputs.shape[1]
+        self.output_shift_, self.output_scale_ = _output_units(
+            outputs, weight, float(namespace(X).finfo(working_dtype(X)).max)
+        )
+        rows = self._rows(X, (outputs - self.output_shift_) / self.output_scale_, weight)
+        self._train(X, y, rows)
+        return self
+
+    def _log_units(self, rows: ArrayRows) -> float:
+        return rows.total_weight * float(np.log(self.output_scale_).sum())
+
+    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
+        super()._publish(structure, params, exact, weights)
+        xp = namespace(weights.experts)
+        scale, shift = like(self.output_scale_, weights.experts), like(self.output_shift_, weights.experts)
+        self.expert_weights_ = self.expert_weights_ * scale[:, None]
+        self.expert_biases_ = self.expert_biases_ * scale + shift
+        self.noise_ = xp.sqrt(noise_variance(weights.log_noise)) * scale
+
+    @same_namespace
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return standard deviations as well: of the noise, between the experts, and of the weights' posterior together.
+
+        Returns
+        -------
+        y_mean : array of shape (n_samples,) or (n_samples, n_outputs)
+        y_std : array like `y_mean`, if asked for
+        """
+        moments = self._by_rows(X, self._moments)
+        xp = namespace(moments)
+        scale = like(self.output_scale_, moments)
+        mean = moments[:, :, 0] * scale + like(self.output_shift_, moments)
+        std = xp.sqrt(xp.clip(moments[:, :, 1], min=0.0)) * scale
+        if self._flat:
+            mean, std = mean[:, 0], std[:, 0]
+        return (mean, std) if return_std else mean
+
+    def _log_score(self, cells: Cells, y: Array) -> Array:
+        log_share, mean, variance = self._experts(cells)
+        xp = namespace(mean)
+        square = (transpose(y) - mean) ** 2 / variance
+        return logsumexp(log_share - xp.sum(square + xp.log(variance) + LOG_2PI, axis=-2) / 2, axis=0)
+
+    def _moments(self, cells: Cells) -> Array:
+        """Mean and variance (N, O, 2) of the standardised outputs."""
+        log_share, mean, variance = self._experts(cells)
+        xp = namespace(mean)
+        share = xp.exp(log_share)[:, None, :]
+        centre = xp.sum(share * mean, axis=0)
+        total = xp.sum(share * (variance + (mean - centre) ** 2), axis=0)
+        return xp.stack([transpose(centre), transpose(total)], axis=-1)
+
+    def _experts(self, cells: Cells) -> tuple[Array, Array, Array]:
+        """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardised outputs."""
+        x = augment(cells.values)
+        outer = pairs(x) if self._averages else None
+        posterior = self._posterior.leaves.weights if outer is not None else None
+        mean, variance = scores_of(self.point_.experts, posterior, x, outer)
+        noise = noise_variance(self.point_.log_noise)[..., None] + namespace(x).zeros_like(mean)
+        return self._gate_log_proba(x, outer), mean, noise if variance is None else noise + variance
+
+
+def _output_units(outputs: np.ndarray, weight: np.ndarray | None, largest: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each output, 1 for a constant one; predictions hold numbers up to the `largest`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift = np.average(outputs, axis=0, weights=weight)
+        variance = np.average((outputs - shift) ** 2, axis=0, weights=weight)
+    most = min(float(np.finfo(np.float64).max) ** 0.5, largest)
+    fits = np.isfinite(variance) & (np.abs(outputs).max(axis=0) < most)
+    if not fits.all():
+        place = int(np.argmin(fits))
+        product, weights = ("", "") if weight is None else (", times sample_weight,", " or sample_weight")
+        raise ValueError(
+            f"y has values in output {place} whose squares{product} overflow; allowed are values below {most:.0e}. Rescale y{weights}."
+        )
+    # as in `Standardise`: what is left of a constant's variance is rounding
+    varies = variance > (10 * np.finfo(np.float64).eps * shift) ** 2
+    return shift, np.where(varies, np.sqrt(variance), 1.0)
+
+
+_ALLOWED = "a number, or several, for each row of X"
+
+
+def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
+    """Outputs (N, O), and whether they came as one column without an axis of its own."""
+    if y is None:
+        raise ValueError(
+            "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
+        )
+    y = to_numpy(y) if hasattr(y, "__dlpack__") else y
+    if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
+        raise ValueError(f"y={y!r}; allowed is {_ALLOWED}.")
+    try:
+        values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise ValueError(f"y holds text ({str(error).partition(': ')[2]}); allowed is {_ALLOWED}.") from error
+    flat = values.ndim == 1
+    values = values[:, None] if flat else values
+    if values.ndim != 2 or values.shape[0] != n_rows:
+        raise ValueError(
+            f"y has shape {values.shape}, but X has {n_rows} rows; allowed are (n_samples,) and (n_samples, n_outputs)."
+        )
+    gaps = np.isnan(values)
+    if (gaps.any(axis=1) & ~gaps.all(axis=1)).any():
+        raise ValueError(
+            "y has rows in which some outputs are NaN and others are not; drop those rows or fit the outputs apart."
+        )
+    if gaps.all():
+        raise ValueError("y has no output: all its entries are NaN.")
+    return values, flat

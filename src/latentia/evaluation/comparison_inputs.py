@@ -1,0 +1,154 @@
+"""What `compare` takes: estimators, data sets and folds in several forms, checked and made uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, count
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from latentia.inputs.labels import Labels, encode_labels
+from latentia.inputs.splits import Fold, make_folds
+from latentia.inputs.weights import check_weight
+from latentia.numerics.array_api import to_numpy
+
+
+class Table(NamedTuple):
+    """One data set."""
+
+    name: str
+    X: Any
+    y: Any  # in the user's container, for the estimators
+    host_y: np.ndarray  # the same on the host
+    labels: Labels
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Which rows may be scored (N,)."""
+        return self.labels.codes >= 0
+
+
+def folds_of(table: Table, cv: Any, random_state: Any) -> list[Fold]:
+    """Training and test rows of at least two folds."""
+    try:
+        folds = make_folds(cv, table.labels.codes, table.weight, lambda: random_state, table.groups)
+        if len(folds) < 2:
+            raise ValueError(f"cv={cv!r} gives one fold; allowed are at least 2 folds, whose scores a test compares.")
+    except ValueError as error:
+        error.add_note(f"(data set {table.name!r})")
+        raise
+    return folds
+
+
+def named_estimators(estimators: Any) -> dict[str, Any]:
+    """Names and classifiers, from any of the accepted forms."""
+    if isinstance(estimators, Mapping):
+        pairs = list(estimators.items())
+    elif isinstance(estimators, Sequence) and not isinstance(estimators, str):
+        pairs = [item if isinstance(item, tuple) else ("", item) for item in estimators]
+    else:
+        pairs = [("", estimators)]
+    strange = [item for item in pairs if len(item) != 2]
+    if strange:
+        raise ValueError(f"estimators holds {strange[0]!r}; allowed are classifiers and (name, classifier) pairs")
+    names = _all_named(pairs)
+    if not pairs or len(set(names)) < len(names):
+        raise ValueError(f"estimators must have one name each and there must be at least one, got names {names}")
+    for name, (_, estimator) in zip(names, pairs, strict=True):
+        if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+            raise ValueError(f"estimators[{name!r}] must be a classifier with fit and predict, got {estimator!r}")
+        if is_regressor(estimator):
+            raise ValueError(f"estimators[{name!r}] must be a classifier, got the regressor {estimator!r}")
+    return {name: estimator for name, (_, estimator) in zip(names, pairs, strict=True)}
+
+
+def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
+    """Names as text; an estimator without one gets that of its class, with the next free number where it is taken."""
+    names = ["" if name is None else str(name) for name, _ in pairs]
+    for place, (_, estimator) in enumerate(pairs):
+        if not names[place]:
+            name = type(estimator).__name__
+            numbered = (f"{name} {number}" for number in count(2))
+            names[place] = next(free for free in chain([name], numbered) if free not in names)
+    return names
+
+
+def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]:
+    """Checked data sets, from either of the accepted forms."""
+    if not isinstance(X, Mapping):
+        if y is None:
+            raise ValueError("y must be given unless X is a mapping of data-set names to (X, y)")
+        return [checked_table("data", X, y, sample_weight, groups)]
+    if y is not None or sample_weight is not None or groups is not None:
+        raise ValueError(
+            "with a mapping as X, labels and weights belong in it, {name: (X, y, sample_weight)}: "
+            "y, sample_weight and groups must be None"
+        )
+    if not X or any(not isinstance(v, tuple) or len(v) not in (2, 3) for v in X.values()):
+        raise ValueError("X must map at least one data-set name to (X, y) or (X, y, sample_weight)")
+    return [checked_table(str(name), *parts) for name, parts in X.items()]
+
+
+def checked_table(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Table:
+    """A data set whose labels and weights fit its rows."""
+    X, y = _rows(name, X), _one_column(y)
+    n_rows = X.shape[0]
+    try:
+        labels = encode_labels(y, n_rows)
+        weight = check_weight(weight, n_rows)
+    except ValueError as error:
+        error.add_note(f"(data set {name!r})")
+        raise
+    if len(labels.classes) < 2:
+        raise ValueError(f"y of data set {name!r} must have at least 2 classes, got {labels.classes.tolist()}")
+    if groups is not None:
+        groups = np.asarray(to_numpy(groups))
+        if groups.shape != (n_rows,):
+            raise ValueError(
+                f"groups has shape {groups.shape}, but X has {n_rows} rows: one group per row is expected."
+            )
+    return Table(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
+
+
+def _rows(name: str, X: Any) -> Any:
+    """What has rows as it is, a list or tuple of rows as an array."""
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise ValueError(f"X of data set {name!r} is a {type(X).__name__} whose rows differ in length") from error
+    if not getattr(X, "shape", ()):
+        raise ValueError(f"X of data set {name!r} must be an array, a data frame or a sequence of rows, got {X!r}")
+    return X
+
+
+def _one_column(y: Any) -> Any:
+    """Labels in one dimension, also where they came as a column."""
+    if isinstance(y, list | tuple):
+        y = [v[0] if isinstance(v, list | tuple) and len(v) == 1 else v for v in y]
+        # objects, lest NaN among strings become the string "nan"
+        y = np.asarray(y, dtype=object if any(v is None or v != v for v in y) else None)
+    if len(getattr(y, "shape", ())) != 2 or y.shape[1] != 1:
+        return y
+    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]
+
+
+def weight_argument(name: str, estimator: Any) -> str:
+    """The keyword by which `fit` takes sample weights."""
+    last, prefix = estimator, ""
+    while isinstance(last, Pipeline):
+        prefix, last = prefix + f"{last.steps[-1][0]}__", last.steps[-1][1]
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(f"sample_weight was given, but estimator {name!r} ({type(last).__name__}) takes none in fit")
+    return prefix + "sample_weight"
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Rows of an array, a tensor, a sparse matrix or a data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -1,0 +1,133 @@
+r"""Gaussian posteriors over weight vectors with gamma hyper-priors: what softmax gates, softmax experts and linear experts share.
+
+.. math:: p(w | \alpha) = N(0, \alpha^{-1} I), \quad p(\alpha) = G(a_0, b_0), \quad q(w) = N(\mu, \Sigma), \quad q(\alpha) = G(a, b)
+
+with gammas by shape and rate. Rows contribute a quadratic, :math:`-\tfrac12 w^T A w + c^T w`, and then (eq. 25-29 of Ahmed & Campbell 2011)
+
+.. math:: \Sigma^{-1} = \langle\alpha\rangle I + A, \quad \mu = \Sigma c, \quad a = a_0 + D/2, \quad b = b_0 + \tfrac12 (\mu^T\mu + \mathrm{tr}\,\Sigma).
+
+The bound holds :math:`E[\ln\alpha]`, not :math:`\ln E[\alpha]` as eq. 32 prints; only so it never falls. Annealing (section VI.B) weighs the entropies by
+:math:`1/\beta`: the posterior's log density is multiplied by :math:`\beta`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from array_api_compat import device
+
+from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.numerics.array_api import Array, eye_like, namespace
+from latentia.numerics.linalg import spd_inverse, symmetric
+from latentia.numerics.matmul import product_with_rows
+from latentia.numerics.packed_symmetric import doubled, pack, unpack
+
+
+class Weights(NamedTuple):
+    """Posteriors of weight vectors; W stands for any axes that count vectors."""
+
+    mean: Array  # (..., W, D)
+    covariance: Array  # (..., W, D, D)
+    log_det: Array  # (..., W) log determinant of the covariance
+    rate: Array  # (..., W) of the gamma posterior of the precision
+
+
+class Pull(NamedTuple):
+    """What rows add to the log posterior of weights, -w'Aw/2 + c'w."""
+
+    precision: Array  # (..., W, D(D+1)/2) the upper triangle of A, row by row
+    linear: Array  # (..., W, D)
+
+
+def augment(x: Array) -> Array:
+    """Rows with a one appended."""
+    xp = namespace(x)
+    return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype, device=device(x))], axis=1)
+
+
+def score_variance(covariance: Array, outer: Array) -> Array:
+    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the `pairs` of the rows."""
+    variance = product_with_rows(doubled(pack(covariance), covariance.shape[-1]), outer)
+    # rounding may leave a tiny negative value when a row lies far from zero
+    return namespace(covariance).clip(variance, min=0.0)
+
+
+def scores_of(point: Array, posterior: Weights | None, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
+    """Means and variances of scores under a posterior; plain scores of a point without one."""
+    if posterior is None or outer is None:
+        return product_with_rows(point, x), None
+    return product_with_rows(posterior.mean, x), score_variance(posterior.covariance, outer)
+
+
+def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> Weights:
+    """Posteriors of spherical covariance about given means."""
+    xp = namespace(mean)
+    size = mean.shape[-1]
+    spread = xp.ones_like(mean[..., 0]) * variance
+    eye = eye_like(size, mean)
+    rate = prior.rate + (xp.sum(mean * mean, axis=-1) + size * spread) / 2
+    return Weights(mean, spread[..., None, None] * eye, size * xp.log(spread), rate)
+
+
+def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float = 1.0, shared: bool = False) -> Weights:
+    """The posterior given what the rows say: first the weights, then their precision.
+
+    With `shared`, adding one vector to the means along the axis before the features changes no likelihood (a softmax), so they are moved
+    to where the prior likes them best. The plain step approaches that place only slowly.
+    """
+    xp = namespace(weights.mean)
+    size = weights.mean.shape[-1]
+    alpha = prior.precision(weights.rate, size, beta)
+    eye = eye_like(size, weights.mean)
+    precision = unpack(pull.precision, size) + alpha[..., None, None] * eye
+    covariance, log_det = inverse(precision)
+    mean = xp.matmul(covariance, pull.linear[..., None])[..., 0]
+    if shared:
+        mean = mean - xp.sum(alpha[..., None] * mean, axis=-2, keepdims=True) / xp.sum(
+            alpha[..., None], axis=-2, keepdims=True
+        )
+    covariance, log_det = covariance / beta, log_det - size * math.log(beta)
+    square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance)
+    return Weights(mean, covariance, log_det, beta * (prior.rate + square / 2))
+
+
+def inverse(matrix: Array) -> tuple[Array, Array]:
+    """Inverses of positive definite matrices (..., D, D), and the log determinants of the inverses."""
+    xp = namespace(matrix)
+    size = matrix.shape[-1]
+    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
+    scale = xp.sqrt(xp.linalg.diagonal(matrix))
+    units = scale[..., :, None] * scale[..., None, :]
+    tiny = 4 * size * xp.finfo(matrix.dtype).eps
+    scaled, log_det = spd_inverse(matrix / units + tiny * eye_like(size, matrix))
+    return symmetric(scaled) / units, -log_det - 2 * xp.sum(xp.log(scale), axis=-1)
+
+
+def weights_log_prior(weights: Weights, prior: GammaPrior, beta: float = 1.0) -> Array:
+    """Minus the divergence of each posterior from its prior, (..., W); entropies weigh 1 / beta."""
+    xp = namespace(weights.mean)
+    size = weights.mean.shape[-1]
+    square = xp.sum(weights.mean * weights.mean, axis=-1) + xp.linalg.trace(weights.covariance)
+    entropy = weights.log_det / 2 + size / 2  # less D/2 ln 2 pi, which cancels at beta = 1 only
+    constant = size / 2 * math.log(2 * math.pi) * (1 / beta - 1)
+    return prior.log_prior(weights.rate, size, square, beta) + entropy / beta + constant
+
+
+class SlowCoordinates(NamedTuple):
+    """What the plain steps move slowly, without constraints."""
+
+    mean: Array  # (..., W, D)
+    log_rate: Array  # (..., W)
+
+
+def slow_coordinates(weights: Weights) -> SlowCoordinates:
+    """The means and log rates; the covariances settle by themselves."""
+    return SlowCoordinates(weights.mean, namespace(weights.rate).log(weights.rate))
+
+
+def with_slow_coordinates(free: SlowCoordinates, weights: Weights) -> Weights:
+    """The posteriors moved to other means and rates."""
+    xp = namespace(free.mean)
+    # a wild extrapolation must stay finite to be judged by its value
+    return weights._replace(mean=free.mean, rate=xp.exp(xp.clip(free.log_rate, min=-50.0, max=50.0)))

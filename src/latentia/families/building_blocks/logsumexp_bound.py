@@ -1,0 +1,164 @@
+r"""The quadratic bound on log-sum-exp that makes softmax models Gaussian in their weights.
+
+Bouchard's bound (eq. 18-20 of Ahmed & Campbell 2011, "Variational Bayesian learning of probabilistic discriminative models with latent softmax
+variables"): for scores :math:`a_1..a_S`, any :math:`\gamma` and :math:`\xi_i \ge 0`
+
+.. math:: \ln \sum_i e^{a_i} \le \gamma + \sum_i \tfrac12 (a_i - \gamma - \xi_i) + \lambda(\xi_i)\,[(a_i - \gamma)^2 - \xi_i^2] + \ln(1 + e^{\xi_i}),
+    \qquad \lambda(\xi) = \tanh(\xi/2) / (4\xi).
+
+Under scores with means m and variances v its expectation is least at :math:`\xi_i^2 = (m_i - \gamma)^2 + v_i`, where it reads
+
+.. math:: F(\gamma) = \gamma + \sum_i \tfrac12 (m_i - \gamma) + \ln 2\cosh(\xi_i / 2).
+
+F is convex in :math:`\gamma`. The paper alternates eq. 30 and 31 (the latter with the slip (S+1)/2 for S/2) fifteen times; we solve
+:math:`F'(\gamma) = 1 - S/2 + \sum_i 2\lambda(\xi_i)(\gamma - m_i) = 0` by Newton's method inside a bracket, which reaches the same point to rounding, so that no
+state per row is kept between sweeps. The bound is not tight even at v = 0: there it is the product :math:`\gamma + \sum_i \ln(1 + e^{a_i - \gamma})`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from latentia.numerics.array_api import Array, namespace
+from latentia.numerics.logspace import logsumexp
+
+FIRST_STEPS = 4  # of all rows
+
+
+LAST_STEPS = 40  # of those that have not arrived by then
+
+
+class SoftmaxBound(NamedTuple):
+    """The expected bound at its optimum, and its quadratic's coefficients in each score."""
+
+    value: Array  # (..., N) the expected bound
+    curvature: Array  # (..., S, N) 2 lambda: coefficient of -a^2 / 2
+    slope: Array  # (..., S, N) 2 lambda gamma - 1/2: coefficient of a
+    centre: Array  # (..., N) gamma
+
+
+def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
+    """Bound the expected log-sum-exp of scores (..., S, N) over the second axis from the end.
+
+    A single score needs no bound: its log-sum-exp is the score itself, so the quadratic vanishes.
+    """
+    xp = namespace(mean)
+    if mean.shape[-2] == 1:
+        none = xp.zeros_like(mean)
+        return SoftmaxBound(mean[..., 0, :], none, none - 1.0, none[..., 0, :])
+    centre = _centre(mean, variance)
+    xi, curvature, slope = _quadratic_at(centre, mean, variance)
+    value = centre + xp.sum((mean - centre[..., None, :]) / 2 + log_two_cosh(xi), axis=-2)
+    return SoftmaxBound(value, curvature, slope, centre)
+
+
+def rough_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
+    """Curvature, slope and centre of a bound that is nearly the best: one step from a centre of scores that were nearly these, a few steps without one."""
+    xp = namespace(mean)
+    if mean.shape[-2] == 1:
+        return softmax_bound(mean, variance)[1:]
+    bracket = _bracket(mean, variance)
+    if near is not None:
+        near = xp.where(near < bracket.low, bracket.low, xp.where(near > bracket.high, bracket.high, near))
+        bracket = bracket._replace(centre=near)
+    centre = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].centre
+    _, curvature, slope = _quadratic_at(centre, mean, variance)
+    return curvature, slope, centre
+
+
+def _quadratic_at(centre: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """The best xi of each score under a centre, and the coefficients of the quadratic there."""
+    xp = namespace(mean)
+    offset = mean - centre[..., None, :]
+    xi = xp.sqrt(offset * offset + variance)
+    curvature = logistic_curvature(xi, xp.tanh(xi / 2))
+    return xi, curvature, curvature * centre[..., None, :] - 0.5
+
+
+def logistic_curvature(xi: Array, tanh: Array) -> Array:
+    """2 lambda(xi), which is 1/4 at zero; `tanh` is that of xi / 2."""
+    xp = namespace(xi)
+    small = xi < 1e-4
+    return xp.where(small, xp.full_like(xi, 0.25), tanh / (2 * xp.where(small, xp.ones_like(xi), xi)))
+
+
+def log_two_cosh(xi: Array) -> Array:
+    """ln 2 cosh(xi / 2) of xi >= 0, without overflow."""
+    xp = namespace(xi)
+    return xi / 2 + xp.log1p(xp.exp(-xi))
+
+
+class _Bracket(NamedTuple):
+    """Where the minimiser of F lies, (..., N)."""
+
+    low: Array
+    centre: Array
+    high: Array
+
+
+def _bracket(mean: Array, variance: Array) -> _Bracket:
+    """A guess of the minimiser of F between points that it cannot pass."""
+    xp = namespace(mean)
+    n_scores = mean.shape[-2]
+    top = xp.max(mean, axis=-2)
+    # beyond this every slope 2 lambda (gamma - m) exceeds 1/2 - 1/S
+    high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
+    return _Bracket(xp.min(mean, axis=-2), _first_guess(mean, top), high)
+
+
+def _centre(mean: Array, variance: Array) -> Array:
+    """The minimiser of F, (..., N). A few steps bring most rows there; only the others go on."""
+    xp = namespace(mean)
+    n_scores = mean.shape[-2]
+    bracket = _bracket(mean, variance)
+    bracket, far = _newton(mean, variance, bracket, FIRST_STEPS)
+    if not bool(xp.any(far)):
+        return bracket.centre
+    rest = xp.reshape(far, (-1,))
+    index = xp.nonzero(rest)[0]
+
+    def columns(a: Array) -> Array:
+        return xp.take(xp.reshape(xp.moveaxis(a, -2, 0), (n_scores, -1)), index, axis=1)
+
+    some = _Bracket(*(xp.take(xp.reshape(a, (-1,)), index, axis=0) for a in bracket))
+    centre = xp.reshape(bracket.centre, (-1,))
+    centre[rest] = _newton(columns(mean), columns(variance), some, LAST_STEPS)[0].centre
+    return xp.reshape(centre, bracket.centre.shape)
+
+
+def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tuple[_Bracket, Array]:
+    """Newton's steps, by halves where they leave the bracket; and which rows have not arrived."""
+    xp = namespace(mean)
+    low, centre, high = bracket
+    half = 1 - mean.shape[-2] / 2
+    precision = 100 * xp.finfo(mean.dtype).eps
+    for _ in range(n_steps):
+        offset = centre[..., None, :] - mean
+        square = offset * offset
+        xi2 = xp.clip(square + variance, min=1e-30)
+        xi = xp.sqrt(xi2)
+        tanh = xp.tanh(xi / 2)
+        curvature = logistic_curvature(xi, tanh)
+        slope = xp.sum(curvature * offset, axis=-2) + half
+        # F'' mixes the two curvatures by how much of xi^2 is the offset's
+        bend = xp.sum(curvature + square / xi2 * ((1 - tanh * tanh) / 4 - curvature), axis=-2)
+        low = xp.where(slope < 0, centre, low)
+        high = xp.where(slope > 0, centre, high)
+        target = centre - slope / xp.clip(bend, min=1e-30)
+        target = xp.where((target >= low) & (target <= high), target, (low + high) / 2)
+        # F can fall by about this much more
+        far = xp.abs(slope) * xp.abs(target - centre) > precision * (1 + xp.abs(centre))
+        centre = target
+        if not bool(xp.any(far)):
+            break
+    return _Bracket(low, centre, high), far
+
+
+def _first_guess(mean: Array, top: Array) -> Array:
+    """Midway between the largest score and the log-sum-exp of the others: exact for two scores."""
+    xp = namespace(mean)
+    total = logsumexp(mean, axis=-2)
+    rest = -xp.expm1(top - total)
+    rest = xp.where(rest > 1e-13, rest, xp.full_like(rest, 1e-13))
+    return (top + total + xp.log(rest)) / 2

@@ -1,0 +1,1 @@
+"""gaussian_mixture."""

@@ -1,0 +1,193 @@
+"""A mixture of Gaussians for each class.
+
+    p(x, c) = pi_c  sum_k alpha_ck  N(x; mu_ck, Sigma_ck)
+
+after W. Roth's master's thesis on hybrid generative-discriminative training (eq. 2.26, 3.22-3.27, 3.30-3.35), for any shape of Sigma and with components that may differ in number between
+classes. Missing cells are integrated out. Class priors pi are counted, also under unlabelled rows, or fixed; gradient training leaves them alone, as the thesis does.
+
+In the code: C classes, K components of the largest class, D features. Classes with fewer components are padded with components of weight zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from latentia.engine.contracts import Cells, SmoothFamily, Source
+from latentia.engine.pytree import Tree
+from latentia.families.building_blocks.kmeans import cluster_starts
+from latentia.families.gaussian_mixture.covariance import TINY, Covariance, Moments, has_weight
+from latentia.numerics.array_api import Array, like, namespace, to_numpy
+from latentia.numerics.logspace import exponentials, log_or_minus_inf, logsumexp
+
+#: Rows of each class from which starts are drawn.
+HEAD_ROWS = 2000
+
+
+class GaussianParams(NamedTuple):
+    """Parameters, in the coordinates of the prepared rows."""
+
+    log_prior: Array  # (..., C)
+    log_weights: Array  # (..., C, K), -inf for padding
+    means: Array  # (..., C, K, D)
+    spread: Array  # as the covariance shape has it
+    natural: Tree = ()  # what follows from the above, for the time of a sweep (see `prepare`)
+
+
+class GaussianFree(NamedTuple):
+    """Unconstrained coordinates (3.2.2)."""
+
+    logits: Array  # (..., C, K)
+    means: Array
+    spread: Array
+
+
+class GaussianPosterior(NamedTuple):
+    """Scores, and the share of each component."""
+
+    log_joint: Array  # (..., C, N)
+    share: Array  # (..., C, K, N) of each component, up to a factor
+    total: Array  # (..., C, N) sum of the shares
+    cache: object  # features of the rows, for the moments
+
+
+class GaussianMixtures(SmoothFamily):
+    """A Gaussian mixture per class."""
+
+    def __init__(
+        self,
+        n_components: np.ndarray,
+        covariance: Covariance,
+        log_prior: np.ndarray | None = None,
+    ):
+        self.n_components = np.asarray(n_components)
+        self.n_classes = len(self.n_components)
+        self.covariance = covariance
+        self.fixed_log_prior = log_prior  # None: counted
+        self.present = np.arange(self.n_components.max())[None, :] < self.n_components[:, None]
+        self.params_class_axes = GaussianParams(-1, -2, -3, covariance.spread_class_axis)
+        self.stats_class_axes = Moments(-2, -3, -3, covariance.second_class_axis)
+
+    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> GaussianParams:
+        head = source.head(HEAD_ROWS, rng)
+        values, y = to_numpy(head.cells.values).astype(float), to_numpy(head.y)
+        K, D = self.present.shape[1], values.shape[1]
+        means = np.zeros((n_starts, self.n_classes, K, D))
+        variances = np.ones((n_starts, self.n_classes, K, D))
+        weights = np.zeros((n_starts, self.n_classes, K))
+        for c, k in enumerate(self.n_components):
+            start = cluster_starts(values[y == c], k, n_starts, rng)
+            means[:, c, :k], variances[:, c, :k], weights[:, c, :k] = start
+        variances = np.maximum(variances, self.covariance.floor)
+        beside = head.cells.values
+        class_sizes = self.fixed_log_prior
+        if class_sizes is None:
+            class_sizes = np.log(np.full(self.n_classes, 1.0 / self.n_classes))
+        return GaussianParams(
+            log_prior=like(np.tile(class_sizes, (n_starts, 1)), beside),
+            log_weights=log_or_minus_inf(like(weights, beside)),
+            means=like(means, beside),
+            spread=self.covariance.initial(like(variances, beside)),
+        )
+
+    @property
+    def prepared_class_axes(self) -> GaussianParams:
+        return self.params_class_axes._replace(natural=self.covariance.natural_class_axes)
+
+    def prepare(self, params: GaussianParams) -> GaussianParams:
+        return params._replace(natural=self.covariance.natural(params.means, params.spread))
+
+    def infer(self, params: GaussianParams, cells: Cells, y: Array | None = None) -> GaussianPosterior:
+        _, log_weights, means, spread, natural = params if params.natural else self.prepare(params)
+        density, cache = self.covariance.log_density(means, spread, natural, log_weights, cells)
+        score, share, total = exponentials(density, axis=-2)  # eq. 3.27
+        return GaussianPosterior(score + params.log_prior[..., None], share, total, cache)
+
+    def statistics(self, params: GaussianParams, cells: Cells, posterior: GaussianPosterior, weight: Array) -> Moments:
+        share = posterior.share * (weight / posterior.total)[..., None, :]
+        return self.covariance.moments(params.means, params.spread, cells, posterior.cache, share)
+
+    def update(self, params: GaussianParams, stats: Moments) -> GaussianParams:
+        xp = namespace(params.means)
+        alive = has_weight(stats.mass, stats.count)
+        means = xp.where(alive, stats.first / xp.where(alive, stats.mass, xp.ones_like(stats.mass)), params.means)
+        in_class = xp.sum(stats.count, axis=-1)
+        has_rows = has_weight(in_class, stats.count)
+        share = stats.count / xp.where(has_rows, in_class, xp.ones_like(in_class))[..., None]
+        log_prior = params.log_prior
+        if self.fixed_log_prior is None:
+            log_prior = log_or_minus_inf(in_class / xp.sum(in_class, axis=-1, keepdims=True))
+        return GaussianParams(
+            log_prior,
+            xp.where(has_rows[..., None], log_or_minus_inf(share), params.log_weights),
+            means,
+            self.covariance.update(params.spread, stats, means),
+        )
+
+    def to_free(self, params: GaussianParams) -> GaussianFree:
+        xp = namespace(params.means)
+        least = math.log(TINY)
+        logits = xp.clip(params.log_weights, min=least)
+        return GaussianFree(logits, params.means, self.covariance.to_free(params.spread))
+
+    def from_free(self, free: GaussianFree, params: GaussianParams) -> GaussianParams:
+        xp = namespace(free.means)
+        present = like(self.present, free.means, dtype=xp.bool)
+        logits = xp.where(present, free.logits, xp.full_like(free.logits, -math.inf))
+        log_weights = logits - logsumexp(logits, axis=-1)[..., None]  # eq. 3.22
+        return GaussianParams(params.log_prior, log_weights, free.means, self.covariance.from_free(free.spread))
+
+    def gradient(self, params: GaussianParams, stats: Moments) -> GaussianFree:
+        xp = namespace(params.means)
+        in_class = xp.sum(stats.count, axis=-1, keepdims=True)
+        logits = stats.count - xp.exp(params.log_weights) * in_class
+        means, spread = self.covariance.slopes(params.means, params.spread, stats)
+        return GaussianFree(logits, means, spread)
+
+    def row_size(self, params: GaussianParams) -> int:
+        n_gaussians = math.prod(params.log_weights.shape)
+        return self.covariance.row_size(params.means.shape[-1]) + 3 * n_gaussians
+
+    def n_free(self, n_features: int) -> int:
+        """Number of free parameters, class priors included where they are counted."""
+        n_gaussians = int(self.n_components.sum())
+        priors = self.n_classes - 1 if self.fixed_log_prior is None else 0
+        mixing = n_gaussians - self.n_classes
+        return priors + mixing + n_gaussians * n_features + self.covariance.n_free(n_features, n_gaussians)
+
+    def expected_cells(self, params: GaussianParams, cells: Cells) -> Array:
+        """Mean of each row's cells given its known ones, per class: (C, N, D); known cells are what they are."""
+        xp = namespace(params.means)
+        posterior = self.infer(params, cells)
+        share = posterior.share / posterior.total[:, None, :]  # (C, K, N)
+        if cells.observed is None:
+            return xp.broadcast_to(cells.values, (self.n_classes, *cells.values.shape))
+        filled = 0.0
+        for k in range(share.shape[-2]):  # one component at a time: N x D of memory, not N x K x D
+            mean = self.covariance.conditional_mean(params.means, params.spread, cells, k)
+            filled = filled + share[:, k, :, None] * mean
+        return filled
+
+    def sample(self, params: GaussianParams, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from the classes `codes` (N,), on the host."""
+        weights = np.exp(to_numpy(params.log_weights))
+        means, spread = (to_numpy(a).astype(float) for a in (params.means, params.spread))
+        X = np.empty((codes.size, means.shape[-1]))
+        for c in range(self.n_classes):
+            rows = np.flatnonzero(codes == c)
+            component = rng.choice(weights.shape[1], rows.size, p=weights[c] / weights[c].sum())
+            for k in range(weights.shape[1]):
+                mine = rows[component == k]
+                noise = rng.standard_normal((mine.size, means.shape[-1]))
+                X[mine] = means[c, k] + self.covariance.draw(spread, c, k, noise)
+        return X
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[GaussianMixtures]:
+        """Small instances that the tests of all families run on."""
+        from latentia.families.gaussian_mixture.covariance_types import SHAPES
+
+        sizes = 1 + np.arange(n_classes) % 2
+        return [cls(sizes, shape(1e-3)) for shape in SHAPES.values()]

@@ -1,0 +1,1 @@
+"""probit_embedding."""

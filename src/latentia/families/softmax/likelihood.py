@@ -1,0 +1,117 @@
+r"""Multimodal softmax by maximum likelihood or MAP, and the starts that variational Bayes takes from it.
+
+.. math:: J(w) = \sum_n \ln \sum_{i \in \sigma(d_n)} e^{w_i^T x_n} - \ln \sum_j e^{w_j^T x_n} - \tfrac{\rho}{2} \sum_i |w_i|^2
+
+with the gradient :math:`\sum_n (t_{in} - p_{in}) x_n - \rho w_i`, t and p being the subclass probabilities given the label and without it. With one subclass per class
+and :math:`\rho = 0` this is multinomial logistic regression. Adding one vector to all weights changes nothing; the contrasts are identified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from latentia.engine.contracts import Cells, SmoothFamily, Source
+from latentia.families.building_blocks.example_data import complete_rows
+from latentia.families.building_blocks.gamma_prior import ridge_of
+from latentia.families.building_blocks.gaussian_weights import augment
+from latentia.families.softmax.initialization import mixed_starts
+from latentia.numerics.array_api import Array, like, namespace, one_hot
+from latentia.numerics.logspace import logsumexp, shares
+from latentia.numerics.matmul import product_over_rows, product_with_rows
+
+
+class SoftmaxWeights(NamedTuple):
+    """Weights (..., S, M + 1), the last entry being the bias."""
+
+    weights: Array
+
+
+class Slopes(NamedTuple):
+    """Gradient of the log likelihood, and the sum of squared lengths of the rows, which bounds its curvature."""
+
+    gradient: Array  # (..., S, D)
+    length: Array  # (..., 1, 1)
+
+
+class LikelihoodPosterior(NamedTuple):
+    """What is known of some rows."""
+
+    log_joint: Array  # (..., 1, N) log p(y | x)
+    share: Array  # (..., S, N) posterior of the subclass given the label
+    slope: Array  # (..., S, N) derivative of the log likelihood in each score
+
+
+@dataclass(frozen=True)
+class SoftmaxLikelihood(SmoothFamily):
+    """Point estimates of a softmax over subclasses; `ridge` is the precision of a Gaussian prior, one for all or (S,)."""
+
+    conditional: ClassVar[bool] = True
+    n_subclasses: tuple[int, ...]
+    ridge: Any = 0.0
+    n_classes: int = field(init=False)
+    # a conditional family is never cut by class
+    params_class_axes: Any = field(default=None, init=False, repr=False)
+    stats_class_axes: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", len(self.n_subclasses))
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The class of each subclass."""
+        return np.repeat(np.arange(self.n_classes), self.n_subclasses)
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[SoftmaxLikelihood]:
+        """Small instances for tests."""
+        return [cls(tuple(1 + k % 3 for k in range(n_classes)), 0.1), cls((1,) * n_classes, 0.5)]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Complete rows, every one with a label."""
+        return complete_rows(rng, n_rows, n_features, self.n_classes)
+
+    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> SoftmaxWeights:
+        return SoftmaxWeights(mixed_starts(self.n_subclasses, source, rng, n_starts))
+
+    def infer(self, params: SoftmaxWeights, cells: Cells, y: Array | None = None) -> LikelihoodPosterior:
+        return self.at_scores(product_with_rows(params.weights, augment(cells.values)), y)
+
+    def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
+        """What is known of rows with scores (..., S, N)."""
+        xp = namespace(scores)
+        mine = xp.take(one_hot(y, self.n_classes, scores.dtype), like(self.owner, scores, dtype=xp.int64), axis=0) > 0
+        allowed = xp.where(mine, scores, xp.full_like(scores, -float("inf")))
+        own, every = logsumexp(allowed, axis=-2), logsumexp(scores, axis=-2)
+        share = shares(allowed - own[..., None, :])
+        slope = share - shares(scores - every[..., None, :])
+        return LikelihoodPosterior((own - every)[..., None, :], share, slope)
+
+    def statistics(self, params: SoftmaxWeights, cells: Cells, posterior: LikelihoodPosterior, weight: Array) -> Slopes:
+        x = augment(cells.values)
+        xp = namespace(x)
+        length = xp.sum(weight * xp.sum(x * x, axis=1), axis=-1, keepdims=True)
+        return Slopes(product_over_rows(weight * posterior.slope, x), length)
+
+    def update(self, params: SoftmaxWeights, stats: Slopes) -> SoftmaxWeights:
+        """A gradient step of the length that Boehning's bound on the curvature, 1/2 sum |x|^2, allows."""
+        step = self.gradient(params, stats).weights / (stats.length / 2 + ridge_of(self.ridge, params.weights))
+        return SoftmaxWeights(params.weights + step)
+
+    def log_prior(self, params: SoftmaxWeights) -> Array:
+        xp = namespace(params.weights)
+        return -xp.sum(ridge_of(self.ridge, params.weights) * params.weights**2, axis=(-2, -1)) / 2
+
+    def row_size(self, params: SoftmaxWeights) -> int:
+        return 6 * int(np.prod(params.weights.shape[:-1])) + 2 * params.weights.shape[-1]
+
+    def to_free(self, params: SoftmaxWeights) -> SoftmaxWeights:
+        return params
+
+    def from_free(self, free: SoftmaxWeights, params: SoftmaxWeights) -> SoftmaxWeights:
+        return SoftmaxWeights(*free)
+
+    def gradient(self, params: SoftmaxWeights, stats: Slopes) -> SoftmaxWeights:
+        return SoftmaxWeights(stats.gradient - ridge_of(self.ridge, params.weights) * params.weights)

@@ -1,0 +1,145 @@
+r"""Multimodal softmax by variational Bayes (Ahmed & Campbell 2011, section III).
+
+A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d)` being the subclasses of class d:
+
+.. math:: P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad x = (x_1, .., x_M, 1)
+
+with the priors of `_weights` on every :math:`w_i`. The denominator is bounded by `_softmax_bound`, so a row's share of the bound is
+
+.. math:: \ln \sum_{i \in \sigma(d_n)} e^{\mu_i^T x_n} - \langle\Phi_n\rangle
+
+after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The parameters are those of q(w) and q(alpha). Slips of the paper that are mended here:
+eq. 31 has (S+1)/2 for S/2; eq. 32 needs :math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
+
+The bound is not tight even at known weights: there it is a product of S logistic models, :math:`\ln P(i) \ge a_i - \gamma - \sum_j \ln(1 + e^{a_j - \gamma})`.
+So with many rows the means tend to weights whose *logistic* probabilities, not whose softmax, are right: for two subclasses the contrasts come out twice too large.
+`inference="ml"`, and the corrected weights of the estimator, do not have this bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from latentia.engine.contracts import Cells, Family, Source
+from latentia.families.building_blocks.example_data import complete_rows
+from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.families.building_blocks.gaussian_weights import (
+    Pull,
+    SlowCoordinates,
+    Weights,
+    augment,
+    score_variance,
+    slow_coordinates,
+    start_weights,
+    update_weights,
+    weights_log_prior,
+    with_slow_coordinates,
+)
+from latentia.families.building_blocks.logsumexp_bound import softmax_bound
+from latentia.numerics.array_api import Array, like, namespace, one_hot
+from latentia.numerics.logspace import logsumexp, shares
+from latentia.numerics.matmul import product_over_rows, product_with_rows
+from latentia.numerics.packed_symmetric import pairs
+
+
+class SubclassPosterior(NamedTuple):
+    """What is known of some rows."""
+
+    log_joint: Array  # (..., 1, N) bound of log p(y | x)
+    share: Array  # (..., S, N) posterior of the subclass given the label
+    curvature: Array  # (..., S, N) of the bound
+    slope: Array  # (..., S, N) of the bound
+    outer: Array  # (N, P) products of features
+
+
+@dataclass(frozen=True)
+class MultimodalSoftmax(Family):
+    """Posterior of a softmax over subclasses.
+
+    Parameters
+    ----------
+    n_subclasses : tuple of int
+        Subclasses of each class.
+    prior : GammaPrior
+        Of the precisions of the weights.
+    beta : float
+        Inverse temperature of annealing; 1 is variational Bayes.
+    """
+
+    conditional: ClassVar[bool] = True
+    n_subclasses: tuple[int, ...]
+    prior: GammaPrior = field(default_factory=GammaPrior)
+    beta: float = 1.0
+    n_classes: int = field(init=False)
+    # a conditional family is never cut by class
+    params_class_axes: Any = field(default=None, init=False, repr=False)
+    stats_class_axes: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", len(self.n_subclasses))
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The class of each subclass."""
+        return np.repeat(np.arange(self.n_classes), self.n_subclasses)
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[MultimodalSoftmax]:
+        """Small instances for tests."""
+        several = tuple(1 + k % 3 for k in range(n_classes))
+        return [cls(several), cls((1,) * n_classes, GammaPrior(2.0, 0.5)), cls(several, beta=0.4)]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Complete rows, every one with a label."""
+        return complete_rows(rng, n_rows, n_features, self.n_classes)
+
+    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Weights:
+        """Nearest-centroid softmax about random rows of each class (see `softmax_starts` for better ones)."""
+        from latentia.families.softmax.initialization import centroid_starts
+
+        return self.start(centroid_starts(self.n_subclasses, source, rng, n_starts), 1.0)
+
+    def start(self, mean: Array, variance: Array | float) -> Weights:
+        """Parameters about given weights (..., S, D)."""
+        return start_weights(mean, variance, self.prior)
+
+    def infer(self, params: Weights, cells: Cells, y: Array | None = None) -> SubclassPosterior:
+        x = augment(cells.values)
+        xp = namespace(x)
+        outer = pairs(x)
+        mean = product_with_rows(params.mean, x)
+        bound = softmax_bound(mean, score_variance(params.covariance, outer))
+        mine = one_hot(y, self.n_classes, x.dtype)
+        mine = xp.take(mine, like(self.owner, x, dtype=xp.int64), axis=0) > 0
+        allowed = xp.where(mine, self.beta * mean, xp.full_like(mean, -float("inf")))
+        own = logsumexp(allowed, axis=-2)
+        share = shares(allowed - own[..., None, :])
+        value = own / self.beta - bound.value
+        return SubclassPosterior(value[..., None, :], share, bound.curvature, bound.slope, outer)
+
+    def statistics(self, params: Weights, cells: Cells, posterior: SubclassPosterior, weight: Array) -> Pull:
+        precision = product_over_rows(weight * posterior.curvature, posterior.outer)
+        linear = product_over_rows(weight * (posterior.share + posterior.slope), augment(cells.values))
+        return Pull(precision, linear)
+
+    def update(self, params: Weights, stats: Pull) -> Weights:
+        return update_weights(params, stats, self.prior, self.beta, shared=True)
+
+    def log_prior(self, params: Weights) -> Array:
+        xp = namespace(params.mean)
+        return xp.sum(weights_log_prior(params, self.prior, self.beta), axis=-1)
+
+    def to_free(self, params: Weights) -> SlowCoordinates:
+        """What plain steps move slowly: the means and the log rates."""
+        return slow_coordinates(params)
+
+    def from_free(self, free: SlowCoordinates, params: Weights) -> Weights:
+        return with_slow_coordinates(free, params)
+
+    def row_size(self, params: Weights) -> int:
+        size = params.mean.shape[-1]
+        n_vectors = int(np.prod(params.mean.shape[:-1]))
+        return size * (size + 1) // 2 + 12 * n_vectors

@@ -1,0 +1,94 @@
+"""Labels as a matrix of 0, 1 and unknown: a column per label, or a column per class."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from latentia._user_warnings import warn_user
+from latentia.inputs.labels import encode_labels, is_missing
+from latentia.numerics.array_api import to_numpy
+
+ALLOWED = "0, 1, and -1, NaN or None for an unknown entry"
+
+
+class LabelMatrix(NamedTuple):
+    """What is to be learned, in columns."""
+
+    codes: np.ndarray  # (N, L) of 0, 1, and -1 where unknown
+    classes: np.ndarray  # of the rows; the numbers of the labels if there may be several in a row
+    multilabel: bool
+    names: np.ndarray | None  # of the columns of a data frame
+
+
+def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
+    """A matrix with two or more columns is multilabel; else each class of y becomes a column, two classes one."""
+    if sparse.issparse(y):
+        y = y.toarray()
+    shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
+    if len(shape) == 2 and shape[1] != 1:
+        return _multilabel(y, n_rows)
+    if len(shape) > 2:
+        raise ValueError(f"y has shape {shape}; allowed are (n_samples,) and (n_samples, n_labels).")
+    labels = encode_labels(y, n_rows)
+    n_classes = len(labels.classes)
+    if n_classes <= 2:
+        codes = labels.codes[:, None] + (n_classes == 1) * (
+            labels.codes[:, None] >= 0
+        )  # a single class is always there
+    else:
+        codes = (labels.codes[:, None] == np.arange(n_classes)).astype(np.int64)
+        codes[labels.codes < 0] = -1
+    return LabelMatrix(codes, labels.classes, False, None)
+
+
+def read_label_matrix(y: Any) -> np.ndarray:
+    """Codes (N, L) of 0, 1 and -1, or an error that names what is wrong."""
+    values = y.toarray() if sparse.issparse(y) else np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+    if values.ndim != 2:
+        raise ValueError(f"y has shape {values.shape}; a label matrix has the shape (n_samples, n_labels).")
+    if values.dtype.kind == "O":
+        values = np.where(is_missing(values), np.nan, values)
+    try:
+        values = values.astype(float)
+    except (TypeError, ValueError):
+        strange = next(v for v in values.ravel().tolist() if isinstance(v, str))
+        raise ValueError(f"y holds {strange!r}; allowed in a label matrix are {ALLOWED}.") from None
+    bad = ~(np.isnan(values) | np.isin(values, (-1.0, 0.0, 1.0)))
+    if bad.any():
+        raise ValueError(f"y holds {values[bad][0]:g}; allowed in a label matrix are {ALLOWED}.")
+    return np.where(np.isnan(values), -1, values).astype(np.int64)
+
+
+def _multilabel(y: Any, n_rows: int) -> LabelMatrix:
+    columns = getattr(y, "columns", None)
+    codes = read_label_matrix(y)
+    if codes.shape[0] != n_rows:
+        raise ValueError(f"y has {codes.shape[0]} rows and X has {n_rows}: they must be equal.")
+    if codes.shape[1] == 0:
+        raise ValueError("y has 0 columns; a label matrix needs at least one label.")
+    names = None if columns is None else np.asarray([str(c) for c in columns], dtype=object)
+    known = codes >= 0
+    unknown = np.flatnonzero(~known.any(axis=0))
+    if unknown.size:
+        raise ValueError(f"y has no known entry in column {_say(unknown, names)}: drop it, or label at least one row.")
+    _warn_if_constant(codes, known, names)
+    return LabelMatrix(codes, np.arange(codes.shape[1]), True, names)
+
+
+def _warn_if_constant(codes: np.ndarray, known: np.ndarray, names: np.ndarray | None) -> None:
+    positive, negative = (codes == 1).any(axis=0), (codes == 0).any(axis=0)
+    for without, what in ((~positive, "positive"), (~negative, "negative")):
+        columns = np.flatnonzero(without)
+        if columns.size:
+            warn_user(
+                f"y has no {what} entry in column {_say(columns, names)}: such a label's probability comes from its prior "
+                "and its intercept alone."
+            )
+
+
+def _say(columns: np.ndarray, names: np.ndarray | None) -> str:
+    shown = ", ".join(str(c) if names is None else repr(names[c]) for c in columns[:10])
+    return shown + (", ..." if columns.size > 10 else "")

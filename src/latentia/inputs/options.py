@@ -1,0 +1,87 @@
+"""Constructor arguments, validated once, on entry.
+
+Every error names the argument, the value received and the values allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from latentia.numerics.array_api import to_numpy
+
+
+def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:
+    """An array of real numbers."""
+    try:
+        found = np.asarray(to_numpy(values))
+        if found.dtype.kind == "c":  # which NumPy would take for their real parts
+            raise ValueError
+        return found.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={values!r}; allowed are {allowed}.") from None
+
+
+def check_choice(name: str, value: Any, allowed: Collection[str], besides: str = "") -> None:
+    """One of some strings; `besides` names what else is allowed, where others check it."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}{besides}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r}; allowed are True and False.")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    integer: bool = False,
+) -> None:
+    """A finite number within bounds."""
+    kind = Integral if integer else Real
+    bounds = [
+        f"> {above}" if above is not None else "",
+        f">= {least}" if least is not None else "",
+        f"< {below}" if below is not None else "",
+    ]
+    fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and _is_finite(value)
+    fits = (
+        fits
+        and (above is None or value > above)
+        and (least is None or value >= least)
+        and (below is None or value < below)
+    )
+    if not fits:
+        noun = "an integer" if integer else "a finite number"
+        raise ValueError(
+            f"{name}={value!r}; allowed is {noun} {' and '.join(b for b in bounds if b)}.".replace(" .", ".")
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float is as large as
+        return False
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """The generator of scikit-learn's `random_state`; a RandomState moves on by one draw."""
+    try:
+        state = check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state={random_state!r}; allowed are None, an integer from 0 to 2**32 - 1, and a RandomState."
+        ) from None
+    return np.random.default_rng(state.randint(2**31 - 1))

@@ -1,0 +1,106 @@
+"""Cross-validation folds and held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from latentia.inputs.options import check_number
+from latentia.numerics.array_api import to_numpy
+
+#: Row numbers of the training part and of the test part.
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+ALLOWED = "allowed are None (5 folds), an integer >= 2, a splitter with a method split, and pairs of training and test rows: row numbers of X, or masks"
+
+
+def make_folds(
+    cv: Any,
+    codes: np.ndarray,
+    weight: np.ndarray | None,
+    draw_seed: Callable[[], Any],
+    groups: np.ndarray | None = None,
+) -> list[Fold]:
+    """Row numbers of each fold's parts, from any form of `cv`; the seed is drawn only if it is a number of folds.
+
+    A splitter sees the labelled rows of positive weight alone; given pairs name rows of the whole table.
+    """
+    counted = np.ones(codes.shape, bool) if weight is None else weight > 0
+    labelled = counted & (codes >= 0)
+    scored, unlabelled = np.flatnonzero(labelled), np.flatnonzero(counted & ~labelled)
+    cv = 5 if cv is None else cv
+    if isinstance(cv, int | np.integer):
+        cv = _shuffled(cv, codes[scored], draw_seed)
+    if isinstance(cv, str | bytes) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise ValueError(f"cv={cv!r}; {ALLOWED}.")
+    if hasattr(cv, "split"):
+        seen = None if groups is None else groups[scored]
+        pairs = cv.split(np.zeros((scored.size, 1)), codes[scored], seen)
+        what = "the labelled rows of positive weight, which a splitter sees"
+        folds = [(scored[a], scored[b]) for a, b in (_parts(pair, scored.size, what) for pair in pairs)]
+    else:
+        folds = [_parts(pair, codes.size, "the rows of X") for pair in cv]
+    if not folds:
+        raise ValueError(f"cv={cv!r} has no folds; {ALLOWED}.")
+    folds = [(train[labelled[train]], test[labelled[test]]) for train, test in folds]
+    for place, parts in enumerate(folds):
+        for name, part in zip(("training", "test"), parts, strict=True):
+            if part.size == 0:
+                raise ValueError(
+                    f"cv: the {name} part of fold {place} has no labelled row of positive weight; allowed are parts with at least one."
+                )
+    return [(np.sort(np.concatenate([train, unlabelled])), test) for train, test in folds]
+
+
+def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> Any:
+    """Stratified folds, or plain ones where a class has fewer rows than there are folds."""
+    check_number("cv", n_folds, least=2, integer=True)
+    if codes.size < n_folds:
+        raise ValueError(
+            f"cv={n_folds}, but X has n_samples={codes.size} labelled rows: allowed is at most one fold per row."
+        )
+    rare = np.unique(codes, return_counts=True)[1].min() < n_folds
+    return (KFold if rare else StratifiedKFold)(int(n_folds), shuffle=True, random_state=draw_seed())
+
+
+def _parts(pair: Any, n_rows: int, what: str) -> Fold:
+    """Row numbers of the two parts, from numbers or masks."""
+    try:
+        train, test = pair
+    except (TypeError, ValueError):
+        raise ValueError(f"cv holds {pair!r}; {ALLOWED}.") from None
+    return _part(train, n_rows, what), _part(test, n_rows, what)
+
+
+def _part(rows: Any, n_rows: int, what: str) -> np.ndarray:
+    given = np.asarray(to_numpy(rows))
+    if given.ndim == 1 and given.dtype == bool and given.size == n_rows:
+        return np.flatnonzero(given)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(
+            f"cv holds a part of shape {given.shape} and dtype {given.dtype}; allowed are row numbers from 0 to {n_rows - 1}, or a mask of {what}."
+        )
+    numbers = given.astype(np.int64)
+    outside = numbers[(numbers < 0) | (numbers >= n_rows)]
+    if outside.size:
+        raise ValueError(f"cv holds the row {outside[0]}; allowed are 0 to {n_rows - 1}, numbers of {what}.")
+    return numbers
+
+
+def held_out_rows(
+    labels: np.ndarray, weight: np.ndarray | None, share: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the rows that stay and of those set apart: a share of each class, rounded down, so that every class stays.
+
+    Unlabelled rows (-1) stay, and so do rows without weight, which say nothing where they are predicted.
+    """
+    useful = labels >= 0 if weight is None else (labels >= 0) & (weight > 0)
+    apart = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels[useful]):
+        members = rng.permutation(np.flatnonzero(useful & (labels == label)))
+        apart[members[: int(share * len(members))]] = True
+    return np.flatnonzero(~apart), np.flatnonzero(apart)

@@ -1,0 +1,84 @@
+"""Sample weights, class priors and loss matrices, validated once, on entry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from latentia.inputs.options import _numbers
+
+
+def check_weight(
+    sample_weight: Any, n_rows: int, codes: np.ndarray | None = None, classes: Any = None
+) -> np.ndarray | None:
+    """Weights as float64, None where all are one."""
+    if sample_weight is None:
+        return None
+    weight = _numbers("sample_weight", sample_weight, "one number per row, or None")
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}, but X has {n_rows} rows: one weight per row is expected."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise ValueError(f"sample_weight holds {bad}; weights must be finite and not negative.")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
+    if codes is not None:
+        in_class = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes))
+        if (in_class <= 0).any():
+            empty = classes.tolist()[int(np.argmin(in_class))]
+            raise ValueError(
+                f"sample_weight is zero for every row of class {empty!r}; drop the class from y or give a row a positive weight."
+            )
+    return weight
+
+
+def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
+    """Log class priors; None when they are to be counted."""
+    n_classes = len(classes)
+    allowed = (
+        "'empirical', 'uniform', one positive number per class in the order of classes_, or a dict from class to number"
+    )
+    if isinstance(priors, str):
+        if priors == "empirical":
+            return None
+        if priors == "uniform":
+            return np.full(n_classes, -math.log(n_classes))
+        raise ValueError(f"priors={priors!r}; allowed are {allowed}.")
+    if isinstance(priors, Mapping):
+        strange = [c for c in priors if c not in classes.tolist()]
+        if strange:
+            raise ValueError(
+                f"priors names the class {strange[0]!r}, which has no row in y. The classes are {classes.tolist()}."
+            )
+        absent = [c for c in classes.tolist() if c not in priors]
+        if absent:
+            raise ValueError(f"priors has no entry for class {absent[0]!r}; allowed are {allowed}.")
+        priors = [priors[c] for c in classes.tolist()]
+    values = _numbers("priors", priors, allowed)
+    if values.shape != (n_classes,):
+        raise ValueError(f"priors has shape {values.shape}, but y has {n_classes} classes; allowed are {allowed}.")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError(f"priors={values.tolist()}; allowed are {allowed}.")
+    return np.log(values / values.sum())
+
+
+def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
+    """Losses (true class, predicted class); None for zero-one loss."""
+    if loss_matrix is None:
+        return None
+    loss = _numbers("loss_matrix", loss_matrix, f"None and a {n_classes} x {n_classes} matrix of numbers")
+    found = f"has shape {loss.shape}" if loss.shape != (n_classes, n_classes) else ""
+    if not found and not np.isfinite(loss).all():
+        found = f"holds {loss[~np.isfinite(loss)][0]}"
+    if found:
+        raise ValueError(
+            f"loss_matrix {found}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, column = predicted class."
+        )
+    return loss

@@ -1,0 +1,84 @@
+"""Arrays of any library: what the Array API standard lacks, written once for every namespace."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import array_api_compat
+import numpy as np
+from array_api_compat import is_numpy_array
+
+Array = Any
+
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+def namespace(*arrays: Array) -> Any:
+    """The array namespace (NumPy, torch, ...) of the arrays."""
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return np  # which follows the standard, at half the time of the compatibility layer for a small array
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """A NumPy copy or view of an array that lives anywhere."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "detach"):
+        array = array.detach()
+    if hasattr(array, "cpu"):
+        array = array.cpu()
+    elif hasattr(array, "device") and not on_host(array):  # array-api-strict plays a second device
+        array = namespace(array).asarray(array, device=namespace(array).Device("CPU_DEVICE"))
+    return np.asarray(array)
+
+
+def on_host(array: Array) -> bool:
+    """Whether an array lives in the main memory."""
+    return isinstance(array, np.ndarray) or str(array_api_compat.device(array)).lower().startswith("cpu")
+
+
+def like(values: Any, array: Array, dtype: Any = None) -> Array:
+    """`values` as an array beside `array`: same namespace and device, its dtype unless told."""
+    xp = namespace(array)
+    return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
+
+
+def transpose(a: Array) -> Array:
+    """Swap the last two axes."""
+    return namespace(a).matrix_transpose(a)
+
+
+def one_hot(codes: Array, n: int, dtype: Any) -> Array:
+    """Indicators (n, N) of integer codes (N,); a code outside 0..n-1 gives a zero column."""
+    xp = namespace(codes)
+    classes = xp.arange(n, dtype=codes.dtype, device=array_api_compat.device(codes))
+    return xp.astype(classes[:, None] == codes[None, :], dtype)
+
+
+def working_dtype(X: Any) -> Any:
+    """float32 for arrays and sparse matrices of single and half precision, float64 for all else."""
+    xp = np if hasattr(X, "tocsr") else namespace(X)
+    small = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
+    return xp.float32 if small else xp.float64
+
+
+def eye_like(n: int, array: Array) -> Array:
+    """The identity matrix beside an array."""
+    return namespace(array).eye(n, dtype=array.dtype, device=array_api_compat.device(array))
+
+
+def take_rows(X: Array, index: np.ndarray) -> Array:
+    """The rows of these numbers."""
+    if is_numpy_array(X) or hasattr(X, "tocsr"):
+        return X[index]
+    xp = namespace(X)
+    return xp.take(X, like(index, X, dtype=xp.int64), axis=0)
+
+
+def has_nan(values: Array) -> bool:
+    xp = namespace(values)
+    return bool(xp.any(xp.isnan(values)))

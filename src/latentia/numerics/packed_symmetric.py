@@ -1,0 +1,69 @@
+"""Symmetric matrices as their upper triangles, so that sums of them are matrix products."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from array_api_compat import device
+
+from latentia.numerics.array_api import Array, like, namespace
+
+
+@cache
+def _upper(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rows, columns = np.triu_indices(n)
+    return rows.astype(np.int64), columns.astype(np.int64)
+
+
+@cache
+def _places(n: int) -> np.ndarray:
+    """Where each entry of the full matrix lies in its upper triangle."""
+    place = np.zeros((n, n), dtype=np.int64)
+    place[_upper(n)] = np.arange(n * (n + 1) // 2)
+    return np.maximum(place, place.T).ravel()
+
+
+def _index(numbers: np.ndarray, beside: Array) -> Array:
+    return like(numbers, beside, dtype=namespace(beside).int64)
+
+
+def pairs(a: Array) -> Array:
+    """Products a_i a_j, i <= j, of vectors on the last axis: the packed a a'."""
+    xp = namespace(a)
+    rows, columns = _upper(a.shape[-1])
+    return xp.take(a, _index(rows, a), axis=-1) * xp.take(a, _index(columns, a), axis=-1)
+
+
+def pack(A: Array) -> Array:
+    """The upper triangles of symmetric matrices."""
+    xp = namespace(A)
+    n = A.shape[-1]
+    rows, columns = _upper(n)
+    return xp.take(xp.reshape(A, (*A.shape[:-2], n * n)), _index(rows * n + columns, A), axis=-1)
+
+
+def unpack(packed: Array, n: int) -> Array:
+    """Upper triangles as full symmetric matrices."""
+    xp = namespace(packed)
+    return xp.reshape(xp.take(packed, _index(_places(n), packed), axis=-1), (*packed.shape[:-1], n, n))
+
+
+def doubled(packed: Array, n: int) -> Array:
+    """Off-diagonal entries twice: the sum of products of two packed matrices is then a trace."""
+    rows, columns = _upper(n)
+    return packed * like(np.where(rows == columns, 1.0, 2.0), packed)
+
+
+def inverse(A: Array) -> Array:
+    """Inverse of positive definite matrices, empty ones included."""
+    xp = namespace(A)
+    return A if A.shape[-1] == 0 else xp.linalg.inv(A)
+
+
+def log_det(A: Array) -> Array:
+    """Log determinant of positive definite matrices, empty ones included."""
+    xp = namespace(A)
+    if A.shape[-1] == 0:
+        return xp.zeros(A.shape[:-2], dtype=A.dtype, device=device(A))
+    return 2.0 * xp.sum(xp.log(xp.linalg.diagonal(xp.linalg.cholesky(A))), axis=-1)

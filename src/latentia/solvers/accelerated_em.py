@@ -1,0 +1,121 @@
+"""EM and variational Bayes with Anderson acceleration, for families whose plain steps are slow.
+
+Let F be one EM step in the family's free coordinates and ``r(x) = F(x) - x``. From the last few iterates the combination of their residuals that is shortest is found,
+and the same combination of their images F(x) is the next trial point (Henderson & Varadhan 2019, "Damped Anderson acceleration with restarts and monotonicity control").
+A trial that lowers the objective is replaced by the plain step, and that start forgets its past; so the objective never falls. All starts run as one batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from latentia.engine.contracts import AnyProblem, Params, Sweep
+from latentia.engine.pytree import from_start_rows, one_start, replace_starts, start_rows, take_starts
+from latentia.solvers.anderson import mixed
+from latentia.solvers.em import rounding_unit, warn_of_fall
+from latentia.solvers.restarts import BatchRecord, host
+from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+
+#: A start ends when this many steps together gain less than `tol`: a few poor trials are no sign of convergence.
+WINDOW = 6
+
+
+@dataclass(frozen=True)
+class AcceleratedEM:
+    """EM until each start gains less than `tol` per unit of sample weight in six steps together.
+
+    The family must map its parameters to unconstrained coordinates (`to_free`, `from_free`); coordinates that are left out of them follow the plain step.
+    """
+
+    max_iter: int = 600
+    tol: float = 1e-5
+    memory: int = 6
+    of: int = 0  # the number of steps that the user allows, of which these are the last
+
+    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+        """Raise the objective from each start; `n_iter` counts the steps."""
+        family = problem.family
+        running = _Running(params, problem.sweep(params), self.memory)
+        record = BatchRecord(len(running.values))
+        record.add(running.values)
+        unit = rounding_unit(params)
+        recent = [running.values]  # values of the last steps
+        why = f"max_iter={self.of or self.max_iter} reached"
+        for iteration in range(self.max_iter):
+            plain = family.update(running.params, running.stats)
+            before = running.values
+            running.step(problem, plain)
+            warn_of_fall(running.values - before, running.values, unit)
+            record.add(running.values)
+            recent = [*recent, running.values][-WINDOW - 1 :]
+            best = partial(one_start, running.params, int(running.values.argmax()))
+            stop = on_step(Step("EM", iteration + 1, float(running.values.max()), len(running.values), best))
+            done = (len(recent) > WINDOW) & (recent[-1] - recent[0] <= self.tol * problem.total_weight)
+            record.finish(np.flatnonzero(done), running.params, "converged: the gain fell below tol")
+            if stop:
+                why = "stopped by the callback"
+                break
+            if done.any():
+                recent = [values[~done] for values in recent]
+                running.keep(np.flatnonzero(~done))
+            if done.all():
+                break
+        if len(running.values):
+            record.finish(np.arange(len(running.values)), running.params, why)
+        return record.solution()
+
+
+class _Running:
+    """The starts that have not converged, where they are and where they were."""
+
+    def __init__(self, params: Params, sweep: Sweep, memory: int):
+        self.params, self.stats = params, sweep.stats
+        self.values = host(sweep.value)
+        self.memory = memory
+        self.points: list[np.ndarray] = []
+        self.residuals: list[np.ndarray] = []
+        self.age = np.zeros(len(self.values), dtype=int)  # how much of the past each start may use
+
+    def step(self, problem: AnyProblem, plain: Params) -> None:
+        """One trial, and the plain step for the starts it does not lift."""
+        family: Any = problem.family  # with `to_free` and `from_free`
+        here = start_rows(family.to_free(self.params))
+        self.points = [*self.points, here][-self.memory - 1 :]
+        self.residuals = [*self.residuals, start_rows(family.to_free(plain)) - here][-self.memory - 1 :]
+        trial = family.from_free(
+            from_start_rows(mixed(self.points, self.residuals, self.age), family.to_free(plain)), plain
+        )
+        sweep = problem.sweep(trial)
+        values = host(sweep.value)
+        good = np.isfinite(values) & (values >= self.values)
+        self.age = np.minimum(self.age + 1, self.memory)
+        if good.all():
+            self.params, self.stats, self.values = trial, sweep.stats, values
+            return
+        if not good.any():  # nothing to put together, and no copies of large parameters
+            fallback = problem.sweep(plain)
+            self.params, self.stats, self.values = plain, fallback.stats, host(fallback.value)
+            self.age[:] = 0
+            return
+        bad = np.flatnonzero(~good)
+        instead = take_starts(plain, bad.tolist())
+        fallback = problem.sweep(instead)
+        values[bad] = host(fallback.value)
+        self.params = replace_starts(trial, bad, instead)
+        self.stats = replace_starts(sweep.stats, bad, fallback.stats)
+        self.values = values
+        self.age[bad] = 0
+
+    def keep(self, index: np.ndarray) -> None:
+        """Only some starts."""
+        if not index.size:
+            self.values = self.values[:0]
+            return
+        self.params, self.stats = take_starts(self.params, index.tolist()), take_starts(self.stats, index.tolist())
+        self.values, self.age = self.values[index], self.age[index]
+        self.points = [a[index] for a in self.points]
+        self.residuals = [a[index] for a in self.residuals]

@@ -1,0 +1,80 @@
+"""Laws of the sweep, for every family and objective: gradients, chunks, weights, starts."""
+
+import numpy as np
+import pytest
+from conftest import N_ROWS
+from tolerances import EQUAL, GRADIENT, STEP
+
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.engine.pytree import flatten, leaves, one_start, tree_map, unflatten
+
+
+def assert_same(a, b):
+    for x, y in zip(leaves(a), leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, **EQUAL)
+
+
+@pytest.mark.families("smooth")
+def test_gradient_is_the_slope_of_the_value(family, objective, rows, params, rng):
+    problem = Problem(family, objective, rows)
+    params = one_start(params, 0)
+    free = family.to_free(params)
+    vector = flatten(free)
+
+    def value(v):
+        return float(problem.sweep(family.from_free(unflatten(v, free), params)).value)
+
+    here = family.from_free(free, params)
+    analytic = flatten(family.gradient(here, problem.sweep(here).stats))
+    some = rng.choice(vector.size, min(vector.size, 12), replace=False)
+    directions = np.vstack([np.eye(vector.size)[some], rng.normal(size=(6, vector.size))])  # the last ones touch all
+    numeric = np.array([(value(vector + STEP * d) - value(vector - STEP * d)) / (2 * STEP) for d in directions])
+    assert np.abs(directions @ analytic - numeric).max() < GRADIENT * max(1.0, np.abs(numeric).max())
+    assert np.abs(numeric).max() > 1e-3  # a law about zeros would say nothing
+
+
+def test_chunks_do_not_matter(family, objective, rows, params):
+    whole = Problem(family, objective, rows, chunk_rows=10 * N_ROWS).sweep(params)
+    for size in (1, 7):
+        assert_same(Problem(family, objective, rows, chunk_rows=size).sweep(params), whole)
+
+
+def test_a_row_of_weight_two_is_that_row_twice(family, objective, rows, params, rng):
+    weight = rng.integers(0, 3, size=rows.n_rows)
+    again = np.repeat(np.arange(rows.n_rows), weight)
+    weighted = Problem(family, objective, ArrayRows(rows.X, rows.y, weight.astype(float))).sweep(params)
+    repeated = Problem(family, objective, ArrayRows(rows.X[again], rows.y[again])).sweep(params)
+    assert_same(weighted, repeated)
+
+
+def test_starts_do_not_see_each_other(family, objective, rows, params):
+    problem = Problem(family, objective, rows)
+    both = problem.sweep(params)
+    for k in range(2):
+        alone = problem.sweep(one_start(params, k))
+        assert_same(alone, tree_map(lambda a, k=k: a[k], both))
+
+
+@pytest.mark.families("generative")
+def test_own_class_is_all_that_likelihood_needs(family, rows, params):
+    """The path that scores a row's own class alone agrees with the one that scores all classes."""
+
+    class AllClasses(Likelihood):
+        own_class_only = False
+
+    assert_same(Problem(family, AllClasses(), rows).sweep(params), Problem(family, Likelihood(), rows).sweep(params))
+
+
+def test_order_of_rows_does_not_matter(family, objective, rows, params, rng):
+    order = rng.permutation(rows.n_rows)
+    shuffled = ArrayRows(rows.X[order], rows.y[order])
+    assert_same(Problem(family, objective, shuffled).sweep(params), Problem(family, objective, rows).sweep(params))
+
+
+def test_prepared_parameters_say_the_same(family, rows, params):
+    """What a sweep computes of the parameters beforehand, `infer` computes when it is given the plain ones."""
+    cells, y = rows.head(N_ROWS, np.random.default_rng(0)).cells, rows.head(N_ROWS, np.random.default_rng(0)).y
+    plain, prepared = (family.infer(p, cells, y).log_joint for p in (params, family.prepare(params)))
+    np.testing.assert_array_equal(plain, prepared)

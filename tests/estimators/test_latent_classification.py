@@ -1,0 +1,321 @@
+"""LatentClassificationModel as users meet it: tables of text and numbers, gaps, completion, sampling, refinement, bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, make_classification
+
+from latentia import LatentClassificationModel, LatentClassificationModelCV
+from latentia.engine.array_source import ArrayRows
+from latentia.estimators.latent_classification.restart_selection import _some_rows
+
+QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
+
+
+@pytest.fixture
+def table(rng):
+    """Two classes that differ in every column: a number, a flag, a colour, an integer of two values."""
+    n = 120
+    y = np.where(np.arange(n) % 2 == 0, "no", "yes")
+    hit = y == "yes"
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n) + 2 * hit,
+            "flag": rng.random(n) < 0.2 + 0.6 * hit,
+            "colour": np.where(rng.random(n) < 0.7, np.where(hit, "red", "blue"), "green"),
+            "grade": pd.Categorical(np.where(rng.random(n) < 0.8, np.where(hit, "b", "a"), "c")),
+            "legs": 2 + 2 * (rng.random(n) < 0.3 + 0.4 * hit).astype(int),
+        }
+    )
+    return frame, y
+
+
+def test_kinds_are_read_off_a_frame_and_text_needs_no_encoder(table):
+    X, y = table
+    model = LatentClassificationModel(1, **QUICK).fit(X, y)
+    assert model.kinds_ == ("continuous", "binary", "categorical", "categorical", "binary")
+    assert model.categories_[2].tolist() == ["blue", "green", "red"] and model.categories_[4].tolist() == [2, 4]
+    assert model.score(X, y) > 0.8
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    assert model.loadings_.shape == (1, 9, 1) and model.loading_columns_.tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 4]
+    assert np.isfinite(model.noise_[0, 0]) and np.isnan(model.noise_[0, 1:]).all()
+
+
+def test_polars_gives_what_pandas_gives(table):
+    polars = pytest.importorskip("polars")
+    X, y = table
+    other = polars.DataFrame({k: X[k].astype(str).tolist() if k in ("colour", "grade") else X[k].tolist() for k in X})
+    one, two = LatentClassificationModel(1, **QUICK).fit(X, y), LatentClassificationModel(1, **QUICK).fit(other, y)
+    assert one.kinds_ == two.kinds_
+    np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(other), atol=1e-9)
+    assert type(two.sample(2)[0]).__module__.startswith("polars")
+
+
+def test_columns_with_their_kinds_may_come_in_any_order(table):
+    X, y = table
+    order = ["grade", "size", "legs", "colour", "flag"]
+    one, two = (
+        LatentClassificationModel(2, 2, **QUICK).fit(X, y),
+        LatentClassificationModel(2, 2, **QUICK).fit(X[order], y),
+    )
+    np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X[order]), atol=1e-5)
+
+
+def test_unknown_categories_are_missing_or_an_error(table):
+    X, y = table
+    strange, gap = X.copy(), X.copy()
+    strange.loc[0, "colour"] = "mauve"
+    gap["colour"] = gap["colour"].astype(object)
+    gap.loc[0, "colour"] = None
+    model = LatentClassificationModel(1, **QUICK).fit(X, y)
+    with pytest.warns(UserWarning, match="'colour' holds 'mauve'"):
+        proba = model.predict_proba(strange)
+    np.testing.assert_allclose(proba, model.predict_proba(gap))
+    with pytest.raises(ValueError, match="'colour' holds 'mauve', which fit did not see; known are"):
+        model.set_params(unknown="error").predict(strange)
+
+
+def test_a_row_without_any_cell_gets_the_priors(table):
+    X, y = table
+    model = LatentClassificationModel(1, priors={"no": 0.3, "yes": 0.7}, **QUICK).fit(X, y)
+    row = pd.DataFrame([{name: None for name in X.columns}])
+    np.testing.assert_allclose(model.predict_proba(row), [[0.3, 0.7]], atol=1e-9)
+
+
+def test_completion_fills_the_gaps_and_nothing_else(table, rng):
+    X, y = table
+    model = LatentClassificationModel(2, **QUICK).fit(X, y)
+    gaps = X.astype(object)
+    gaps.loc[3, "colour"] = None
+    gaps.loc[4, "size"] = None
+    gaps.loc[5, "legs"] = None
+    gaps.loc[6, "flag"] = None
+    for condition in (None, "class"):
+        full = model.impute(gaps, method="mode", condition=condition)
+        assert not full.isna().any().any()
+        assert full["colour"].iloc[3] in ("blue", "green", "red") and full["legs"].iloc[5] in (2, 4)
+        known = gaps.notna()
+        assert (full["colour"][known["colour"]] == X["colour"][known["colour"]]).all()
+        np.testing.assert_allclose(full["size"][known["size"]].astype(float), X["size"][known["size"]])
+    assert 2 < model.impute(gaps)["legs"].iloc[5] < 4  # an expectation lies between the values
+
+
+def test_continuous_completion_is_the_conditional_expectation():
+    X, y = load_iris(return_X_y=True)
+    model = LatentClassificationModel(2, **QUICK).fit(X, y)
+    gaps = X.copy()
+    gaps[:, 2] = np.nan
+    proba, expected = model.predict_proba(gaps), np.zeros(len(X))
+    L, rest = model.loadings_[0], [0, 1, 3]
+    for c in range(3):
+        mean = L @ model.latent_means_[c] + model.offsets_[0]
+        V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[0])
+        step = np.linalg.solve(V[np.ix_(rest, rest)], V[rest, 2])
+        expected += proba[:, c] * (mean[2] + (X[:, rest] - mean[rest]) @ step)
+    np.testing.assert_allclose(model.impute(gaps)[:, 2], expected, atol=1e-8)
+
+
+def test_samples_have_the_classes_and_the_columns_of_the_model(table):
+    X, y = table
+    model = LatentClassificationModel(1, 2, **QUICK).fit(X, y)
+    rows, labels = model.sample(4000, y="yes", component=1)
+    assert set(labels) == {"yes"} and list(rows.columns) == list(X.columns)
+    assert set(rows["colour"]) <= {"blue", "green", "red"} and set(rows["legs"]) <= {2, 4}
+    both, classes = model.sample(4000)
+    for column in ("size", "flag"):
+        for label in ("no", "yes"):
+            drawn, real = both[column][classes == label].astype(float), X[column][y == label].astype(float)
+            error = np.sqrt(real.var() / len(real) + drawn.var() / len(drawn))
+            assert abs(drawn.mean() - real.mean()) < 5 * error
+
+
+def test_refinement_lies_above_the_bound_and_changes_no_exact_model(table):
+    X, y = table
+    model = LatentClassificationModel(2, **QUICK).fit(X, y)
+    bound, estimate = model.score_samples(X, refine="importance")
+    assert (estimate - bound).mean() > 0 and (estimate - bound).min() > -0.2
+    np.testing.assert_allclose(model.score_samples(X), bound)
+    refined = model.set_params(refine="importance").predict_proba(X)
+    np.testing.assert_allclose(refined.sum(axis=1), 1.0)
+    assert ((refined[:, 1] > 0.5) == (y == "yes")).mean() > 0.8
+    numbers = X[["size"]].assign(other=X["size"] ** 2)
+    exact = LatentClassificationModel(1, **QUICK).fit(numbers, y)
+    a, b = exact.score_samples(numbers, refine="importance")
+    np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("training", ["conditional", "margin", "hybrid"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_discriminative_training_of_mixed_columns_raises_its_objective(training, table):
+    X, y = table
+    model = LatentClassificationModel(1, objective=training, max_iter=15, **QUICK).fit(X, y)
+    assert model.objective_curve_[-1] > model.objective_curve_[0]
+    assert model.score(X, y) > 0.8
+
+
+def test_unlabelled_rows_help(rng):
+    X, y = load_iris(return_X_y=True)
+    few = np.full(150, -1)
+    few[::15] = y[::15]
+    model = LatentClassificationModel(2, **QUICK).fit(X, few)
+    assert model.score(X, y) > 0.85
+
+
+def test_hard_tables_work(rng):
+    with pytest.warns(UserWarning, match="no value in the columns"):
+        X = np.c_[rng.normal(size=(12, 2)) * 1e8, np.full(12, 3.0), np.full(12, np.nan), np.arange(12) % 2]
+        y = np.r_[np.zeros(11, int), 1]  # a class with one row, a constant column, an empty one, huge units
+        model = LatentClassificationModel(7, 3, **QUICK).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    tall = LatentClassificationModel(3, 2, **QUICK).fit(rng.normal(size=(6, 20)), [0, 1, 0, 1, 0, 1])
+    assert np.isfinite(tall.objective_curve_).all()
+    single = LatentClassificationModel(2, **QUICK).fit(np.float32(rng.normal(size=(40, 3)) + 1e4), np.arange(40) % 2)
+    assert single.transform(np.float32(rng.normal(size=(2, 3)) + 1e4)).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({"n_latent": -1}, "n_latent=-1"),
+        ({"n_latent": 1.5}, "n_latent=1.5"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"noise": "free"}, "noise='free'; allowed are 'tied', 'untied'"),
+        ({"structure": "tree"}, "structure='tree'"),
+        ({"selection": "bic"}, "selection='bic'"),
+        ({"kinds": "ordinal"}, "kinds='ordinal'"),
+        ({"kinds": ["binary"]}, "kinds has 1 entries, but X has 4 columns"),
+        ({"kinds": "binary"}, "is to be binary, but holds"),
+        ({"ridge": -1.0}, "ridge=-1.0"),
+        ({"unknown": "ignore"}, "unknown='ignore'"),
+        ({"refine": "mcmc"}, "refine='mcmc'"),
+        ({"inner_max_iter": 0}, "inner_max_iter=0"),
+    ],
+)
+def test_bad_options_are_refused(wrong, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        LatentClassificationModel(**wrong).fit(X, y)
+
+
+def test_text_in_a_continuous_column_is_refused():
+    X = np.array([["1.5", "a"], ["2.5", "b"], ["3.5", "a"], ["4", "b"]], dtype=object)
+    with pytest.raises(ValueError, match="column 1 of X holds text"):
+        LatentClassificationModel(1, kinds="continuous").fit(X, [0, 1, 0, 1])
+
+
+def test_infinite_numbers_in_a_frame_are_refused(table):
+    X, y = table
+    X.loc[0, "size"] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        LatentClassificationModel(1).fit(X, y)
+
+
+def test_the_search_takes_mixed_tables(table):
+    X, y = table
+    model = LatentClassificationModelCV([0, 1], [1], cv=2, **QUICK).fit(X, y)
+    assert model.score(X, y) > 0.8 and model.kinds_[2] == "categorical"
+    assert model.impute(X.iloc[:3]).shape == (3, 5)
+
+
+@pytest.mark.parametrize("training", ["likelihood", "hybrid"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_learned_structures_drop_columns_of_noise_of_every_kind(training, table, rng):
+    X, y = table
+    X = X.assign(noise=rng.normal(size=len(X)), coin=rng.random(len(X)) < 0.5)
+    model = LatentClassificationModel(1, structure="learn", objective=training, max_iter=20, **QUICK).fit(X, y)
+    assert not model.edges_[5:].any() and model.edges_[[0, 2]].all()
+    by_loading = model.edges_[model.loading_columns_]
+    assert (model.loadings_[:, ~by_loading] == 0).all() and (model.loadings_[:, by_loading] != 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped before it converged")
+def test_selection_says_which_start_wins():
+    """By accuracy the winner classifies more training rows rightly, by likelihood it has the higher value."""
+    X, y = make_classification(150, 8, n_informative=6, n_classes=3, random_state=0)
+    fits = {
+        rule: LatentClassificationModel(2, 3, selection=rule, n_init=8, max_iter=20, random_state=0).fit(X, y)
+        for rule in ("accuracy", "likelihood")
+    }
+    assert fits["accuracy"].score(X, y) > fits["likelihood"].score(X, y)
+    assert fits["accuracy"].objective_curve_[-1] < fits["likelihood"].objective_curve_[-1]
+
+
+@pytest.fixture
+def typed(table):
+    """The table in as many dtypes as there are columns and more, with gaps and an index of its own."""
+    X, y = table
+    X = X.assign(
+        small=X["size"].astype("float32"),
+        maybe=X["flag"].astype(object).where(np.arange(len(X)) % 5 > 0, None),
+        nullable=pd.array(np.where(X["legs"] > 2, 1, 0), dtype="Int64"),
+        text=X["colour"].astype(object),
+    )
+    X["grade"] = X["grade"].cat.add_categories(["never seen"])
+    X.index = pd.Index([f"row {k}" for k in range(len(X))], name="who")
+    return X, y
+
+
+def test_pandas_frames_come_back_with_their_dtypes_and_index(typed):
+    X, y = typed
+    model = LatentClassificationModel(1, **QUICK).fit(X, y)
+    gaps = X.copy()
+    gaps.iloc[3, X.columns.get_loc("colour")] = None
+    gaps.iloc[4, X.columns.get_loc("grade")] = None
+    gaps.iloc[5, X.columns.get_loc("size")] = None
+    whole = {**X.dtypes.to_dict(), "maybe": np.dtype(bool)}  # True and False without gaps need no objects
+    full = model.impute(gaps)
+    assert full.dtypes.to_dict() == whole
+    pd.testing.assert_index_equal(full.index, X.index)
+    known = gaps.drop(columns="maybe").notna()
+    pd.testing.assert_frame_equal(full.drop(columns="maybe").where(known), X.drop(columns="maybe").where(known))
+    assert not full.isna().any().any()
+    drawn, _ = model.sample(7)
+    assert drawn.dtypes.to_dict() == whole and drawn.columns.tolist() == X.columns.tolist()
+
+
+def test_integers_become_floats_only_where_an_expectation_lies_between_them(typed):
+    X, y = typed
+    model = LatentClassificationModel(1, **QUICK).fit(X, y)
+    gaps = X.assign(legs=X["legs"].where(np.arange(len(X)) != 2))
+    assert model.impute(gaps, method="mode")["legs"].dtype == X["legs"].dtype
+    expected = model.impute(gaps)["legs"]
+    assert expected.dtype == float and 2 < expected.iloc[2] < 4
+    assert (expected.drop(expected.index[2]) == X["legs"].drop(X.index[2])).all()
+
+
+def test_polars_frames_come_back_with_their_dtypes(table):
+    polars = pytest.importorskip("polars")
+    X, y = table
+    other = polars.DataFrame(
+        {
+            "size": polars.Series(X["size"].tolist(), dtype=polars.Float32),
+            "flag": X["flag"].tolist(),
+            "colour": X["colour"].tolist(),
+            "grade": polars.Series(X["grade"].tolist(), dtype=polars.Enum(["a", "b", "c", "d"])),
+            "legs": polars.Series(X["legs"].tolist(), dtype=polars.Int16),
+        }
+    )
+    model = LatentClassificationModel(1, **QUICK).fit(other, y)
+    gaps = other.with_columns(
+        *(
+            polars.when(polars.int_range(polars.len()) == 3).then(None).otherwise(polars.col(name)).alias(name)
+            for name in other.columns
+        )
+    )
+    full = model.impute(gaps, method="mode")
+    assert full.schema == other.schema and sum(full.null_count().row(0)) == 0
+    rest = [k for k in range(len(y)) if k != 3]
+    assert full[rest].equals(other[rest])
+    assert model.sample(3)[0].schema == other.schema
+    assert model.impute(gaps).schema["legs"] == polars.Float64  # an expectation lies between the integers
+
+
+def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
+    """A rare class and weights: the rows that are drawn weigh together what all rows do."""
+    y = (rng.random(5000) < 0.05).astype(int)
+    X, weight = rng.normal(size=(5000, 2)) + y[:, None], rng.random(5000)
+    for w in (None, weight):
+        some = _some_rows(ArrayRows(X, y, w), 100, rng)
+        assert some.n_rows == 200
+        total = np.bincount(y, w)
+        np.testing.assert_allclose(np.bincount(some.y, some.weight), total)

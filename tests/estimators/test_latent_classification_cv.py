@@ -1,0 +1,215 @@
+"""The wrapper search: what it tries, what it keeps, and that unlabelled rows stay in the training parts."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import KFold
+
+from latentia import LatentClassificationModel
+from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
+
+X, y = load_iris(return_X_y=True)
+QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
+
+
+def test_the_best_pair_is_fitted_on_all_rows():
+    model = LatentClassificationModelCV([1, 2], [1, 2], search="exhaustive", cv=3, **QUICK).fit(X, y)
+    table = model.results_
+    assert len(table["n_latent"]) == 4
+    best = np.lexsort((table["mean_log_loss"], -table["mean_accuracy"].round(10)))[0]
+    assert (model.n_latent_, model.n_components_) == (table["n_latent"][best], table["n_components"][best])
+    assert model.best_score_ == table["mean_accuracy"][best]
+    assert model.transform(X).shape == (150, model.n_latent_)
+    assert model.score(X, y) > 0.9
+    assert clone(model).get_params()["n_latent"] == [1, 2]  # arguments are left as they are
+
+
+def test_scores_are_those_of_the_folds():
+    order = np.random.default_rng(1).permutation(150)
+    folds = [(np.setdiff1d(order, test), test) for test in np.split(order, [20, 60])]  # a row counts as any other
+    model = LatentClassificationModelCV([2], [1], cv=folds, **QUICK).fit(X, y)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    own = {**QUICK, "random_state": seed}
+    right, loss = [], []
+    for train, test in folds:
+        fold = LatentClassificationModel(2, kinds="continuous", **own).fit(X[train], y[train])
+        right.append(fold.predict(X[test]) == y[test])
+        loss.append(-fold.predict_log_proba(X[test])[np.arange(len(test)), y[test]])
+    assert model.results_["mean_accuracy"][0] == pytest.approx(np.concatenate(right).mean())
+    assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
+    assert model.results_["std_accuracy"][0] == pytest.approx(np.std([part.mean() for part in right]))
+    assert model.results_["std_log_loss"][0] == pytest.approx(np.std([part.mean() for part in loss]))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_given_folds_name_rows_of_the_table_also_beside_unlabelled_rows(masks):
+    some = np.where(np.arange(150) % 3 == 0, -1, y)
+    part = np.arange(150) // 7 % 2  # unlabelled rows lie in both parts
+    rows = [(part != k, part == k) for k in range(2)]
+    cv = rows if masks else [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in rows]
+    model = LatentClassificationModelCV([1], [1], cv=iter(cv), **QUICK).fit(X, some)
+    own = {**QUICK, "random_state": int(np.random.RandomState(0).randint(2**31 - 1))}
+    loss = []
+    for train, test in rows:
+        train, test = train | (some < 0), test & (some >= 0)
+        fold = LatentClassificationModel(1, kinds="continuous", **own).fit(X[train], some[train])
+        loss.append(-fold.predict_log_proba(X[test])[np.arange(test.sum()), y[test]])
+    assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
+
+
+def test_rows_of_weight_zero_are_in_no_part():
+    """The only weighted row of a class is in a test part: its training part must do without the class."""
+    weight = np.where(y == 2, 0.0, 1.0)
+    weight[-1] = 1.0
+    part = np.arange(150) % 3
+    for folds in ([(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)], KFold(3)):
+        model = LatentClassificationModelCV([1], [1], cv=folds, **QUICK).fit(X, y, sample_weight=weight)
+        assert 0.9 < model.best_score_ < 1.0  # that row cannot be right
+
+
+def test_no_number_of_folds_means_five():
+    five, none = (LatentClassificationModelCV([1], [1], cv=cv, **QUICK).fit(X, y) for cv in (5, None))
+    assert none.results_["mean_log_loss"][0] == five.results_["mean_log_loss"][0]
+
+
+def test_a_category_that_a_training_part_lacks_is_no_error(rng):
+    frames = pytest.importorskip("pandas")
+    table = frames.DataFrame({"number": rng.normal(size=40), "text": np.array(list("abc"))[np.arange(40) % 3]})
+    table.loc[5, "text"] = "once"
+    classes = np.arange(40) % 2
+    model = LatentClassificationModelCV([1], [1], cv=2, unknown="error", **QUICK).fit(table, classes)
+    with pytest.raises(ValueError, match="'never', which fit did not see"):  # the final model keeps to its word
+        model.predict(table.assign(text="never"))
+
+
+class Untouched:
+    """Folds that nobody should ask for."""
+
+    def split(self, X, y=None, groups=None):
+        raise AssertionError("the search has begun")
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({"priors": [0.5, 0.5]}, "priors has shape \\(2,\\)"),
+        ({"priors": "equal"}, "priors='equal'"),
+        ({"loss_matrix": np.ones((2, 2))}, "loss_matrix has shape \\(2, 2\\)"),
+        ({"callback": 3}, "callback=3; allowed are None and a function of a step."),
+    ],
+)
+def test_what_only_the_final_fit_uses_is_checked_before_the_search(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        LatentClassificationModelCV([1], [1], cv=Untouched(), **QUICK, **wrong).fit(X, y)
+
+
+def test_greedy_search_stops_when_more_factors_do_not_help():
+    seen = []
+    model = LatentClassificationModelCV(
+        [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, callback=lambda t: seen.append(t) and False, **QUICK
+    )
+    model.fit(X, y)
+    ranks = [t.rank("accuracy") for t in seen if hasattr(t, "rank")]
+    assert 2 <= len(ranks) < 8
+    assert ranks[-1] <= max(ranks[:-1]) and all(b > a for a, b in zip(ranks[:-2], ranks[1:-1], strict=True))
+
+
+def test_limits_of_the_papers_hold():
+    few = np.r_[0:6, 50:56, 100:106]
+    model = LatentClassificationModelCV([2, 4, 12, 13], [1, 3, 5], cv=3, search="exhaustive", **QUICK).fit(
+        X[few], y[few]
+    )
+    pairs = set(zip(model.results_["n_latent"], model.results_["n_components"], strict=True))
+    assert pairs == {(2, 1), (2, 3), (2, 5), (4, 1), (4, 3), (12, 1)}  # q <= 4 columns x 3 classes, q m <= 12 rows
+
+
+def test_unlabelled_rows_train_in_every_fold():
+    some = np.where(np.arange(150) % 3 == 0, y, -1)
+    model = LatentClassificationModelCV([1], [1], cv=2, **QUICK).fit(X, some)
+    assert model.score(X, y) > 0.85
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_row_of_weight_two_is_that_row_twice_in_training_and_in_the_scores(rng):
+    rows = rng.permutation(150)[:60]
+    noisy, labels, weight = X[rows] + rng.normal(size=(60, 4)), y[rows], rng.integers(0, 4, 60)
+    again, part = np.repeat(np.arange(60), weight), np.arange(60) // 10 % 4 % 3  # folds of unequal sizes
+
+    def folds(part):
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)]
+
+    options = dict(n_init=1, max_iter=15, tol=0.0, random_state=0)
+    weighted = LatentClassificationModelCV([1, 2], [1], cv=folds(part), **options)
+    repeated = LatentClassificationModelCV([1, 2], [1], cv=folds(part[again]), **options)
+    weighted.fit(noisy, labels, sample_weight=weight)
+    repeated.fit(noisy[again], labels[again])
+    for name in ("mean_accuracy", "std_accuracy", "mean_log_loss", "std_log_loss"):
+        np.testing.assert_allclose(weighted.results_[name], repeated.results_[name], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({"n_latent": []}, "n_latent=\\[\\]; allowed"),
+        ({"n_components": [0]}, "n_components=0"),
+        ({"n_latent": [13]}, "n_features \\* n_classes = 12"),
+        ({"search": "random"}, "search='random'"),
+        ({"scoring": "f1"}, "scoring='f1'"),
+        ({"objective": []}, "objective=\\[\\]; allowed"),
+        ({"objective": ["likelihood", "bic"]}, "objective='bic'"),
+        ({"refit_n_init": 0}, "refit_n_init=0"),
+        ({"cv": 1}, "cv=1"),
+        ({"cv": 151}, "cv=151, but X has n_samples=150"),
+        ({"cv": "five"}, "cv='five'; allowed"),
+        ({"cv": []}, "cv=\\[\\] has no folds; allowed"),
+        ({"cv": [([0, 50, 100], [])]}, "the test part of fold 0 has no labelled row"),
+        ({"cv": [([0, 50, 100], [150])]}, "cv holds the row 150; allowed are 0 to 149"),
+        ({"n_latent": [1, [2, 3]]}, "n_latent=\\[2, 3\\]; allowed is an integer >= 0"),
+        ({"objective": ["likelihood", ["conditional"]]}, "objective=\\['conditional'\\]; allowed"),
+    ],
+)
+def test_bad_grids_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        LatentClassificationModelCV(**{"n_latent": [1], "n_components": [1], **QUICK, **wrong}).fit(X, y)
+
+
+def test_processes_give_the_same_result():
+    one, two = (LatentClassificationModelCV([1, 2], [1], cv=2, n_jobs=n, **QUICK).fit(X, y) for n in (None, 2))
+    np.testing.assert_allclose(one.results_["mean_accuracy"], two.results_["mean_accuracy"])
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "log_loss"])
+def test_the_objective_is_chosen_too(scoring):
+    model = LatentClassificationModelCV(
+        [1], [1], objective=["likelihood", "conditional"], cv=3, scoring=scoring, **QUICK
+    )
+    table = model.fit(X, y).results_
+    assert list(table["objective"]) == ["likelihood", "conditional"]
+    keys = [-table["mean_accuracy"].round(10), table["mean_log_loss"]]
+    best = np.lexsort(keys[::-1] if scoring == "accuracy" else keys)[0]
+    assert model.objective_ == table["objective"][best]
+    plain = LatentClassificationModel(1, 1, objective=model.objective_, **QUICK).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X))
+
+
+def test_mixed_tables_have_their_own_settings(rng):
+    y = np.arange(60) % 2
+    table = np.column_stack([rng.normal(size=60) + y, (rng.random(60) < 0.2 + 0.6 * y).astype(float)])
+    model = LatentClassificationModelCV(cv=2, **QUICK).fit(table, y)
+    tried = set(zip(*(model.results_[name] for name in ("n_latent", "n_components", "objective")), strict=True))
+    assert {(0, 2, "likelihood"), (0, 2, "conditional"), (2, 1, "likelihood"), (2, 2, "likelihood")} <= tried
+    assert (0, 1, "likelihood") not in tried and (2, 1, "conditional") not in tried
+    best = int(np.argmin(model.results_["mean_log_loss"]))  # which decides where no paper does
+    assert (model.n_latent_, model.objective_, model.ridge_) == tuple(
+        model.results_[name][best] for name in ("n_latent", "objective", "ridge")
+    )
+
+
+def test_the_final_fit_may_have_its_own_number_of_starts():
+    steps = []
+    model = LatentClassificationModelCV(
+        [2], [2], cv=2, refit_n_init=5, callback=lambda s: steps.append(s) and False, **QUICK
+    )
+    model.fit(X, y)
+    assert max(step.n_running for step in steps if hasattr(step, "n_running")) == 5

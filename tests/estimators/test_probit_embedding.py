@@ -1,0 +1,394 @@
+"""ProbitEmbeddingClassifier from the user's side."""
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tolerances import EQUAL, NAMESPACE, SINGLE
+
+from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.families.probit_embedding.family import ProbitEmbedding
+from latentia.families.probit_embedding.precision_priors import GROUPINGS
+from latentia.families.probit_embedding.problem import EmbeddingProblem
+from latentia.solvers import EM
+
+PRIORS = ["entries", "columns", "rows"]
+
+
+def data(seed=0, n_rows=150, n_features=8, n_labels=5, rank=2, unknown=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features)) * np.arange(1, n_features + 1) + 3
+    scores = (
+        (X - 3)
+        / np.arange(1, n_features + 1)
+        @ rng.standard_normal((n_features, rank))
+        @ rng.standard_normal((rank, n_labels))
+    )
+    Y = (scores + 0.5 * rng.standard_normal(scores.shape) > 0).astype(int)
+    return X, np.where(rng.random(Y.shape) < unknown, -1, Y)
+
+
+def after_some_steps(X, Y, sample_weight=None, **options):
+    """Probabilities after a fixed number of iterations from the same start, where two ways to sum differ by rounding alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ProbitEmbeddingClassifier(tol=0, max_iter=25, **options).fit(X, Y, sample_weight)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_it_learns_a_low_rank_problem(prior):
+    X, Y = data(unknown=0.2)
+    X_test, Y_test = data(0, 400)[0][150:], data(0, 400)[1][150:]
+    X_train, truth = data(0, 400)[0][:150], data(0, 400)[1][:150]
+    model = ProbitEmbeddingClassifier(2, prior=prior).fit(X_train, np.where(Y == -1, -1, truth))
+    assert (model.predict(X_test) == Y_test).mean() > 0.85
+    assert model.converged_ and model.log_evidence_ == model.objective_curve_[-1]
+    assert model.projection_.shape == (8, 2) and model.weights_.shape == (5, 2) and model.intercepts_.shape == (5,)
+    assert model.precisions_.shape == {"entries": (8, 2), "columns": (1, 2), "rows": (8, 1)}[prior]
+    assert model.weights_covariance_.shape == (5, 3, 3)
+    assert len(model.objective_curve_) == model.n_iter_ + 1
+    assert np.diff(model.objective_curve_).min() >= 0
+
+
+def test_minus_one_nan_and_none_mark_unknown_entries():
+    X, Y = data(unknown=0.3)
+    with_nan, with_none = np.where(Y < 0, np.nan, Y), np.where(Y < 0, None, Y.astype(object))
+    fits = [
+        ProbitEmbeddingClassifier().fit(X, y).predict_proba(X) for y in (Y, with_nan, with_none, sparse.csr_array(Y))
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other, fits[0])
+
+
+def test_classes_of_any_kind():
+    X, Y = data()
+    words = np.array(["down", "up"], dtype=object)[Y[:, 0]]
+    binary = ProbitEmbeddingClassifier(1).fit(X, words)
+    assert binary.classes_.tolist() == ["down", "up"] and binary.score(X, words) > 0.85
+    assert binary.weights_.shape == (1, 1)
+    proba = binary.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, **EQUAL)
+    three = 10 * Y[:, 0] + 10 * Y[:, 1]
+    many = ProbitEmbeddingClassifier(2).fit(X, three)
+    proba = many.predict_proba(X)
+    assert many.classes_.tolist() == [0, 10, 20] and proba.shape == (150, 3)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, **EQUAL)
+    np.testing.assert_array_equal(many.predict(X), many.classes_[proba.argmax(axis=1)])
+    far = many.predict_log_proba(1e6 * X)
+    assert np.isfinite(far).all()
+
+
+def test_unlabelled_rows_of_single_label_problems_change_nothing():
+    X, Y = data()
+    labels = np.append(Y[:, 0], np.full(20, -1))
+    more = np.vstack([X, np.full((20, 8), 3.0)])
+    alone = ProbitEmbeddingClassifier(1, standardise=False).fit(X, Y[:, 0])
+    together = ProbitEmbeddingClassifier(1, standardise=False).fit(more, labels)
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-3)
+
+
+def test_the_predictive_probability_averages_over_everything():
+    X, Y = data(n_rows=60)
+    model = ProbitEmbeddingClassifier(2).fit(X, Y)
+    params, rng, n_draws = model.params_, np.random.default_rng(0), 100_000
+    row = np.asarray((X[:1] - model.feature_shift_) / model.feature_scale_)[0]
+    spread = np.einsum("d,sde,e->s", row, params.covariance, row)
+    z = params.projection @ row + np.sqrt(1 + spread) * rng.standard_normal((n_draws, 2))
+    for label in range(3):
+        draws = rng.multivariate_normal(params.weights[label], params.weights_cov[label], n_draws)
+        p = stats.norm.cdf(draws[:, 0] + (draws[:, 1:] * z).sum(axis=1)).mean()
+        # t is a product of normals: not normal, but nearly so
+        np.testing.assert_allclose(model.predict_proba(X[:1])[0, label], p, atol=0.02)
+    mean, cov = model.transform(X[:1], return_cov=True)
+    np.testing.assert_allclose(mean[0], params.projection @ row, **EQUAL)
+    np.testing.assert_allclose(cov[0], np.diag(1 + spread), **EQUAL)
+    bold = ProbitEmbeddingClassifier(2, averaging="weights").fit(X, Y).predict_proba(X)
+    assert (np.abs(bold - 0.5) >= np.abs(model.predict_proba(X) - 0.5) - 1e-12).all()
+
+
+def test_the_evidence_finds_the_rank():
+    X, Y = data(3, n_rows=400, n_labels=8, rank=2)
+    model = ProbitEmbeddingClassifier("auto", latent_noise=0.3).fit(X, Y)
+    assert model.n_latent_ == 2
+    found = model.search_results_
+    assert found["n_latent"][np.argmax(found["log_evidence"])] == 2
+    assert model.log_evidence_ == found["log_evidence"].max()
+
+
+def test_column_priors_switch_superfluous_dimensions_off():
+    X, Y = data(3, n_rows=400, n_labels=8, rank=2)
+    model = ProbitEmbeddingClassifier(5, prior="columns", latent_noise=0.3).fit(X, Y)
+    assert model.n_latent_ == 5 and model.n_effective_ == 2
+
+
+def test_row_priors_find_the_features():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 30))
+    Y = (X[:, [4, 9]] @ rng.standard_normal((2, 6)) + 0.3 * rng.standard_normal((300, 6)) > 0).astype(int)
+    relevance = ProbitEmbeddingClassifier(2, prior="rows").fit(X, Y).feature_relevance_
+    assert set(np.argsort(relevance)[-2:]) == {4, 9}
+    assert relevance[[4, 9]].sum() > 0.9
+    np.testing.assert_allclose(relevance.sum(), 1, **EQUAL)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("n_rows", [100, 12])
+def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, (n_rows, 25)).astype(float)
+    Y = (X[:, :3] @ rng.standard_normal((3, 4)) + rng.standard_normal((n_rows, 4)) > 0).astype(int)
+    dense = after_some_steps(X, Y, prior=prior, standardise=False)
+    for kind in (sparse.csr_array, sparse.csc_matrix):
+        model = after_some_steps(kind(X), Y, prior=prior, standardise=False)
+        np.testing.assert_allclose(model.predict_proba(kind(X)), dense.predict_proba(X), atol=1e-6)
+        np.testing.assert_allclose(
+            model.transform(X, return_cov=True)[1], dense.transform(kind(X), return_cov=True)[1], atol=1e-6
+        )
+    scaled = after_some_steps(sparse.csr_array(X * np.arange(1, 26)), Y, prior=prior)
+    other = after_some_steps(sparse.csr_array(X), Y, prior=prior)
+    np.testing.assert_allclose(scaled.predict_proba(X * np.arange(1, 26)), other.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path, monkeypatch):
+    X, Y = data(n_rows=60, unknown=0.2)
+    whole = after_some_steps(X, Y, prior=prior)
+    monkeypatch.setattr("latentia.estimators.probit_embedding.training.MOST_ENTRIES", 100)
+    np.save(tmp_path / "X.npy", X)
+    streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
+    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_weight_two_is_a_row_twice(prior):
+    X, Y = data(n_rows=50, unknown=0.2)
+    weight = np.random.default_rng(0).integers(0, 3, 50)
+    again = np.repeat(np.arange(50), weight)
+    weighted = after_some_steps(X, Y, weight, prior=prior)
+    repeated = after_some_steps(X[again], Y[again], prior=prior)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+def test_units_do_not_matter():
+    X, Y = data()
+    one = ProbitEmbeddingClassifier().fit(X, Y).predict_proba(X)
+    other = ProbitEmbeddingClassifier().fit(1e7 * X - 1e9, Y).predict_proba(1e7 * X - 1e9)
+    np.testing.assert_allclose(other, one, atol=1e-5)
+
+
+def test_labels_in_any_order():
+    X, Y = data(unknown=0.2)
+    order = np.array([3, 0, 4, 1, 2])
+    some = after_some_steps(X, Y).predict_proba(X)
+    np.testing.assert_allclose(after_some_steps(X, Y[:, order]).predict_proba(X), some[:, order], atol=1e-6)
+    rested = ProbitEmbeddingClassifier(tol=1e-10, max_iter=20_000)  # however they went there
+    one, other = rested.fit(X, Y).predict_proba(X), rested.fit(X, Y[:, order]).predict_proba(X)
+    assert rested.converged_
+    np.testing.assert_allclose(other, one[:, order], atol=1e-3)
+
+
+def test_more_starts_are_never_worse():
+    X, Y = data(unknown=0.2)
+    one = ProbitEmbeddingClassifier(3, random_state=0).fit(X, Y)
+    many = ProbitEmbeddingClassifier(3, n_init=4, random_state=0).fit(X, Y)
+    assert many.log_evidence_ >= one.log_evidence_ - 1e-2 * abs(one.log_evidence_) / 100
+
+
+def test_low_density_separation_moves_the_line_to_the_gap():
+    """Two clusters with few labels, all at one side of each cluster: unlabelled rows show where the gap is."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(-3, 0.7, 200), rng.normal(3, 0.7, 200)][:, None]
+    y = np.full(400, -1)
+    y[[int(np.argmax(X[:200, 0])), 200 + int(np.argmax(X[200:, 0]))]] = 0, 1
+    grid = np.linspace(-6, 6, 241)[:, None]
+
+    def line(**options):
+        model = ProbitEmbeddingClassifier(1, **options).fit(X, y)
+        assert np.diff(model.objective_curve_).min() >= 0
+        return abs(float(grid[np.argmin(np.abs(model.predict_proba(grid)[:, 1] - 0.5)), 0]))
+
+    assert line(semi_supervised=True) < line()
+
+
+@pytest.mark.parametrize("shape", [(80, 6), (20, 30)])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):
+    import array_api_strict
+
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    X, Y = data(1, *shape, unknown=0.2)
+    curves = []
+    for make in (np.asarray, torch.asarray, array_api_strict.asarray):
+        problem = EmbeddingProblem(
+            ProbitEmbedding(5, 2, GROUPINGS[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
+        )
+        start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 2)
+        solution = EM(5, -np.inf).solve(problem, start)
+        assert type(solution.params.projection) is type(make(X))
+        curves.append(np.array(solution.curves))
+    np.testing.assert_allclose(curves[1], curves[0], **NAMESPACE)
+    np.testing.assert_allclose(curves[2], curves[0], **NAMESPACE)
+
+
+IN_TORCH = """
+import numpy, sklearn, torch
+from latentia import ProbitEmbeddingClassifier
+torch.set_num_threads(1)
+sklearn.set_config(array_api_dispatch=True)
+X = numpy.random.default_rng(0).standard_normal((60, 5))
+Y = (X[:, :3] + X[:, 2:] > 0).astype(int)
+expected, model = (ProbitEmbeddingClassifier(max_iter=8).fit(make(X), Y) for make in (numpy.asarray, torch.asarray))
+proba, labels = model.predict_proba(torch.asarray(X)), model.predict(torch.asarray(X))
+assert isinstance(proba, torch.Tensor) and isinstance(labels, torch.Tensor) and isinstance(model.projection_, torch.Tensor)
+assert abs(proba.numpy() - expected.predict_proba(X)).max() < 1e-6
+assert (model.transform(torch.asarray(X), return_cov=True)[1].shape) == (60, 2, 2)
+"""
+
+
+def test_tensors_in_tensors_out():
+    pytest.importorskip("torch")
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IN_TORCH], check=True, env={**os.environ, "SCIPY_ARRAY_API": "1"}
+    )
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_single_precision_far_from_zero(prior):
+    X, Y = data(n_rows=80)
+    single = (X + 1e4).astype(np.float32)
+    model = ProbitEmbeddingClassifier(prior=prior).fit(single, Y)
+    proba = model.predict_proba(single)
+    assert proba.dtype == np.float32 and model.projection_.dtype == np.float32
+    double = single.astype(np.float64)
+    np.testing.assert_allclose(
+        proba, ProbitEmbeddingClassifier(prior=prior).fit(double, Y).predict_proba(double), atol=10 * SINGLE["atol"]
+    )
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_hard_but_valid_tables(prior):
+    X, Y = data(n_rows=30, n_features=10)
+    constant = X.copy()
+    constant[:, 2] = 7.0
+    constant[:, 3] = constant[:, 4]
+    cases = [
+        (constant, Y),
+        (X[:6], Y[:6]),
+        (X[:2], Y[:2]),
+        (X[:1], Y[:1]),
+        (X[:, :1], Y),
+        (np.repeat(X[:3], 9, 0), np.repeat(Y[:3], 9, 0)),
+    ]
+    for rows, labels in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = ProbitEmbeddingClassifier(3, prior=prior).fit(rows, labels)
+        assert np.isfinite(model.predict_proba(rows)).all() and np.isfinite(model.log_evidence_)
+
+
+def test_a_label_without_a_positive_row_is_said_and_predicted_absent():
+    X, Y = data()
+    Y[:, 3] = 0
+    with pytest.warns(UserWarning, match="no positive entry in column 3"):
+        model = ProbitEmbeddingClassifier().fit(X, Y)
+    assert model.predict_proba(X)[:, 3].max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"n_latent": 0}, "n_latent=0; allowed is an integer >= 1"),
+        ({"n_latent": "many"}, "n_latent='many'; allowed are 'auto'"),
+        ({"prior": "cells"}, "prior='cells'; allowed are 'entries', 'columns', 'rows'"),
+        ({"shape": -1.0}, "shape=-1.0; allowed is a finite number > 0"),
+        ({"latent_noise": 0.0}, "latent_noise=0.0; allowed"),
+        ({"averaging": "none"}, "averaging='none'; allowed are 'full', 'weights'"),
+        ({"tol": -1}, "tol=-1; allowed"),
+    ],
+)
+def test_bad_options_are_refused(change, message):
+    X, Y = data(n_rows=20)
+    with pytest.raises(ValueError, match=message):
+        ProbitEmbeddingClassifier(**change).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda Y: np.where(Y == 1, 2, Y), "y holds 2; allowed in a label matrix are 0, 1, and -1, NaN or None"),
+        (lambda Y: np.where(Y == 1, "a", "b"), "y holds '[ab]'; allowed"),
+        (lambda Y: np.column_stack([Y, np.full(len(Y), -1)]), "y has no known entry in column 5"),
+        (lambda Y: Y[:-1], "y has 19 rows and X has 20"),
+        (lambda Y: Y[:, :0], "y has 0 columns"),
+        (lambda Y: Y[:, :, None], r"y has shape \(20, 5, 1\)"),
+        (lambda Y: np.full(20, -1), "y has no label"),
+    ],
+)
+def test_bad_labels_are_refused(spoil, message):
+    X, Y = data(n_rows=20)
+    with pytest.raises(ValueError, match=message):
+        ProbitEmbeddingClassifier().fit(X, spoil(Y))
+
+
+def test_weights_that_hide_a_label_are_refused():
+    X, Y = data(n_rows=20)
+    Y[2:, 2] = -1
+    Y[:2, 2] = 0, 1
+    with pytest.raises(ValueError, match="zero for every row with a known entry in column 2"):
+        ProbitEmbeddingClassifier().fit(X, Y, sample_weight=np.r_[0, 0, np.ones(18)])
+
+
+def test_data_frames_keep_their_names():
+    pd = pytest.importorskip("pandas")
+    X, Y = data(unknown=0.1)
+    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(8)])
+    labels = pd.DataFrame(Y, columns=list("abcde"))
+    model = ProbitEmbeddingClassifier().fit(frame, labels)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert model.label_names_.tolist() == list("abcde")
+    assert model.get_feature_names_out().tolist() == ["probitembeddingclassifier0", "probitembeddingclassifier1"]
+    np.testing.assert_array_equal(model.predict(frame), ProbitEmbeddingClassifier().fit(X, Y).predict(X))
+
+
+def test_it_works_among_other_estimators():
+    X, Y = data()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), ProbitEmbeddingClassifier()),
+        {"probitembeddingclassifier__n_latent": [1, 2]},
+        cv=2,
+    )
+    assert search.fit(X, Y).best_score_ > 0.2
+    model = search.best_estimator_[-1]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_the_score_counts_known_entries_only():
+    X, Y = data()
+    model = ProbitEmbeddingClassifier().fit(X, Y)
+    found = model.predict(X)
+    right = (found == Y).all(axis=1)
+    assert model.score(X, Y) == pytest.approx(right.mean())
+    wrong_hidden = np.where(found == Y, Y, -1)
+    assert model.score(X, wrong_hidden) == 1.0
+
+
+def test_callbacks_hear_and_stop():
+    X, Y = data()
+    heard = []
+    model = ProbitEmbeddingClassifier(callback=lambda step: heard.append(step) or len(heard) == 4).fit(X, Y)
+    assert len(heard) == 4 and model.stopping_reason_ == "stopped by the callback"
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 reached"):
+        ProbitEmbeddingClassifier(max_iter=2).fit(X, Y)

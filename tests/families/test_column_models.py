@@ -1,0 +1,220 @@
+"""Binary, categorical and mixed columns: the bound, its fixed point, gaps, and what the columns' kinds may not change."""
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.stats import multivariate_normal
+from tolerances import EQUAL, FALL
+
+from latentia import LatentClassificationModel
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.contracts import Cells
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.engine.pytree import one_start
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian, Layout
+from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.importance_sampling import importance_scores
+from latentia.families.latent_factors.row_posteriors import infer_rows
+from latentia.families.latent_factors.values import FactorParams
+from latentia.inputs.column_encoder import Table
+from latentia.solvers import EM
+
+
+def a_mixed_problem(rng, n_rows=25, q=None):
+    """Columns of random kinds in random order, 0-60 % of the cells missing, some rows unlabelled."""
+    counts = rng.integers(0, 4, size=3)
+    counts[rng.integers(3)] += 1
+    order, sizes = rng.permutation(counts.sum()), rng.integers(2, 5, size=counts[2]).tolist()
+    g, b, c = np.split(order, np.cumsum(counts)[:2])
+    X = rng.normal(size=(n_rows, counts.sum()))
+    X[:, b] = rng.integers(0, 2, size=(n_rows, len(b)))
+    for column, size in zip(c, sizes, strict=True):
+        X[:, column] = rng.integers(0, size, n_rows)
+    X[rng.random(X.shape) < rng.choice([0.0, 0.2, 0.6])] = np.nan
+    y = np.where(rng.random(n_rows) < 0.2, -1, np.arange(n_rows) % 3)
+    layout = Layout([Gaussian(g.tolist()), Bernoulli(b.tolist()), Categorical(c.tolist(), sizes)], counts.sum())
+    q = int(rng.integers(0, 4)) if q is None else q
+    family = LatentFactors(
+        layout, 3, q, int(rng.integers(1, 3)), tied=bool(rng.integers(2)), ridge=float(rng.choice([0.0, 0.1]))
+    )
+    return family, ArrayRows(X, y)
+
+
+def test_the_worked_example_of_the_paper():
+    """Example 3: prior N(0, 1), w = 1, b = 0, t = 1 gives variance 0.812 and mean 0.406 after three rounds."""
+    family = LatentFactors(Layout([Bernoulli([0])]), 1, 1, inner_tol=0.0, inner_max_iter=3)
+    fields = [0.0], [[0.0]], [[0.0]], [[1.0]], [[[1.0]]], [[0.0]], np.zeros((1, 0)), [[1.0]]
+    rows = family.infer(FactorParams(*map(np.asarray, fields)), Cells(np.ones((1, 1)), None)).rows
+    assert rows.cov.item() == pytest.approx(0.812, abs=5e-4)
+    assert rows.mean.item() == pytest.approx(0.406, abs=5e-4)
+
+
+def test_worst_step_of_em_over_random_mixes_of_kinds():
+    worst = np.inf
+    for trial in range(10):
+        rng = np.random.default_rng(trial)
+        family, rows = a_mixed_problem(rng)
+        solution = EM(max_iter=6, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
+        worst = min(worst, min((np.diff(c) / np.abs(c[1:])).min() for c in solution.curves))
+    assert worst >= -10 * FALL  # the bound's own fixed point has a tolerance
+
+
+def log_density(family, params, cells, m, z):
+    """log p(x | z, m) of rows at latents (..., N, q)."""
+    G, heads = family.layout.n_gaussian, z @ params.loadings[m].T + params.offsets[m]
+    density = np.zeros(heads.shape[:-1])
+    if G:
+        x, seen = family.layout.cells_of(family.layout.gaussian, cells)
+        theta = params.noise[0 if family.tied else m]
+        square = (x - heads[..., :G]) ** 2 / theta + np.log(2 * np.pi * theta)
+        density = density - 0.5 * (square if seen is None else square * seen).sum(axis=-1)
+    first = G
+    for kind in family.layout.bounded:
+        values, seen = family.layout.cells_of(kind, cells)
+        density = density + kind.log_density(values, seen, heads[..., first : first + kind.n_heads])
+        first += kind.n_heads
+    return density
+
+
+def by_quadrature(family, params, cells, n_points=60):
+    """log p(x, c) of models with two latents, integrated over a grid of Gauss-Hermite points."""
+    points, weights = hermegauss(n_points)
+    u = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 1, 2)
+    log_w = np.log(np.outer(weights, weights).ravel() / (2 * np.pi))
+    out = np.full((family.n_classes, len(cells.values)), -np.inf)
+    for c in range(family.n_classes):
+        z = np.repeat(params.means[c] + np.sqrt(params.variances[c]) * u, len(cells.values), axis=1)
+        for m in range(family.n_components):
+            here = np.logaddexp.reduce(log_w[:, None] + log_density(family, params, cells, m, z), axis=0)
+            out[c] = np.logaddexp(out[c], params.log_prior[c] + params.log_mix[c, m] + here)
+    return out
+
+
+def a_mixed_model(trial):
+    """Parameters far from a start, and rows."""
+    rng = np.random.default_rng(trial)
+    family, rows = a_mixed_problem(rng, n_rows=8, q=2)
+    params = one_start(family.init(rows, rng, 1), 0)
+    params = params._replace(
+        loadings=rng.normal(size=params.loadings.shape),
+        offsets=rng.normal(size=params.offsets.shape),
+        noise=1.0 + 0 * params.noise,
+    )
+    return family, params, rows.prepare(rows.X), rng
+
+
+def test_a_draw_weighs_its_density_by_that_of_the_proposal():
+    """One draw of importance sampling: the sum over components of p(x, z, m, c) / q(z) at z ~ q."""
+    for trial in range(6):
+        family, params, cells, rng = a_mixed_model(trial)
+        draw = rng.standard_normal(2)
+        rows = infer_rows(family.layout, params, cells, family.inner_tol, family.inner_max_iter)
+        expected = np.full((family.n_classes, len(cells.values)), -np.inf)
+        for c in range(family.n_classes):
+            for m in range(family.n_components):
+                z = rows.mean[c, m] + np.linalg.cholesky(rows.cov[c, m]) @ draw
+                prior = multivariate_normal(params.means[c], np.diag(params.variances[c])).logpdf(z)
+                each = zip(z, rows.mean[c, m], rows.cov[c, m], strict=True)
+                proposal = np.array([multivariate_normal(mean, cov).logpdf(at) for at, mean, cov in each])
+                joint = params.log_prior[c] + params.log_mix[c, m] + prior + log_density(family, params, cells, m, z)
+                expected[c] = np.logaddexp(expected[c], joint - proposal)
+        np.testing.assert_allclose(importance_scores(family, params, cells, draw[None]), expected, **EQUAL)
+
+
+def test_the_bound_lies_below_the_integral_and_importance_sampling_closes_the_gap():
+    gaps, errors = [], []
+    for trial in range(12):
+        family, params, cells, rng = a_mixed_model(trial)
+        exact = by_quadrature(family, params, cells)
+        gap = exact - family.infer(params, cells).log_joint
+        assert gap.min() > -1e-6
+        gaps.append(gap.mean())
+        draws = rng.standard_normal((200, 2))
+        errors.append(np.abs(importance_scores(family, params, cells, draws) - exact).mean())
+    assert 0 < np.mean(gaps) < 2.0
+    assert np.mean(errors) < 0.1 * np.mean(gaps) + 0.02
+
+
+def test_continuous_columns_alone_need_no_bound(rng):
+    """A layout of continuous columns beside a binary one without any known cell is the continuous model."""
+    X = np.c_[rng.normal(size=(20, 3)), np.full(20, np.nan)]
+    y = np.arange(20) % 3
+    with_binary = LatentFactors(Layout([Gaussian([0, 1, 2]), Bernoulli([3])]), 3, 2, 2)
+    alone = LatentFactors(Layout.continuous_columns(3), 3, 2, 2)
+    params = alone.init(ArrayRows(X[:, :3], y), rng, 1)
+    wider = params._replace(
+        loadings=np.concatenate([params.loadings, np.ones((1, 2, 1, 2))], axis=2),
+        offsets=np.concatenate([params.offsets, np.ones((1, 2, 1))], axis=2),
+        edges=np.ones((1, 4, 2)),
+    )
+    a = with_binary.infer(wider, ArrayRows(X, y).prepare(X)).log_joint
+    np.testing.assert_allclose(a, alone.infer(params, Cells(X[:, :3], None)).log_joint, **EQUAL)
+
+
+def test_a_row_without_cells_has_the_class_priors():
+    for trial in range(5):
+        rng = np.random.default_rng(trial)
+        family, rows = a_mixed_problem(rng)
+        solution = EM(max_iter=3, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
+        empty = Cells(np.zeros((1, rows.n_features)), np.zeros((1, rows.n_features)))
+        scores = family.infer(solution.params, empty).log_joint[..., 0]
+        np.testing.assert_allclose(scores, solution.params.log_prior, atol=1e-9)
+
+
+def test_two_categories_are_a_binary_column_up_to_the_bound(rng):
+    """Softmax over two heads is the logistic of their difference, so the exact densities agree."""
+    heads = rng.normal(size=(7, 2))
+    codes = (np.arange(7) % 2)[:, None].astype(float)
+    softmax = Categorical([0], [2]).log_density(codes, None, heads)
+    logistic = Bernoulli([0]).log_density(codes, None, heads[:, 1:] - heads[:, :1])
+    np.testing.assert_allclose(softmax, logistic, **EQUAL)
+
+
+def test_quadratics_touch_their_density_from_below(rng):
+    """Away from where they are placed the quadratics stay below; for a binary column they touch at +-xi."""
+    kind, t = Bernoulli([0]), np.ones((1, 1))
+    for xi in [0.0, 0.3, 2.0, 9.0]:
+        curvature, slope, constant = kind.bound(t, None, np.full((1, 1), xi), np.zeros((1, 1)))
+        a = np.linspace(-12, 12, 97)[:, None, None]
+        below = constant - 0.5 * curvature[..., 0] * a[..., 0] ** 2 + slope[..., 0] * a[..., 0]
+        true = kind.log_density(t, None, a)
+        assert (below <= true + 1e-12).all()
+        at = kind.log_density(t, None, np.full((1, 1, 1), xi)).item()
+        assert constant.item() - 0.5 * curvature.item() * xi**2 + slope.item() * xi == pytest.approx(at, abs=1e-9)
+    kind, codes = Categorical([0], [4]), np.array([[2.0]])
+    curvature, slope, constant = kind.bound(codes, None, rng.normal(size=(1, 4)), np.full((1, 4), 0.3))
+    heads = 4 * rng.normal(size=(500, 1, 4))
+    below = constant + (slope * heads - 0.5 * curvature * heads**2).sum(axis=-1)
+    assert (below <= kind.log_density(codes, None, heads) + 1e-12).all()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_precision_of_a_frame_is_that_of_its_continuous_columns(library, rng):
+    frame = pytest.importorskip(library).DataFrame
+    single, text = rng.normal(size=12).astype(np.float32), list("abc") * 4
+    half, double, gaps = single.astype(np.float16), single.astype(np.float64), frame({"g": single})["g"].shift(1)
+    wanted = [
+        ({"a": single, "b": single}, np.float32),
+        ({"a": single, "t": text}, np.float32),
+        ({"a": single, "g": gaps}, np.float32),  # whose cells come as objects
+        ({"a": single, "b": double}, np.float64),
+        ({"a": single, "b": np.arange(12)}, np.float64),
+        ({"t": text, "u": text[::-1]}, np.float64),
+    ]
+    wanted += [({"a": single, "b": half}, np.float32)] if library == "pandas" else []  # polars has it of late only
+    for columns, dtype in wanted:
+        table = frame(columns)
+        coded = Table.of(table, "auto").encode(table, "error")
+        assert coded.dtype == dtype, columns
+        np.testing.assert_array_equal(coded[:, 0][1:], single[1:] if "a" in columns else [1, 2, *[0, 1, 2] * 3])
+
+
+def test_a_frame_of_single_precision_is_fitted_as_such_an_array(rng):
+    frame = pytest.importorskip("pandas").DataFrame
+    X, y = rng.normal(size=(30, 3)).astype(np.float32), np.arange(30) % 2
+    model = LatentClassificationModel(1, n_init=1, tol=1e-2, random_state=0)
+    table = frame(X, columns=["a", "b", "c"])
+    of_frame, of_array = model.fit(table, y).predict_proba(table), model.fit(X, y).predict_proba(X)
+    assert of_frame.dtype == np.float32
+    np.testing.assert_array_equal(of_frame, of_array)

@@ -1,0 +1,163 @@
+"""Gaussian mixtures beside dense densities, conditional expectations and counting, with gaps in the rows."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
+
+from latentia import GaussianMixtureClassifier
+from latentia.engine.contracts import Cells
+from latentia.families.gaussian_mixture import missing_data as _gaps
+from latentia.families.gaussian_mixture.covariance_types import SHAPES
+
+
+@pytest.fixture(params=SHAPES, scope="module")
+def fitted(request):
+    rng = np.random.default_rng(3)
+    y = rng.integers(3, size=90)
+    X = rng.normal(size=(90, 4)) @ rng.normal(size=(4, 4)) * [1, 10, 0.1, 1] + 3 * rng.normal(size=(3, 4))[y]
+    X[rng.random(X.shape) < 0.25] = np.nan
+    X[5] = np.nan
+    model = GaussianMixtureClassifier([2, 1, 3], covariance=request.param, random_state=0, max_iter=30, tol=1e-2)
+    return model.fit(X, y), X, y
+
+
+def matrices(model):
+    C, K, D = model.means_.shape
+    V = model.covariances_
+    if model.covariance == "diag":
+        return V[..., None] * np.eye(D)
+    if model.covariance == "spherical":
+        return V[..., None, None] * np.eye(D)
+    return np.broadcast_to(V, (C, K, D, D))
+
+
+def brute_force_components(model, x):
+    """Log weight and density of the known cells, (C, K)."""
+    known = ~np.isnan(x)
+    out = np.full(model.weights_.shape, -np.inf)
+    sigma = matrices(model)
+    for c, n_components in enumerate(model.n_components_):
+        for k in range(n_components):
+            density = 0.0
+            if known.any():
+                density = multivariate_normal(model.means_[c, k][known], sigma[c, k][np.ix_(known, known)]).logpdf(
+                    x[known]
+                )
+            out[c, k] = np.log(model.weights_[c, k]) + density
+    return out
+
+
+def test_log_joint_is_the_dense_one(fitted):
+    model, X, _ = fitted
+    expected = [np.log(model.priors_) + np.logaddexp.reduce(brute_force_components(model, x), axis=1) for x in X]
+    np.testing.assert_allclose(model.predict_joint_log_proba(X), expected, **BRUTE_FORCE)
+    np.testing.assert_allclose(model.score_samples(X), np.logaddexp.reduce(expected, axis=1), **BRUTE_FORCE)
+
+
+def test_curve_ends_at_the_log_likelihood_in_the_units_of_X(fitted):
+    model, X, y = fitted
+    own = model.predict_joint_log_proba(X)[np.arange(len(y)), y].sum()
+    np.testing.assert_allclose(model.objective_curve_[-1], own, **EQUAL)
+    assert model.bic(X, y) == pytest.approx(-2 * own + model.family_.n_free(4) * np.log(len(y)))
+    assert model.aic(X, y) == pytest.approx(-2 * own + 2 * model.family_.n_free(4))
+
+
+def test_imputation_is_the_conditional_expectation(fitted):
+    model, X, _ = fitted
+    sigma = matrices(model)
+    filled = model.impute(X)
+    for x, ours in zip(X[:20], filled[:20], strict=True):
+        known = ~np.isnan(x)
+        score = brute_force_components(model, x) + np.log(model.priors_)[:, None]
+        share = np.exp(score - np.logaddexp.reduce(score, axis=None))
+        expected = np.zeros(4)
+        for c in range(3):
+            for k in range(model.n_components_[c]):
+                mean, S = model.means_[c, k], sigma[c, k]
+                guess = mean.copy()
+                gain = S[np.ix_(~known, known)] @ np.linalg.pinv(S[np.ix_(known, known)])
+                guess[~known] += gain @ (x - mean)[known]
+                expected += share[c, k] * guess
+        np.testing.assert_allclose(ours[~known], expected[~known], rtol=1e-7, atol=1e-7)
+        np.testing.assert_array_equal(ours[known], x[known])
+
+
+def test_a_row_without_values_gets_the_priors(fitted):
+    model, X, _ = fitted
+    np.testing.assert_allclose(model.predict_proba(X[5:6])[0], model.priors_, **EQUAL)
+
+
+def test_samples_have_the_moments_of_the_model(fitted):
+    model, _, _ = fitted
+    for c in range(3):
+        X, y = model.sample(20_000, y=model.classes_[c])
+        assert (y == model.classes_[c]).all()
+        weights = model.weights_[c][:, None]
+        mean = (weights * model.means_[c]).sum(axis=0)
+        second = (weights * (np.diagonal(matrices(model)[c], axis1=-2, axis2=-1) + model.means_[c] ** 2)).sum(axis=0)
+        sd = np.sqrt(second - mean**2)
+        assert (np.abs(X.mean(axis=0) - mean) < SAMPLING * sd / np.sqrt(20_000)).all()
+        # the variance of a sample variance is at most (kurtosis - 1) sd^4 / n; mixtures here stay below a kurtosis of 9
+        assert (np.abs(X.var(axis=0) / sd**2 - 1) < SAMPLING * np.sqrt(8 / 20_000)).all()
+
+
+def test_refitting_on_samples_recovers_the_scores(fitted):
+    model, X, _ = fitted
+    drawn, labels = model.sample(6000)
+    again = GaussianMixtureClassifier(
+        [2, 1, 3], covariance=model.covariance, random_state=0, var_floor=1e-6, n_init=5
+    ).fit(drawn, labels)
+    fresh, _ = model.sample(2000)
+    assert np.mean(model.score_samples(fresh) - again.score_samples(fresh)) < 0.05
+
+
+def test_unlabelled_rows_count_by_their_density():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+    X += 3 * y[:, None]
+    some = np.where(np.arange(60) % 3 == 0, y, -1)
+    model = GaussianMixtureClassifier(random_state=0, max_iter=500, tol=1e-9).fit(X, some)
+    joint = model.predict_joint_log_proba(X)
+    labelled = some >= 0
+    value = joint[labelled, some[labelled]].sum() + np.logaddexp.reduce(joint[~labelled], axis=1).sum()
+    np.testing.assert_allclose(model.objective_curve_[-1], value, **EQUAL)
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied"])
+def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=60)
+    X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + y[:, None]
+    X[::3, :2] = np.nan
+    X[1::3, 3] = np.nan
+    X[4] = np.nan
+
+    def answers(many):
+        monkeypatch.setattr(_gaps, "MANY", many)
+        model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0).fit(X, y)
+        return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
+
+    for together, alone in zip(answers(1), answers(1000), strict=True):
+        np.testing.assert_allclose(together, alone, **BRUTE_FORCE)
+
+
+def test_gaps_beside_nearly_equal_columns():
+    """A column that is nearly another tells its missing cell; densities of what is left do not suffer."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(200, 2))
+    sigma = np.cov(np.column_stack([a, a + 1e-5 * rng.normal(size=(200, 2))]).T)
+    X = rng.multivariate_normal(np.zeros(4), sigma, size=40)
+    known = np.ones(4, dtype=bool)
+    known[[0, 3]] = False
+    holes = np.where(known, X, np.nan)
+    cells = Cells(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
+    groups = _gaps.Patterns.of(cells).groups
+    assert [group.missing is not None for group in groups] == [True]
+    means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
+    density = _gaps.log_density(means, sigmas, _gaps.Precision.of(sigmas), groups[0])[0, 0]
+    expected = multivariate_normal(np.zeros(2), sigma[np.ix_(known, known)]).logpdf(holes[:, known])
+    np.testing.assert_allclose(density, expected, rtol=0, atol=1e-6)
+    filled = _gaps.expected_rows(means[0], sigmas[0], groups[0])[0]
+    np.testing.assert_allclose(filled, X, rtol=0, atol=1e-3)

@@ -1,0 +1,387 @@
+"""Laws of the probit embedding: the bound is exact and never falls, all forms of the projection agree, unknown labels say nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, sparse, stats
+from scipy.special import digamma
+from tolerances import BRUTE_FORCE, EQUAL, FALL, STEP
+
+from latentia.engine.array_source import ArrayRows
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import Problem
+from latentia.engine.pytree import leaves, one_start
+from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.families.building_blocks.truncated_normal import truncate, upper_side
+from latentia.families.probit_embedding.family import ProbitEmbedding
+from latentia.families.probit_embedding.label_posterior import classifiers, place_rows, read_labels
+from latentia.families.probit_embedding.precision_priors import GROUPINGS
+from latentia.families.probit_embedding.problem import EmbeddingProblem, StreamedEmbeddingProblem
+from latentia.families.probit_embedding.projection import Gram, Spectral, Wide
+from latentia.families.probit_embedding.row_products import BlockProducts, DenseProducts, PairProducts
+from latentia.numerics.linalg import spd_inverse
+from latentia.solvers import EM
+from latentia.solvers.quasi_newton_vb import QuasiNewtonEM
+
+
+def problem_rows(seed, n_rows=25, n_features=6, n_labels=4, unknown=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features))
+    scores = X @ rng.standard_normal((n_features, n_labels)) + rng.standard_normal((n_rows, n_labels))
+    return X, np.where(rng.random(scores.shape) < unknown, -1, (scores > 0.3).astype(int))
+
+
+def some_family(prior, n_labels=4, n_latent=2, **options):
+    return ProbitEmbedding(n_labels, n_latent, GROUPINGS[prior], GammaPrior(1.4, 1 / 0.7), 0.8, **options)
+
+
+def fit(problem, n_iter=20, n_starts=1, tol=-np.inf):
+    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_starts)
+    return EM(n_iter, tol).solve(problem, start)
+
+
+def assert_same(a, b):
+    for x, y in zip(leaves(a), leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, **EQUAL)
+
+
+def half_line(fn):
+    """The integral over t > 0 of a density that has died out at 15."""
+    return sum(integrate.quad(fn, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in ((0, 1), (1, 5), (5, 15)))
+
+
+def test_one_side_of_a_normal_against_quadrature_and_its_tail():
+    for u in (-6.0, -1.3, 0.0, 0.4, 5.0):
+        found = upper_side(np.array([u]))
+        mass, first, square = (half_line(lambda t, k=k, u=u: t**k * stats.norm.pdf(t - u)) for k in range(3))
+        mean, square = first / mass, square / mass
+        np.testing.assert_allclose(found.log_mass, math.log(mass), rtol=1e-7)
+        np.testing.assert_allclose(found.slope, mean - u, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.curvature, 1 - (square - mean**2), rtol=1e-6, atol=1e-8)
+    far = upper_side(np.array([-1e3, -1e8, 50.0, 1e8]))
+    assert all(np.isfinite(part).all() for part in far)
+    np.testing.assert_allclose(far.slope[:2], [1e3, 1e8], rtol=1e-5)  # the mean sits at the edge
+    np.testing.assert_allclose(far.log_mass[2:], 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_slopes_of_truncation_are_derivatives(separate):
+    eta = np.linspace(-4, 4, 41)[:, None] * np.ones(3)
+    sign = np.array([1.0, -1.0, 0.0])
+    h = 1e-5
+    here = truncate(eta, sign, 0.7, separate)
+    up, down = truncate(eta + h, sign, 0.7, separate), truncate(eta - h, sign, 0.7, separate)
+    np.testing.assert_allclose(here.slope, (up.log_mass - down.log_mass) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(-here.curvature, (up.slope - down.slope) / (2 * h), atol=1e-8)
+    assert (np.abs(here.slope[:, 2]).max() > 0.1) == separate
+
+
+def alternate(params, X, y, noise):
+    """The paper's updates of q(z) and q(t), a row at a time, over the known labels, until they rest."""
+    rows = []
+    for x, labels in zip(X, y, strict=True):
+        known = np.flatnonzero(labels >= 0)
+        b, w = params.weights[known, 0], params.weights[known, 1:]
+        cov = params.weights_cov[known]
+        inverse = np.eye(w.shape[1]) / noise + (w[:, :, None] * w[:, None, :] + cov[:, 1:, 1:]).sum(axis=0)
+        S = np.linalg.inv(inverse)
+        mean, t = params.projection @ x, np.zeros(known.size)
+        for _ in range(3000):
+            before, eta = mean, w @ mean + b
+            sign = 2 * labels[known] - 1
+            t = eta + sign * stats.norm.pdf(eta) / stats.norm.cdf(sign * eta)
+            mean = S @ (params.projection @ x / noise + w.T @ (t - b) - cov[:, 0, 1:].sum(axis=0))
+            if np.abs(mean - before).max() < 1e-14:
+                break
+        rows.append((mean, S, t, known))
+    return rows
+
+
+def reference_bound(family, params, X, y):
+    """The bound from expectations and entropies, term by term."""
+    a0, b0, noise = family.prior.shape, family.prior.rate, family.noise
+    n_latent, n_features = params.projection.shape
+    total = 0.0
+
+    def gamma_terms(shape, rate):
+        expected_log, mean = float(digamma(shape) - math.log(rate)), shape / rate
+        log_prior = a0 * math.log(b0) - math.lgamma(a0) + (a0 - 1) * expected_log - b0 * mean
+        return log_prior + stats.gamma.entropy(shape, scale=1 / rate), expected_log, mean
+
+    groups = {"entries": (n_latent, n_features), "rows": (1, n_features), "columns": (n_latent, 1)}
+    name = next(k for k, g in GROUPINGS.items() if g == family.grouping)
+    count = n_latent * n_features // math.prod(groups[name])
+    terms = np.array([gamma_terms(a0 + count / 2, r) for r in params.rate.ravel()])
+    total += terms[:, 0].sum()
+    expected_log, mean = (
+        np.broadcast_to(terms[:, k].reshape(params.rate.shape), (n_latent, n_features)) for k in (1, 2)
+    )
+    covariances = np.broadcast_to(params.covariance, (n_latent, n_features, n_features))
+    for s in range(n_latent):
+        square = params.projection[s] ** 2 + np.diag(covariances[s])
+        total += (expected_log[s] / 2 - math.log(2 * math.pi) / 2 - mean[s] * square / 2).sum()
+        total += stats.multivariate_normal(cov=covariances[s]).entropy()
+    for o in range(family.n_labels):
+        square = params.weights[o] ** 2 + np.diag(params.weights_cov[o])
+        for r, e in zip(params.weights_rate[o], square, strict=True):
+            value, log_precision, precision = gamma_terms(a0 + 0.5, r)
+            total += value + log_precision / 2 - math.log(2 * math.pi) / 2 - precision * e / 2
+        total += stats.multivariate_normal(cov=params.weights_cov[o]).entropy()
+    for x, (m, S, t, known) in zip(X, alternate(params, X, y, noise), strict=True):
+        if known.size == 0:
+            continue  # no label: the row is integrated out
+        spread = sum(x @ covariances[s] @ x for s in range(n_latent))
+        away = np.sum((m - params.projection @ x) ** 2) + np.trace(S) + spread
+        total += (
+            -n_latent / 2 * math.log(2 * math.pi * noise)
+            - away / (2 * noise)
+            + stats.multivariate_normal(cov=S).entropy()
+        )
+        for o, t_mean in zip(known, t, strict=True):
+            eta = params.weights[o, 1:] @ m + params.weights[o, 0]
+            u = eta if t_mean > 0 else -eta  # the distance of t from zero is N(u, 1) above zero
+            log_mass = stats.norm.logcdf(u)
+            t_square = half_line(lambda t, u=u, c=log_mass: t * t * np.exp(stats.norm.logpdf(t - u) - c))
+            entropy = half_line(
+                lambda t, u=u, c=log_mass: (c - stats.norm.logpdf(t - u)) * np.exp(stats.norm.logpdf(t - u) - c)
+            )
+            second = np.outer(np.append(1, m), np.append(1, m))
+            second[1:, 1:] += S
+            score_square = np.sum((params.weights_cov[o] + np.outer(params.weights[o], params.weights[o])) * second)
+            total += -math.log(2 * math.pi) / 2 - (t_square - 2 * t_mean * eta + score_square) / 2 + entropy
+    return total
+
+
+@pytest.mark.parametrize("prior", GROUPINGS)
+def test_bound_equals_its_terms(prior):
+    X, y = problem_rows(3, n_rows=9, n_features=3)
+    y[4] = -1
+    family = some_family(prior)
+    general = Problem(family, Likelihood(), ArrayRows(X, y))
+    start = family.init(ArrayRows(X, y), np.random.default_rng(1), 1)
+    for solution in (EM(12, -np.inf).solve(general, start), EM(20_000, 1e-10).solve(general, start)):
+        params = one_start(solution.params, 0)
+        np.testing.assert_allclose(solution.value[0], reference_bound(family, params, X, y), **EQUAL)
+    assert solution.converged[0]
+
+
+@pytest.mark.parametrize(
+    "prior, near", [(GammaPrior(1.0, 1.0), 6.0), (GammaPrior(500.0, 50.0), 1.2), (GammaPrior(500.0, 5.0), 0.2)]
+)
+def test_bound_is_below_the_evidence_and_near(prior, near):
+    """The factors of q cost less, the better the prior knows the weights: 5.5, 0.9 and 0.1 in these cases."""
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((7, 2)), np.array([[1], [0], [1], [1], [0], [1], [0]])
+    family = ProbitEmbedding(1, 1, GROUPINGS["entries"], prior)
+    rows = ArrayRows(X, y)
+    bound = EM(500, 1e-9).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 4)).value.max()
+    n_draws = 200_000
+    Q, w, b = (
+        rng.standard_normal((n_draws, k)) / np.sqrt(rng.gamma(prior.shape, 1 / prior.rate, (n_draws, k)))
+        for k in (2, 1, 1)
+    )
+    score = (w * (Q @ X.T) + b) / np.sqrt(1 + w**2)  # z has unit noise
+    log_p = stats.norm.logcdf((2 * y[:, 0] - 1) * score).sum(axis=1)
+    evidence = math.log(np.exp(log_p).mean())
+    error = np.exp(log_p).std() / np.exp(log_p).mean() / math.sqrt(n_draws)
+    assert bound <= evidence + 5 * error
+    assert bound > evidence - near
+
+
+def test_bound_never_falls_on_random_problems():
+    worst = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        sizes = {
+            "n_rows": int(rng.integers(3, 30)),
+            "n_features": int(rng.integers(1, 20)),
+            "n_labels": int(rng.integers(1, 5)),
+        }
+        X, y = problem_rows(seed, **sizes, unknown=rng.uniform(0, 0.5))
+        prior = GammaPrior(rng.uniform(0.5, 2), rng.uniform(0.3, 3))
+        grouping = list(GROUPINGS.values())[seed % 3]
+        family = ProbitEmbedding(sizes["n_labels"], int(rng.integers(1, 4)), grouping, prior, rng.uniform(0.3, 1.5))
+        problem = EmbeddingProblem(family, X * rng.uniform(0.2, 3), y)
+        curve = (fit if seed % 2 else accelerate)(problem, 8).curves[0]
+        worst.append((np.diff(curve) / np.abs(curve).max()).min())
+    assert min(worst) >= -FALL
+
+
+def accelerate(problem, n_iter, tol=-np.inf, n_starts=1):
+    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_starts)
+    return QuasiNewtonEM(n_iter, tol).solve(problem, start)
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.4])
+def test_rows_rest_where_the_papers_updates_do(unknown):
+    X, y = problem_rows(8, n_rows=6, unknown=unknown)
+    problem = EmbeddingProblem(some_family("entries"), X, y)
+    params = one_start(fit(problem, 5).params, 0)
+    family = problem.family
+    labels = read_labels(y, float, False)
+    found = family.place(params, X, labels)
+    for k, (mean, S, _, _) in enumerate(alternate(params, X, y, family.noise)):
+        np.testing.assert_allclose(found.mean[k], mean, **BRUTE_FORCE)
+        np.testing.assert_allclose(found.covariance[min(k, found.covariance.shape[0] - 1)], S, **BRUTE_FORCE)
+
+
+def test_the_fixed_point_does_not_depend_on_the_start():
+    X, y = problem_rows(2)
+    problem = EmbeddingProblem(some_family("columns"), X, y)
+    params = one_start(fit(problem).params, 0)
+    labels, c = (
+        read_labels(y, float, False),
+        classifiers(params.weights * 20, params.weights_cov),
+    )  # steep, so that Newton may overshoot
+    prior_mean = X @ params.projection.T
+    cold = place_rows(c, prior_mean, labels, 0.64, 0.0, False, None)
+    for scale in (3.0, 30.0):
+        start = scale * np.random.default_rng(0).standard_normal(prior_mean.shape)
+        warm = place_rows(c, prior_mean, labels, 0.64, 0.0, False, start)
+        np.testing.assert_allclose(warm.value, cold.value, **EQUAL)
+        np.testing.assert_allclose(warm.mean, cold.mean, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("prior", GROUPINGS)
+@pytest.mark.parametrize("shape", [(30, 6), (12, 40)])
+def test_all_forms_of_the_projection_agree(prior, shape, monkeypatch):
+    X, y = problem_rows(4, *shape)
+    X = X * (np.random.default_rng(1).random(shape) < 0.5)
+    weight = np.random.default_rng(2).integers(0, 3, shape[0]).astype(float)
+    family = some_family(prior, n_latent=3)
+    used = read_labels(y, float, False).used * weight
+    gram = X.T @ (X * used[:, None])
+    root = np.sqrt(used)[:, None]
+    forms = [EmbeddingProblem(family, X, y, weight), EmbeddingProblem(family, sparse.csr_array(X), y, weight)]
+    forms += [EmbeddingProblem(family, X, y, weight, Gram(gram, family.noise), rows_per_chunk=k) for k in (5, None)]
+    forms.append(StreamedEmbeddingProblem(family, ArrayRows(X, y, weight)))
+    if not family.grouping.isotropic:
+        forms.append(EmbeddingProblem(family, X, y, weight, Wide(X * root, family.noise)))
+        wide = Wide(sparse.csr_array(X * root), family.noise)
+        monkeypatch.setattr(
+            "latentia.families.probit_embedding.row_products.BLOCK", 2 * shape[0]
+        )  # two columns at a time
+        wide.products = BlockProducts(sparse.csc_array(X * root))
+        forms.append(EmbeddingProblem(family, X, y, weight, wide))
+    else:
+        forms.append(EmbeddingProblem(family, X, y, weight, Spectral.of_rows(X * root, family.noise)))
+    solutions = [fit(problem, 15, 2) for problem in forms]
+    for problem, solution in zip(forms[1:], solutions[1:], strict=True):
+        np.testing.assert_allclose(solution.value, solutions[0].value, rtol=1e-8)
+        np.testing.assert_allclose(solution.params.projection, solutions[0].params.projection, rtol=1e-5, atol=1e-7)
+        spread = problem.family.row_spread(solution.params, X)
+        np.testing.assert_allclose(spread, forms[0].family.row_spread(solutions[0].params, X), rtol=1e-5, atol=1e-7)
+    designs = {type(problem.family.design) for problem in forms}
+    assert len(designs) == 2
+
+
+@pytest.mark.parametrize("prior", GROUPINGS)
+def test_shortcut_sweeps_as_the_general_path(prior):
+    X, y = problem_rows(6)
+    weight = np.random.default_rng(3).uniform(0.5, 2, len(X))
+    family, rows = some_family(prior), ArrayRows(X, y, weight)
+    params = family.init(rows, np.random.default_rng(0), 2)
+    general, short = Problem(family, Likelihood(), rows), family.shortcut(Likelihood(), rows)
+    for _ in range(3):
+        one, other = general.sweep(params), short.sweep(params)
+        assert_same(other, one)
+        new, newer = family.update(params, one.stats), short.family.update(params, other.stats)
+        assert_same(newer, new)
+        params = new
+    assert short.total_weight == general.total_weight
+
+
+@pytest.mark.parametrize("prior", GROUPINGS)
+def test_rows_without_labels_change_nothing(prior):
+    X, y = problem_rows(7)
+    more = np.vstack([X, 10 * np.random.default_rng(0).standard_normal((8, X.shape[1]))])
+    padded = np.vstack([y, np.full((8, y.shape[1]), -1)])
+    alone = fit(EmbeddingProblem(some_family(prior), X, y))
+    together = fit(EmbeddingProblem(some_family(prior), more, padded))
+    np.testing.assert_allclose(together.value, alone.value, rtol=1e-9)
+    np.testing.assert_allclose(together.params.projection, alone.params.projection, rtol=1e-6, atol=1e-8)
+
+
+def test_an_unknown_label_is_the_sum_over_its_values():
+    """With the posteriors of the weights fixed at points the row's share of the bound is exact in t: p(?) = p(0) + p(1)."""
+    eta = np.linspace(-3, 3, 7)[:, None]
+    parts = [np.exp(truncate(eta, np.array([s]), 0.0, False).log_mass) for s in (1.0, -1.0, 0.0)]
+    np.testing.assert_allclose(parts[0] + parts[1], parts[2], **BRUTE_FORCE)
+
+
+def test_separated_rows_never_lower_the_bound():
+    for seed in range(6):
+        X, y = problem_rows(seed, n_rows=40, unknown=0.6)
+        problem = EmbeddingProblem(some_family("entries", margin=0.8, separate=True), X, y)
+        for solution in (fit(problem, 20), accelerate(problem, 20)):
+            curve = solution.curves[0]
+            assert np.diff(curve).min() >= -FALL * np.abs(curve).max()
+
+
+@pytest.mark.parametrize("prior", ["entries", "columns"])
+def test_acceleration_ends_where_plain_updates_do_but_sooner(prior):
+    X, y = problem_rows(9, n_rows=40)
+    problem = EmbeddingProblem(some_family(prior), X, y)
+    plain, fast = fit(problem, 5000, tol=1e-10), accelerate(problem, 1000, tol=1e-10)
+    np.testing.assert_allclose(fast.value, plain.value, rtol=1e-7)
+    needed = [int(np.argmax(s.curves[0] >= fast.value[0] - 1e-4)) for s in (plain, fast)]
+    assert needed[1] < needed[0] / 4
+    # the embedding may turn, at nearly the same value; what it says of the labels may not
+    slopes = [s.params.weights[0, :, 1:] @ s.params.projection[0] for s in (plain, fast)]
+    np.testing.assert_allclose(slopes[1], slopes[0], atol=1e-3 * np.abs(slopes[0]).max())
+
+
+def test_accelerated_starts_do_not_see_each_other():
+    X, y = problem_rows(10)
+    problem = EmbeddingProblem(some_family("entries"), X, y)
+    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 3)
+    together = QuasiNewtonEM(12, -np.inf).solve(problem, start)
+    for k in range(3):
+        alone = QuasiNewtonEM(12, -np.inf).solve(problem, type(start)(*(a[k : k + 1] for a in start)))
+        np.testing.assert_allclose(alone.curves[0], together.curves[k], rtol=1e-6)
+
+
+@pytest.mark.parametrize("prior", GROUPINGS)
+@pytest.mark.parametrize("shape", [(30, 6), (12, 40)])
+def test_slopes_of_the_means_are_derivatives_and_lead_to_the_plain_update(prior, shape):
+    X, y = problem_rows(12, *shape)
+    for rows in (X, sparse.csr_array(X)):
+        problem = EmbeddingProblem(some_family(prior), rows, y)
+        params = fit(problem, 6, 2).params
+        family, sweep = problem.family, problem.sweep(params)
+        slope, means = family.mean_slope(params, sweep.stats), family.to_free(params)
+        rng = np.random.default_rng(0)
+        way = [rng.standard_normal(m.shape) for m in means]
+        up, down = (
+            problem.sweep(family.from_free(tuple(m + h * w for m, w in zip(means, way, strict=True)), params)).value
+            for h in (STEP, -STEP)
+        )
+        found = sum((s * w).sum(axis=(1, 2)) for s, w in zip(slope, way, strict=True))
+        np.testing.assert_allclose(found, (up - down) / (2 * STEP), rtol=1e-5)
+        moved = means[0] + family.precondition(params, slope)[0]
+        plain = family.design.posterior(family.precision(params), sweep.stats.cross).mean
+        np.testing.assert_allclose(moved, plain, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [5, 40, 150])
+def test_inverses(size):
+    A = np.random.default_rng(0).standard_normal((3, size, 2 * size))
+    A = A @ A.transpose(0, 2, 1)
+    inverse, log_det = spd_inverse(A.copy())
+    np.testing.assert_allclose(inverse, np.linalg.inv(A), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(log_det, np.linalg.slogdet(A)[1], rtol=1e-10)
+    singular = np.ones((size, size)) * 1e20 + np.eye(size)  # the identity is lost to rounding
+    inverse, log_det = spd_inverse(singular)
+    assert np.isfinite(inverse).all() and np.isfinite(log_det)
+
+
+def test_products_of_sparse_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9, 14)) * (rng.random((9, 14)) < 0.4)
+    scale, inner = rng.random(14), rng.standard_normal((9, 9))
+    inner = inner + inner.T
+    dense = DenseProducts(X)
+    for other in (PairProducts.of(sparse.csr_array(X)), BlockProducts(sparse.csc_array(X))):
+        np.testing.assert_allclose(other.kernel(scale), dense.kernel(scale), **BRUTE_FORCE)
+        np.testing.assert_allclose(other.diagonal(inner), dense.diagonal(inner), **BRUTE_FORCE)
