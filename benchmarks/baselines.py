@@ -19,7 +19,7 @@ of `paper_baselines.py` (seed 0); mean accuracy in %:
   Floors 10^-3, 10^-4, 10^-6 gave 83.8, 83.1, 83.0 in the first form and 83.7, 83.2, 83.1 in the second: the first form
   with 10^-3, the best of the six.
 
-So these figures are slightly favourable to the baselines. Other floors were not varied: 10^-3 for NB/M, 10^-6 for
+So these figures are slightly favorable to the baselines. Other floors were not varied: 10^-3 for NB/M, 10^-6 for
 CW/PCA/n, which needs one only for small classes.
 """
 
@@ -86,14 +86,14 @@ def best_mixture(X, sizes, var_floor, random_state):
 
 
 class LeaveOneOutNeighbors(JointClassifier):
-    """k nearest neighbours, k from 1 to `max_neighbors` by leave-one-out accuracy, the smallest of equals."""
+    """k nearest neighbors, k from 1 to `max_neighbors` by leave-one-out accuracy, the smallest of equals."""
 
     def __init__(self, max_neighbors=30):
         self.max_neighbors = max_neighbors
 
     def _fit(self, X, codes):
         search = KNeighborsClassifier(min(self.max_neighbors, len(X) - 1)).fit(X, codes)
-        # Asked for no rows in particular, the search leaves each training row out of its own neighbours.
+        # Asked for no rows in particular, the search leaves each training row out of its own neighbors.
         others = codes[search.kneighbors(return_distance=False)]  # (N, k)
         votes = np.cumsum(np.eye(len(self.classes_))[others], axis=1)  # (N, k, C)
         self.n_neighbors_ = 1 + int(np.argmax(np.mean(np.argmax(votes, axis=2) == codes[:, None], axis=0)))

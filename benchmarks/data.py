@@ -217,7 +217,7 @@ def load(name: str) -> Any:
     return LOADERS[name](name)
 
 
-def standardise(train: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
+def standardize(train: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
     """Every array less the training part's mean, over its standard deviation; NaN stays NaN, constants become 0."""
     train = np.asarray(train, dtype=np.float64)
     mean, scale = np.nanmean(train, axis=0), np.nanstd(train, axis=0)

@@ -28,13 +28,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import one_start
-from latentia.families.gaussian_mixture.covariance_types import SHAPES
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import select_restart
+from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
-from latentia.inputs.standardization import Standardise, column_moments
+from latentia.inputs.standardization import Standardizer, column_moments
 from latentia.solvers import EM
 
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -43,10 +43,10 @@ warnings.simplefilter("ignore", ConvergenceWarning)
 def blobs(
     n_rows: int, n_features: int, n_classes: int, rng: np.random.Generator, n_clusters: int = 5
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Classes of some overlapping clusters each: rows, classes, and the clusters' centres."""
+    """Classes of some overlapping clusters each: rows, classes, and the clusters' centers."""
     y = rng.integers(n_classes, size=n_rows)
-    centres = rng.normal(scale=0.7, size=(n_classes, n_clusters, n_features))
-    return centres[y, rng.integers(n_clusters, size=n_rows)] + rng.normal(size=(n_rows, n_features)), y, centres
+    centers = rng.normal(scale=0.7, size=(n_classes, n_clusters, n_features))
+    return centers[y, rng.integers(n_clusters, size=n_rows)] + rng.normal(size=(n_rows, n_features)), y, centers
 
 
 def warm_seconds(fit: Callable[[], float]) -> tuple[float, float]:
@@ -66,18 +66,18 @@ def em() -> None:
     """20 iterations from the same start: ten scikit-learn fits, one of ours."""
     rng = np.random.default_rng(0)
     C, K = 10, 16
-    X, y, centres = blobs(50_000, 50, C, rng, K)
-    # Starts near the centres: no component closes in on a single row, where the two floors of variance differ.
-    means = centres + rng.normal(scale=0.7, size=centres.shape)
+    X, y, centers = blobs(50_000, 50, C, rng, K)
+    # Starts near the centers: no component closes in on a single row, where the two floors of variance differ.
+    means = centers + rng.normal(scale=0.7, size=centers.shape)
     floor = 1e-6
-    prepare = Standardise(np.zeros(50), np.ones(50), None)
-    family = GaussianMixtures(np.full(C, K), SHAPES["diag"](floor))
+    preprocess = Standardizer(np.zeros(50), np.ones(50), None)
+    family = GaussianMixtures(np.full(C, K), COVARIANCES["diag"](floor))
     params = GaussianParams(
         np.full((1, C), -np.log(C)), np.full((1, C, K), -np.log(K)), means[None], np.ones((1, C, K, 50))
     )
 
     def ours() -> float:
-        problem = Problem(family, Likelihood(), ArrayRows(X, y, None, prepare))
+        problem = RowProblem(family, Likelihood(), ArraySource(X, y, None, preprocess))
         return float(EM(max_iter=20, tol=-np.inf).solve(problem, params).value[0])
 
     def theirs() -> float:
@@ -140,14 +140,14 @@ def hybrid() -> None:
     """One value and gradient of the hybrid objective beside one likelihood over all classes."""
     rng = np.random.default_rng(0)
     X, y, _ = blobs(50_000, 50, 10, rng)
-    family = GaussianMixtures(np.full(10, 16), SHAPES["diag"](1e-3))
-    source = ArrayRows(X, y, None, Standardise.of(*column_moments(X, None, np.float64)))
-    params = one_start(family.init(source, rng, 1), 0)
-    rows = Problem(family, Likelihood(), source).rows_per_chunk(params)
-    problem = Problem(family, Hybrid(2.0), source)
+    family = GaussianMixtures(np.full(10, 16), COVARIANCES["diag"](1e-3))
+    source = ArraySource(X, y, None, Standardizer.of(*column_moments(X, None, np.float64)))
+    params = select_restart(family.init(source, rng, 1), 0)
+    rows = RowProblem(family, Likelihood(), source).rows_per_chunk(params)
+    problem = RowProblem(family, Hybrid(2.0), source)
 
     def likelihood() -> None:
-        source.reduce(lambda block: {"value": family.infer(params, block.cells).log_joint.sum()}, rows)
+        source.sum_over_chunks(lambda block: {"value": family.infer(params, block.cells).log_joint.sum()}, rows)
 
     def gradient() -> None:
         family.gradient(params, problem.sweep(params).stats)

@@ -2,7 +2,7 @@
 
     LATENTIA_DATA=... python benchmarks/hybrid_tables.py [wdbc] [segment] [usps] [rare]
 
-- wdbc: standardised, 10 folds; the error of the best grid point is the mean over its folds, as in the thesis.
+- wdbc: standardized, 10 folds; the error of the best grid point is the mean over its folds, as in the thesis.
 - segment: the first 210 rows train, the grid is chosen by 10 folds of them, the other 2100 test.
 - usps: the published training and test parts, K = 2; trade-off and margin by a hold-out of the training part.
 - rare: mean predicted probability where 5 % of the rows are positive; drawn at random, needs no files.

@@ -68,9 +68,9 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    strange = set(options.tables) - set(PAPER_TABLES)
-    if strange:
-        parser.error(f"unknown table {sorted(strange)[0]!r}; choose from {', '.join(PAPER_TABLES)}")
+    unknown = set(options.tables) - set(PAPER_TABLES)
+    if unknown:
+        parser.error(f"unknown table {sorted(unknown)[0]!r}; choose from {', '.join(PAPER_TABLES)}")
     tables = options.tables or list(PAPER_TABLES)
     jobs = [(name, fold) for name in tables for fold in range(N_FOLDS)]
     started = time.perf_counter()

@@ -89,7 +89,7 @@ def main() -> None:
         q, m, ridge, objective, trade_off = setting
         model = LatentClassificationModel(
             q, m, kinds="binary", ridge=ridge, objective=objective, trade_off=trade_off, n_init=options.restarts, tol=options.tol,
-            max_iter=options.max_iter, inner_max_iter=options.inner_max_iter, inner_tol=options.inner_tol, random_state=0,
+            max_iter=options.max_iter, bound_max_iter=options.bound_max_iter, bound_tol=options.bound_tol, random_state=0,
         )  # fmt: skip
         return model.fit(put(X[rows]), y[rows])
 

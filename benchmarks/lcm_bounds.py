@@ -10,19 +10,19 @@ import argparse
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import one_start
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian, Layout
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import select_restart
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM
 
 
 def a_problem(
     rng: np.random.Generator, kinds: str, n_rows: int, q: int | None = None
-) -> tuple[LatentFactors, ArrayRows]:
-    """A random table: its kinds of columns, 0-60 % gaps, unlabelled rows, sizes of the model."""
+) -> tuple[LatentFactors, ArraySource]:
+    """A random table: its kinds of columns, 0-60 % gaps, unlabeled rows, sizes of the model."""
     counts = np.array([rng.integers(0, 4) if kind in kinds else 0 for kind in "gbc"])
     counts["gbc".index(kinds[rng.integers(len(kinds))])] += 1
     order, sizes = rng.permutation(counts.sum()), rng.integers(3, 5, size=counts[2]).tolist()
@@ -34,7 +34,9 @@ def a_problem(
     gaps = rng.choice([0.0, 0.2, 0.4, 0.6])
     X[rng.random(X.shape) < gaps] = np.nan
     y = np.where(rng.random(n_rows) < 0.2, -1, np.arange(n_rows) % 3)
-    layout = Layout([Gaussian(g.tolist()), Bernoulli(b.tolist()), Categorical(c.tolist(), sizes)], int(counts.sum()))
+    layout = ColumnLayout(
+        [Gaussian(g.tolist()), Bernoulli(b.tolist()), Categorical(c.tolist(), sizes)], int(counts.sum())
+    )
     q = int(rng.integers(0, 5)) if q is None else q
     family = LatentFactors(
         layout,
@@ -45,7 +47,7 @@ def a_problem(
         complete=gaps == 0,
         ridge=float(rng.choice([0.0, 0.3])),
     )
-    return family, ArrayRows(X, y)
+    return family, ArraySource(X, y)
 
 
 def worst_step(kinds: str, problems: int, max_iter: int) -> float:
@@ -53,7 +55,7 @@ def worst_step(kinds: str, problems: int, max_iter: int) -> float:
     for trial in range(problems):
         rng = np.random.default_rng(trial)
         family, rows = a_problem(rng, kinds, 25)
-        solution = EM(max_iter, -np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
+        solution = EM(max_iter, -np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 2))
         worst = min(worst, min((np.diff(c) / np.abs(c[1:])).min() for c in solution.curves))
     return worst
 
@@ -67,11 +69,11 @@ def gaps_of_the_bound(kinds: str, models: int, n_points: int = 40) -> tuple[floa
     for trial in range(models):
         rng = np.random.default_rng(trial)
         family, rows = a_problem(rng, kinds, 3, q=2)
-        params = one_start(family.init(rows, rng, 1), 0)
+        params = select_restart(family.init(rows, rng, 1), 0)
         params = params._replace(
             loadings=rng.normal(size=params.loadings.shape), offsets=rng.normal(size=params.offsets.shape)
         )
-        cells = rows.prepare(rows.X)
+        cells = rows.preprocess(rows.X)
         bound = family.infer(params, cells).log_joint
         exact = np.full(bound.shape, -np.inf)
         for c in range(3):

@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.families.latent_factors.column_models import Bernoulli, Layout
+from latentia.engine.problem import RowProblem
+from latentia.families.latent_factors.column_models import Bernoulli, ColumnLayout
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM
 
@@ -64,10 +64,10 @@ def linear() -> None:
         + rng.normal(size=(3, n))[y]
         + 0.5 * rng.normal(size=(n_rows, n))
     )
-    family = LatentFactors(Layout.continuous_columns(n), 3, q, complete=True)
-    rows = ArrayRows(X, y)
+    family = LatentFactors(ColumnLayout.continuous_columns(n), 3, q, complete=True)
+    rows = ArraySource(X, y)
     started = time.perf_counter()
-    problem = family.shortcut(Likelihood(), rows)
+    problem = family.specialized_problem(Likelihood(), rows)
     one_pass = time.perf_counter() - started
     params = family.init(rows, rng, 20)
     started = time.perf_counter()
@@ -83,10 +83,10 @@ def binary() -> None:
     """A sweep of EM at 4,649 x 256 binary, q = 35, two components, three inner rounds."""
     rng = np.random.default_rng(0)
     X = (rng.random((4649, 256)) < rng.random(256)).astype(float)
-    rows = ArrayRows(X, np.arange(4649) % 10)
-    family = LatentFactors(Layout([Bernoulli(range(256))]), 10, 35, 2, ridge=0.3, inner_tol=0.0, inner_max_iter=3)
+    rows = ArraySource(X, np.arange(4649) % 10)
+    family = LatentFactors(ColumnLayout([Bernoulli(range(256))]), 10, 35, 2, ridge=0.3, bound_tol=0.0, bound_max_iter=3)
     params = family.init(rows, rng, 1)
-    problem = Problem(family, Likelihood(), rows)
+    problem = RowProblem(family, Likelihood(), rows)
     seconds = best_of(5, lambda: family.update(params, problem.sweep(params).stats))
     print(
         f"sweep and update, 4,649 x 256 binary, q=35, m=2, three rounds: {seconds:.2f} s, {problem.rows_per_chunk(params)} rows per chunk"
@@ -99,7 +99,7 @@ def predict() -> None:
     X = (rng.random((4649, 256)) < rng.random(256)).astype(float)
     y = np.arange(4649) % 10
     model = LatentClassificationModel(
-        35, 2, kinds="binary", n_init=1, max_iter=3, tol=1e9, inner_max_iter=3, random_state=0
+        35, 2, kinds="binary", n_init=1, max_iter=3, tol=1e9, bound_max_iter=3, random_state=0
     ).fit(X, y)
     tracemalloc.start()
     seconds = best_of(1, lambda: model.predict(X))
@@ -117,7 +117,7 @@ def wrapper() -> None:
     model = LatentClassificationModelCV(n_init=100, max_iter=100, tol=1e-3, random_state=0).fit(X[train], y[train])
     seconds = time.perf_counter() - started
     print(
-        f"wrapper on iris: {len(model.results_)} pairs, chose q={model.n_latent_}, m={model.n_components_}, {seconds:.0f} s"
+        f"wrapper on iris: {len(model.search_results_)} pairs, chose q={model.n_latent_}, m={model.n_components_}, {seconds:.0f} s"
     )
 
 

@@ -4,7 +4,7 @@
 - PCA     principal components
 - MLDA    multilabel linear discriminant analysis (Wang, Ding & Huang 2010): scatter matrices weighted by label correlations; at most L - 1 dimensions
 - MLLS    shared subspace by least squares (Ji, Tang, Yu & Ye 2010), alpha = beta = 1
-- MDDM    dependence maximisation (Zhang & Zhou 2010), mu = 0.5
+- MDDM    dependence maximization (Zhang & Zhou 2010), mu = 0.5
 
     LATENTIA_DATA=... python benchmarks/multilabel_baselines.py [emotions] [scene] [medical]
 
@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from latentia import ProbitEmbeddingClassifier
-from latentia.families.building_blocks.truncated_normal import upper_side
-from latentia.families.probit_embedding.projection import Gram, Wide
+from latentia.families.building_blocks.truncated_normal import positive_half_line
+from latentia.families.probit_embedding.projection import GramForm, KernelForm
 
 
 class BayesianProbit(ClassifierMixin, BaseEstimator):
@@ -40,11 +40,11 @@ class BayesianProbit(ClassifierMixin, BaseEstimator):
         sign = np.where(np.asarray(Y) > 0, 1.0, -1.0)
         rows = _with_one(np.asarray(X, dtype=float))
         wide = rows.shape[1] > rows.shape[0]
-        self.design_ = Wide(rows, 1.0) if wide else Gram(rows.T @ rows, 1.0)
+        self.design_ = KernelForm(rows, 1.0) if wide else GramForm(rows.T @ rows, 1.0)
         size = np.ones((sign.shape[1], rows.shape[1]))
         score = np.zeros_like(sign)
         for _ in range(self.max_iter):
-            target = score + sign * upper_side(sign * score).slope
+            target = score + sign * positive_half_line(sign * score).slope
             self.precision_ = (1 + 1 / 2) / (1 + size / 2)  # posterior mean under gamma(1, 1)
             self.normals_ = self.design_.posterior(self.precision_, target.T @ rows)
             size = self.normals_.mean**2 + self.normals_.variance
@@ -72,8 +72,8 @@ class MLDA(TransformerMixin, BaseEstimator):
         share = Y @ (unit.T @ unit) / np.maximum(Y.sum(axis=1, keepdims=True), 1.0)
         mass = share.sum(axis=0)
         means = share.T @ X / np.where(mass > 0, mass, 1.0)[:, None]
-        centre = mass @ means / mass.sum()
-        between = (means - centre).T @ (mass[:, None] * (means - centre))
+        center = mass @ means / mass.sum()
+        between = (means - center).T @ (mass[:, None] * (means - center))
         second = X.T @ (share.sum(axis=1)[:, None] * X)
         within = second - means.T @ (mass[:, None] * means)
         self.projection_ = _top(between, within, self.n_components)
@@ -93,9 +93,9 @@ class MLLS(TransformerMixin, BaseEstimator):
 
     def fit(self, X, Y):
         n_rows, n_features = X.shape
-        centred = np.asarray(Y, dtype=float) - np.mean(Y, axis=0)
+        centered = np.asarray(Y, dtype=float) - np.mean(Y, axis=0)
         inverse = np.linalg.inv(X.T @ X / n_rows + (self.alpha + self.beta) * np.eye(n_features))
-        pulled = inverse @ X.T @ centred / n_rows
+        pulled = inverse @ X.T @ centered / n_rows
         self.projection_ = _top(pulled @ pulled.T, np.eye(n_features) - self.alpha * inverse, self.n_components)
         return self
 
@@ -104,15 +104,15 @@ class MLLS(TransformerMixin, BaseEstimator):
 
 
 class MDDM(TransformerMixin, BaseEstimator):
-    """Reduction that maximises the Hilbert-Schmidt dependence between projected features and labels."""
+    """Reduction that maximizes the Hilbert-Schmidt dependence between projected features and labels."""
 
     def __init__(self, n_components=2, mu=0.5):
         self.n_components = n_components
         self.mu = mu
 
     def fit(self, X, Y):
-        centred = np.asarray(Y, dtype=float) - np.mean(Y, axis=0)
-        across = X.T @ centred
+        centered = np.asarray(Y, dtype=float) - np.mean(Y, axis=0)
+        across = X.T @ centered
         metric = self.mu * X.T @ X + (1 - self.mu) * np.eye(X.shape[1])
         self.projection_ = _top(across @ across.T, metric, self.n_components)
         return self
@@ -122,7 +122,7 @@ class MDDM(TransformerMixin, BaseEstimator):
 
 
 def _top(a, b, n):
-    """Leading generalised eigenvectors of a v = lambda b v."""
+    """Leading generalized eigenvectors of a v = lambda b v."""
     ridge = 1e-8 * np.trace(b) / b.shape[0] * np.eye(b.shape[0])
     size = a.shape[0]
     return eigh(a, b + ridge, subset_by_index=[max(0, size - n), size - 1])[1][:, ::-1]
@@ -140,7 +140,7 @@ def methods(n_latent: int, n_labels: int) -> dict:
     found = {
         f"{name}+PROBIT": make_pipeline(part, StandardScaler(), BayesianProbit()) for name, part in reductions.items()
     }
-    return {"BSML (ours)": ProbitEmbeddingClassifier(n_latent, standardise=False), **found}
+    return {"BSML (ours)": ProbitEmbeddingClassifier(n_latent, standardize=False), **found}
 
 
 def main() -> None:
@@ -148,8 +148,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="data", help=f"of {', '.join(known)}; all by default")
     names = parser.parse_args().names or known
-    if strange := set(names) - set(known):
-        parser.error(f"unknown data set {sorted(strange)[0]!r}; choose from {', '.join(known)}")
+    if unknown := set(names) - set(known):
+        parser.error(f"unknown data set {sorted(unknown)[0]!r}; choose from {', '.join(known)}")
     warnings.simplefilter("ignore", UserWarning)  # labels of medical without a positive training row
     for name in names:
         X, Y, X_test, Y_test = load(name)

@@ -4,7 +4,7 @@
 
 All parts but the last by default; large draws its rows at random and needs no files. The columns "author's code" are constants of this script: they were measured once, on another machine.
 
-- accuracy  emotions and scene, given splits, columns standardised on the training part; the author's code with sigma_z = 1 for 500 iterations
+- accuracy  emotions and scene, given splits, columns standardized on the training part; the author's code with sigma_z = 1 for 500 iterations
 - speed     the same number of iterations as that code, without acceleration or early stop; and the time until convergence
 - unknown   40 % of the training entries deleted at random, ten times
 - large     D = 20,000 sparse, N = 2,000, L = 50, R = 10: memory and time until convergence, each prior in a process of its own
@@ -42,7 +42,7 @@ SPEED = [("emotions", 6, 500, 3.0), ("scene", 6, 500, 88.0), ("medical", 2, 60, 
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training and test part, columns standardised on the training part."""
+    """Training and test part, columns standardized on the training part."""
     X, Y, train, test = load_multilabel(name)
     X = X.astype(float)
     shift, scale = X[train].mean(axis=0), X[train].std(axis=0)
@@ -146,8 +146,8 @@ def main() -> None:
     parser.add_argument("--prior", choices=GROUPINGS, help="run the part large with this prior alone, in this process")
     options = parser.parse_args()
     chosen = options.parts or ["accuracy", "speed", "unknown", "large"]
-    if strange := set(chosen) - set(parts):
-        parser.error(f"unknown part {sorted(strange)[0]!r}; choose from {', '.join(parts)}")
+    if unexpected := set(chosen) - set(parts):
+        parser.error(f"unknown part {sorted(unexpected)[0]!r}; choose from {', '.join(parts)}")
     warnings.simplefilter("ignore", UserWarning)  # labels of medical without a positive training row
     if options.prior:
         large_one(options.prior)

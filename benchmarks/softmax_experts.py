@@ -12,7 +12,7 @@
 
 `--splits 1 2 5` takes these splits only; `--jobs` fits splits in so many processes (set OPENBLAS_NUM_THREADS=1 beside it).
 banana, image and twonorm: the published splits; thyroid: ten random splits into 140 training and 75 test rows.
-Features are used as published (they are standardised already).
+Features are used as published (they are standardized already).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
+from latentia.engine.problem import RowProblem
 from latentia.families.softmax.variational import MultimodalSoftmax
 
 SETS = ("banana", "thyroid", "image", "twonorm")
@@ -203,7 +203,7 @@ def judged(kind: str, X, y, seed: int) -> dict[str, tuple[float, float]]:
         found.append(losses(model.predict_proba(X[outer]), codes[outer])[:2])
         for label, value in (
             ("bound", model.log_evidence_),
-            ("evidence", model.tight_evidence_),
+            ("evidence", model.corrected_log_evidence_),
             ("bic", -model.search_results_["bic"][0]),
             ("validation", -losses(part.predict_proba(X[rest]), codes[rest])[1]),
             ("the best", -found[-1][1]),
@@ -240,8 +240,8 @@ def bias() -> None:
             model = MultimodalSoftmaxClassifier(1, tol=1e-8, random_state=0).fit(X, y)
             ratios = []
             for estimate in (model.posterior_means_[:, :-1], model.weights_):
-                centred = estimate - estimate.mean(axis=0)
-                ratios.append((centred * exact).sum() / (exact * exact).sum())
+                centered = estimate - estimate.mean(axis=0)
+                ratios.append((centered * exact).sum() / (exact * exact).sum())
             print(
                 f"{n_classes} classes, {n_rows} rows: posterior means {ratios[0]:.3f} x, corrected {ratios[1]:.3f} x the contrasts of maximum likelihood"
             )
@@ -255,7 +255,7 @@ def linear() -> None:
     for n_rows in (2000, 8000, 32000, 128000):
         X, y = rng.normal(size=(n_rows, 40)), rng.integers(0, 2, n_rows)
         family = MultimodalSoftmax((3, 3))
-        problem = Problem(family, Likelihood(), ArrayRows(X, y))
+        problem = RowProblem(family, Likelihood(), ArraySource(X, y))
         params = family.start(0.1 * rng.normal(size=(1, 6, 41)), 0.1)
         family.update(params, problem.sweep(params).stats)
         tracemalloc.start()
@@ -290,8 +290,8 @@ def picture(path: str) -> None:
             model, X, plot_method="contour", levels=[0.5], colors="black", **options
         )
         lines.surface_.set_linewidth(1.5)
-        for label, colour in zip(model.classes_, ("#08519c", "#a50f15"), strict=True):
-            axis.scatter(*X[y == label].T, s=9, color=colour, edgecolors="white", linewidths=0.3)
+        for label, color in zip(model.classes_, ("#08519c", "#a50f15"), strict=True):
+            axis.scatter(*X[y == label].T, s=9, color=color, edgecolors="white", linewidths=0.3)
         error = 100 * (1 - model.score(X_test, y_test))
         axis.set(title=f"{structure(model)} {name}: {error:.1f} % test error", xlabel="$x_1$")
     axes[0].set_ylabel("$x_2$")

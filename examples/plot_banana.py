@@ -22,7 +22,7 @@ from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 
 # %%
 # Two arcs, turned by half a turn against each other.
-COLOURS = ("#0072b2", "#d55e00")
+COLORS = ("#0072b2", "#d55e00")
 
 
 def bananas(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -53,15 +53,15 @@ across, up = np.linspace(-2.2, 2.2, 440), np.linspace(-1.7, 1.7, 340)
 grid = np.stack(np.meshgrid(across, up), axis=-1)
 pale = LinearSegmentedColormap.from_list("pale", ["#a6cfe8", "#ffffff", "#f6c5a0"])
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layout="constrained")
-for axis, (name, model, shares) in zip(axes, panels, strict=True):
+for axis, (name, model, exp_flush_underflow) in zip(axes, panels, strict=True):
     proba = model.predict_proba(grid.reshape(-1, 2))[:, 1].reshape(grid.shape[:2])
     axis.contourf(across, up, proba, levels=np.linspace(0, 1, 21), cmap=pale)
     axis.contour(across, up, proba, levels=[0.5], colors="black", linewidths=1.2)
-    for code, colour in enumerate(COLOURS):
-        axis.scatter(*X[y == code].T, s=12, color=colour, edgecolors="white", linewidths=0.3, label=f"class {code}")
-    if shares is not None:
-        centres = shares.T @ X / shares.sum(axis=0)[:, None]
-        axis.plot(*centres.T, "X", color="gold", markeredgecolor="black", markersize=10, label="subclass or expert")
+    for code, color in enumerate(COLORS):
+        axis.scatter(*X[y == code].T, s=12, color=color, edgecolors="white", linewidths=0.3, label=f"class {code}")
+    if exp_flush_underflow is not None:
+        centers = exp_flush_underflow.T @ X / exp_flush_underflow.sum(axis=0)[:, None]
+        axis.plot(*centers.T, "X", color="gold", markeredgecolor="black", markersize=10, label="subclass or expert")
     axis.set(title=f"{name}: {1 - model.score(X_test, y_test):.1%} test error", xlabel="$x_1$", aspect="equal")
 axes[0].set_ylabel("$x_2$")
 figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

@@ -25,7 +25,7 @@ X, y = load_digits(return_X_y=True)
 X = (X > 7).astype(int)
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 model = LatentClassificationModel(
-    15, 2, kinds="binary", n_init=1, max_iter=40, tol=0.02, inner_max_iter=10, inner_tol=1e-3, random_state=0
+    15, 2, kinds="binary", n_init=1, max_iter=40, tol=0.02, bound_max_iter=10, bound_tol=1e-3, random_state=0
 ).fit(X_train, y_train)
 print(f"test accuracy {model.score(X_test, y_test):.1%}")
 

@@ -16,12 +16,12 @@ import pytest
 
 import latentia
 from latentia.engine import objectives
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Family, Objective, SmoothFamily
 from latentia.engine.problem import check_compatible
 from latentia.families.latent_factors.family import LatentFactors
 
-N_ROWS, N_FEATURES, N_CLASSES, N_STARTS = 23, 5, 3, 2
+N_ROWS, N_FEATURES, N_CLASSES, N_RESTARTS = 23, 5, 3, 2
 
 
 def concrete(base: type) -> list[type]:
@@ -113,16 +113,16 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
-def rows(family: Family, rng: np.random.Generator) -> ArrayRows:
+def rows(family: Family, rng: np.random.Generator) -> ArraySource:
     X, y = family.example_rows(rng, N_ROWS, N_FEATURES)
-    return ArrayRows(X, y)
+    return ArraySource(X, y)
 
 
 @pytest.fixture
-def params(family: Family, rows: ArrayRows, rng: np.random.Generator) -> Any:
+def params(family: Family, rows: ArraySource, rng: np.random.Generator) -> Any:
     """Parameters away from the start and from any optimum, two starts along the first axis."""
-    from latentia.engine.problem import Problem
+    from latentia.engine.problem import RowProblem
     from latentia.solvers import EM
 
-    start = family.init(rows, rng, N_STARTS)
-    return EM(max_iter=2, tol=-np.inf).solve(Problem(family, objectives.Likelihood(), rows), start).params
+    start = family.init(rows, rng, N_RESTARTS)
+    return EM(max_iter=2, tol=-np.inf).solve(RowProblem(family, objectives.Likelihood(), rows), start).params

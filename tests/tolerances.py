@@ -1,7 +1,7 @@
 """Tolerances of the laws that run on every family."""
 
 #: A step of EM may lose this share of the value to rounding.
-FALL = 1e-9
+MAX_RELATIVE_DECREASE = 1e-9
 #: Two ways to compute the same thing in float64, relative and absolute.
 EQUAL = {"rtol": 1e-9, "atol": 1e-9}
 #: Densities and scores beside brute force.

@@ -199,7 +199,7 @@ def test_factor_analysis_by_bic_finds_the_number_of_factors():
     assert b.FactorsByBIC().fit(X).transform(X).shape[1] == 2
 
 
-def test_neighbours_are_counted_by_leave_one_out():
+def test_neighbors_are_counted_by_leave_one_out():
     X, y = make_classification(60, 4, random_state=0)
     model = b.LeaveOneOutNeighbors(max_neighbors=9).fit(X, y)
     scores = [cross_val_score(KNeighborsClassifier(k), X, y, cv=LeaveOneOut()).mean() for k in range(1, 10)]
@@ -266,12 +266,12 @@ def test_arrays_with_published_splits_are_read(monkeypatch, tmp_path):
     assert split.y[split.train].tolist() == [1, 2, 3]
 
 
-def test_standardise_uses_the_training_part_keeps_gaps_and_survives_constants():
+def test_standardize_uses_the_training_part_keeps_gaps_and_survives_constants():
     rng = np.random.default_rng(0)
     train, other = rng.normal(5, 3, (50, 3)), rng.normal(5, 3, (10, 3))
     train[:, 2] = other[:, 2] = 7.0
     train[0, 0] = np.nan
-    a, c = data.standardise(train, other)
+    a, c = data.standardize(train, other)
     np.testing.assert_allclose(np.nanmean(a, axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(a, axis=0), [1.0, 1.0, 0.0])
     np.testing.assert_allclose(c[:, 1], (other[:, 1] - train[:, 1].mean()) / train[:, 1].std())

@@ -13,7 +13,7 @@ import sklearn
 OURS = str(Path(__file__).parent), str(Path(str(sklearn.__file__)).parent)
 
 
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+def warn_at_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of something at the nearest call from outside of Latentia and scikit-learn."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and (

@@ -17,15 +17,15 @@ from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.evaluation.comparison import compare
 
-GAPS, UNLABELLED = 0.3, 0.8
+GAPS, UNLABELED = 0.3, 0.8
 
 
-def table_with_gaps(random_state: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def wine_with_missing(random_state: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The wine table of scikit-learn with cells and labels deleted at random: X, y, and both as they were."""
     complete, truth = load_wine(return_X_y=True)
     rng = np.random.default_rng(random_state)
     X = np.where(rng.random(complete.shape) < GAPS, np.nan, complete)
-    y = np.where(rng.random(truth.shape) < UNLABELLED, -1, truth)
+    y = np.where(rng.random(truth.shape) < UNLABELED, -1, truth)
     return X, y, complete, truth
 
 
@@ -36,17 +36,17 @@ def models(random_state: int = 0) -> dict[str, Any]:
         "latent classification model": LatentClassificationModel(n_latent=3, random_state=random_state),
         "Gaussians with a common covariance": GaussianMixtureClassifier(covariance="tied", random_state=random_state),
         "mean imputation + logistic regression": make_pipeline(SimpleImputer(), StandardScaler(), regression),
-        "nearest neighbours + logistic regression": make_pipeline(StandardScaler(), KNNImputer(), regression),
+        "nearest neighbors + logistic regression": make_pipeline(StandardScaler(), KNNImputer(), regression),
     }
 
 
 def main() -> None:
     """Fit, compare and report."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    X, y, complete, truth = table_with_gaps()
+    X, y, complete, truth = wine_with_missing()
     print(
         f"Wine table, {X.shape[0]} rows x {X.shape[1]} columns; {np.isnan(X).mean():.0%} of the cells and "
-        f"{(y < 0).mean():.0%} of the labels deleted at random.\n\nFive folds, scored on the labelled rows of each:\n"
+        f"{(y < 0).mean():.0%} of the labels deleted at random.\n\nFive folds, scored on the labeled rows of each:\n"
     )
     candidates = models()
     print(compare(candidates, X, y, cv=5))

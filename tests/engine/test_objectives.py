@@ -1,4 +1,4 @@
-"""Laws of objectives: weights are derivatives, unlabelled rows are marginal, classes may be permuted."""
+"""Laws of objectives: weights are derivatives, unlabeled rows are marginal, classes may be permuted."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_classes_may_be_permuted(objective, scores):
     np.testing.assert_allclose(permuted_weight, weight[..., order, :], **EQUAL)
 
 
-def test_unlabelled_rows_are_marginal(scores):
+def test_unlabeled_rows_are_marginal(scores):
     s, _ = scores
     nobody = np.full(s.shape[-1], -1)
     marginal = np.logaddexp.reduce(s, axis=-2)

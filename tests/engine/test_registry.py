@@ -7,7 +7,7 @@ from conftest import FAMILIES, OBJECTIVES, concrete
 
 from latentia.engine.contracts import Family, Objective
 from latentia.engine.objectives import Conditional, Likelihood
-from latentia.engine.problem import Problem, check_compatible
+from latentia.engine.problem import RowProblem, check_compatible
 
 
 def test_every_objective_is_in_the_matrix():
@@ -20,7 +20,7 @@ def test_every_family_has_examples():
 
 def test_parts_do_not_change_in_a_sweep(family, rows, params):
     before = pickle.dumps((family, rows.X, rows.y, params))
-    Problem(family, Likelihood(), rows).sweep(params)
+    RowProblem(family, Likelihood(), rows).sweep(params)
     assert pickle.dumps((family, rows.X, rows.y, params)) == before
 
 

@@ -10,8 +10,8 @@ from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine import array_source as sources
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.problem import chunk_rows
+from latentia.engine.array_source import ArraySource
+from latentia.engine.problem import rows_per_chunk
 from latentia.inputs.standardization import column_moments
 from latentia.numerics.threads import parallel
 
@@ -26,7 +26,7 @@ def table(rng):
 @pytest.fixture
 def small_memory(monkeypatch):
     """As if every table were too large to be kept."""
-    monkeypatch.setattr(sources, "KEEP_MIB", 0)
+    monkeypatch.setattr(sources, "CACHE_MIB", 0)
 
 
 def visit_rows(source, rows, by_label):
@@ -39,7 +39,7 @@ def visit_rows(source, rows, by_label):
         seen.append(block)
         return {"sum": block.cells.values.sum()}
 
-    source.reduce(visit, rows, by_label)
+    source.sum_over_chunks(visit, rows, by_label)
     return seen
 
 
@@ -47,9 +47,9 @@ def visit_rows(source, rows, by_label):
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 def test_every_row_is_seen_once(table, rows, by_label, monkeypatch):
     X, y = table
-    for kept in (sources.KEEP_MIB, 0):
-        monkeypatch.setattr(sources, "KEEP_MIB", kept)
-        blocks = visit_rows(ArrayRows(X, y, np.arange(500.0)), rows, by_label)
+    for kept in (sources.CACHE_MIB, 0):
+        monkeypatch.setattr(sources, "CACHE_MIB", kept)
+        blocks = visit_rows(ArraySource(X, y, np.arange(500.0)), rows, by_label)
         weights = np.concatenate([b.weight for b in blocks])
         np.testing.assert_array_equal(np.sort(weights), np.arange(500.0))
         order = weights.astype(int)
@@ -58,9 +58,9 @@ def test_every_row_is_seen_once(table, rows, by_label, monkeypatch):
         np.testing.assert_array_equal(np.concatenate([b.y for b in blocks]), y[order])
 
 
-def test_labelled_rows_alone(table):
+def test_labeled_rows_alone(table):
     X, y = table
-    rows = ArrayRows(X, y).labelled()
+    rows = ArraySource(X, y).labeled_only()
     assert sum(b.y.size for b in visit_rows(rows, 50, True)) == (y >= 0).sum() == rows.total_weight
 
 
@@ -68,7 +68,7 @@ def test_reading_by_chunks_agrees_with_keeping(table, small_memory, monkeypatch)
     X, y = table
     options = dict(n_components=2, random_state=0, max_iter=15, tol=1e-3, n_init=2)
     read = GaussianMixtureClassifier(**options).fit(X, y)
-    monkeypatch.setattr(sources, "KEEP_MIB", 64)
+    monkeypatch.setattr(sources, "CACHE_MIB", 64)
     kept = GaussianMixtureClassifier(**options).fit(X, y)
     np.testing.assert_allclose(read.objective_curve_, kept.objective_curve_, **EQUAL)
 
@@ -93,8 +93,8 @@ def test_a_read_only_memory_map_is_not_loaded(tmp_path, small_memory):
 
 def test_working_memory_sets_the_chunk():
     with config_context(working_memory=1):
-        assert chunk_rows(1000) == 2**20 // 8000
-    assert chunk_rows(10**12) == 1
+        assert rows_per_chunk(1000) == 2**20 // 8000
+    assert rows_per_chunk(10**12) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float16, np.float32])
@@ -160,11 +160,11 @@ def test_rows_without_weight_are_absent_wherever_they_lie(rng, covariance, far):
 
 def test_threads_ignore_the_floating_point_errors_that_their_caller_ignores(rng, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    rows = ArrayRows(rng.normal(size=(64, 2)), np.zeros(64, int))
+    rows = ArraySource(rng.normal(size=(64, 2)), np.zeros(64, int))
     with np.errstate(over="ignore"):
-        rows.reduce(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
+        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
     with pytest.raises(FloatingPointError), np.errstate(over="raise"):
-        rows.reduce(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
+        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -174,9 +174,9 @@ def test_rows_gathered_in_pieces_are_the_rows(rng, monkeypatch, dtype, gaps):
     X[rng.random(X.shape) < gaps] = np.nan
     X[0, 0] = np.nan if gaps else 0.0
     y, weight = rng.integers(-1, 3, size=300), rng.random(300)
-    whole = ArrayRows(X, y, weight)._keep().block
-    monkeypatch.setattr(sources, "GATHER_ROWS", 64)
-    pieces = ArrayRows(X, y, weight)._keep().block
+    whole = ArraySource(X, y, weight)._keep().chunk
+    monkeypatch.setattr(sources, "GATHER_CHUNK_ROWS", 64)
+    pieces = ArraySource(X, y, weight)._keep().chunk
     assert (pieces.cells.observed is None) == (gaps == 0.0)
     for a, b in zip((*whole.cells, whole.y, whole.weight), (*pieces.cells, pieces.y, pieces.weight), strict=True):
         if a is not None:
@@ -203,14 +203,14 @@ def test_a_forked_process_has_threads_of_its_own(rng):
 
 def test_an_error_in_a_thread_reaches_the_caller(table):
     X, y = table
-    rows = ArrayRows(X, y)
+    rows = ArraySource(X, y)
 
     def fail(block):
         raise RuntimeError("no such block")
 
     with pytest.raises(RuntimeError, match="no such block"):
-        rows.reduce(fail, 5)
-    assert rows.reduce(lambda block: {"n": block.y.shape[0]}, 5)["n"] == len(X)
+        rows.sum_over_chunks(fail, 5)
+    assert rows.sum_over_chunks(lambda block: {"n": block.y.shape[0]}, 5)["n"] == len(X)
 
 
 def test_work_on_all_cores_may_nest():

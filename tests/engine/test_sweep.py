@@ -5,10 +5,10 @@ import pytest
 from conftest import N_ROWS
 from tolerances import EQUAL, GRADIENT, STEP
 
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import flatten, leaves, one_start, tree_map, unflatten
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import flatten, leaves, select_restart, tree_map, unflatten
 
 
 def assert_same(a, b):
@@ -18,8 +18,8 @@ def assert_same(a, b):
 
 @pytest.mark.families("smooth")
 def test_gradient_is_the_slope_of_the_value(family, objective, rows, params, rng):
-    problem = Problem(family, objective, rows)
-    params = one_start(params, 0)
+    problem = RowProblem(family, objective, rows)
+    params = select_restart(params, 0)
     free = family.to_free(params)
     vector = flatten(free)
 
@@ -36,24 +36,24 @@ def test_gradient_is_the_slope_of_the_value(family, objective, rows, params, rng
 
 
 def test_chunks_do_not_matter(family, objective, rows, params):
-    whole = Problem(family, objective, rows, chunk_rows=10 * N_ROWS).sweep(params)
+    whole = RowProblem(family, objective, rows, max_chunk_rows=10 * N_ROWS).sweep(params)
     for size in (1, 7):
-        assert_same(Problem(family, objective, rows, chunk_rows=size).sweep(params), whole)
+        assert_same(RowProblem(family, objective, rows, max_chunk_rows=size).sweep(params), whole)
 
 
 def test_a_row_of_weight_two_is_that_row_twice(family, objective, rows, params, rng):
     weight = rng.integers(0, 3, size=rows.n_rows)
     again = np.repeat(np.arange(rows.n_rows), weight)
-    weighted = Problem(family, objective, ArrayRows(rows.X, rows.y, weight.astype(float))).sweep(params)
-    repeated = Problem(family, objective, ArrayRows(rows.X[again], rows.y[again])).sweep(params)
+    weighted = RowProblem(family, objective, ArraySource(rows.X, rows.y, weight.astype(float))).sweep(params)
+    repeated = RowProblem(family, objective, ArraySource(rows.X[again], rows.y[again])).sweep(params)
     assert_same(weighted, repeated)
 
 
 def test_starts_do_not_see_each_other(family, objective, rows, params):
-    problem = Problem(family, objective, rows)
+    problem = RowProblem(family, objective, rows)
     both = problem.sweep(params)
     for k in range(2):
-        alone = problem.sweep(one_start(params, k))
+        alone = problem.sweep(select_restart(params, k))
         assert_same(alone, tree_map(lambda a, k=k: a[k], both))
 
 
@@ -64,17 +64,24 @@ def test_own_class_is_all_that_likelihood_needs(family, rows, params):
     class AllClasses(Likelihood):
         own_class_only = False
 
-    assert_same(Problem(family, AllClasses(), rows).sweep(params), Problem(family, Likelihood(), rows).sweep(params))
+    assert_same(
+        RowProblem(family, AllClasses(), rows).sweep(params), RowProblem(family, Likelihood(), rows).sweep(params)
+    )
 
 
 def test_order_of_rows_does_not_matter(family, objective, rows, params, rng):
     order = rng.permutation(rows.n_rows)
-    shuffled = ArrayRows(rows.X[order], rows.y[order])
-    assert_same(Problem(family, objective, shuffled).sweep(params), Problem(family, objective, rows).sweep(params))
+    shuffled = ArraySource(rows.X[order], rows.y[order])
+    assert_same(
+        RowProblem(family, objective, shuffled).sweep(params), RowProblem(family, objective, rows).sweep(params)
+    )
 
 
 def test_prepared_parameters_say_the_same(family, rows, params):
     """What a sweep computes of the parameters beforehand, `infer` computes when it is given the plain ones."""
-    cells, y = rows.head(N_ROWS, np.random.default_rng(0)).cells, rows.head(N_ROWS, np.random.default_rng(0)).y
-    plain, prepared = (family.infer(p, cells, y).log_joint for p in (params, family.prepare(params)))
+    cells, y = (
+        rows.sample_rows(N_ROWS, np.random.default_rng(0)).cells,
+        rows.sample_rows(N_ROWS, np.random.default_rng(0)).y,
+    )
+    plain, prepared = (family.infer(p, cells, y).log_joint for p in (params, family.precompute(params)))
     np.testing.assert_array_equal(plain, prepared)

@@ -10,9 +10,9 @@ from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine import array_source as sources
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import one_start
+from latentia.engine.array_source import ArraySource
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import select_restart
 from latentia.estimators.base import generative as estimator
 
 
@@ -33,7 +33,7 @@ def test_rows_held_out_do_not_train(monkeypatch, rng):
     y = np.where(np.arange(60) % 5 == 0, -1, np.arange(60) % 3)
     trained, held_out = [], []
 
-    class Watched(Problem):
+    class Watched(RowProblem):
         def __init__(self, family, objective, source):
             trained.append(source)
             super().__init__(family, objective, source)
@@ -42,14 +42,14 @@ def test_rows_held_out_do_not_train(monkeypatch, rng):
         held_out.append(rows)
         return error_on(family, rows)
 
-    error_on = estimator._error_on
-    monkeypatch.setattr(estimator, "Problem", Watched)
-    monkeypatch.setattr(estimator, "_error_on", watched)
+    error_on = estimator._validation_loss
+    monkeypatch.setattr(estimator, "RowProblem", Watched)
+    monkeypatch.setattr(estimator, "_validation_loss", watched)
     options = dict(objective="conditional", early_stopping=True, validation_fraction=0.25, max_iter=3, random_state=0)
     model = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
     (apart,) = held_out
     numbers = apart.X[:, 0].astype(int)
-    assert len(numbers) == 12 and set(y[numbers]) == {0, 1, 2}  # a quarter of the labelled rows, some of each class
+    assert len(numbers) == 12 and set(y[numbers]) == {0, 1, 2}  # a quarter of the labeled rows, some of each class
     np.testing.assert_array_equal(apart.weight, weight[numbers])
     rest = np.setdiff1d(np.arange(60), numbers)
     for rows in trained:  # by EM and by L-BFGS
@@ -62,11 +62,11 @@ def test_rows_held_out_do_not_train(monkeypatch, rng):
 
 @pytest.mark.families("smooth", "generative")
 def test_a_held_out_row_of_weight_two_is_that_row_twice(family, rows, params, rng):
-    X, y, params = rows.X, np.maximum(rows.y, 0), one_start(params, 0)
+    X, y, params = rows.X, np.maximum(rows.y, 0), select_restart(params, 0)
     weight = rng.integers(0, 4, N_ROWS)
     again = np.repeat(np.arange(N_ROWS), weight)
-    weighted = estimator._error_on(family, ArrayRows(X, y, weight.astype(float)))(params)
-    repeated = estimator._error_on(family, ArrayRows(X[again], y[again]))(params)
+    weighted = estimator._validation_loss(family, ArraySource(X, y, weight.astype(float)))(params)
+    repeated = estimator._validation_loss(family, ArraySource(X[again], y[again]))(params)
     np.testing.assert_allclose(weighted, repeated, **EQUAL)
 
 
@@ -80,7 +80,7 @@ def test_the_rows_that_stay_are_not_copied_from_a_memory_map(tmp_path, monkeypat
     X = np.load(tmp_path / "x.npy", mmap_mode="r")
     options = dict(objective="conditional", early_stopping=True, max_iter=3, random_state=0)
     copied = GaussianMixtureClassifier(**options).fit(np.array(X), y)
-    monkeypatch.setattr(sources, "KEEP_MIB", 1)
+    monkeypatch.setattr(sources, "CACHE_MIB", 1)
     tracemalloc.start()
     with config_context(working_memory=1):
         model = GaussianMixtureClassifier(**options).fit(X, y)

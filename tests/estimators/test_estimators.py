@@ -166,13 +166,13 @@ def test_frames_keep_their_names(model, frame, iris):
 
 
 @pytest.mark.parametrize(
-    "unlabelled, classes",
+    "unlabeled, classes",
     [(-1, [0, 1, 2]), (None, ["x", "y", "z"]), (np.nan, [0.0, 1.0, 2.0])],
 )
-def test_marks_of_unlabelled_rows(unlabelled, classes, iris):
+def test_marks_of_unlabeled_rows(unlabeled, classes, iris):
     X, y = iris
-    labels = np.array([classes[c] for c in y], dtype=object if unlabelled is None else None)
-    labels[::3] = unlabelled
+    labels = np.array([classes[c] for c in y], dtype=object if unlabeled is None else None)
+    labels[::3] = unlabeled
     model = GaussianMixtureClassifier().fit(X, labels)
     assert model.classes_.tolist() == classes
     assert (model.predict(X) == np.array(classes)[y]).mean() > 0.9
@@ -271,7 +271,7 @@ def test_scikit_learn_callbacks_get_estimators_that_predict(iris):
     callback = pytest.importorskip("sklearn.callback")
     X, y = iris
 
-    class Watch:
+    class StepNotifier:
         scores: list = []
 
         def setup(self, estimator, context): ...
@@ -282,7 +282,7 @@ def test_scikit_learn_callbacks_get_estimators_that_predict(iris):
                 self.scores.append(fitted_estimator.score(X, y))
             return len(self.scores) == 3
 
-    watch = Watch()
+    watch = StepNotifier()
     assert isinstance(watch, callback.FitCallback)
     model = GaussianMixtureClassifier(2, tol=1e-12, random_state=0).set_callbacks(watch).fit(X, y)
     assert len(watch.scores) == 3 and min(watch.scores) > 0.5

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.estimators.latent_classification.restart_selection import _some_rows
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
@@ -14,7 +14,7 @@ QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
 
 @pytest.fixture
 def table(rng):
-    """Two classes that differ in every column: a number, a flag, a colour, an integer of two values."""
+    """Two classes that differ in every column: a number, a flag, a color, an integer of two values."""
     n = 120
     y = np.where(np.arange(n) % 2 == 0, "no", "yes")
     hit = y == "yes"
@@ -22,7 +22,7 @@ def table(rng):
         {
             "size": rng.normal(size=n) + 2 * hit,
             "flag": rng.random(n) < 0.2 + 0.6 * hit,
-            "colour": np.where(rng.random(n) < 0.7, np.where(hit, "red", "blue"), "green"),
+            "color": np.where(rng.random(n) < 0.7, np.where(hit, "red", "blue"), "green"),
             "grade": pd.Categorical(np.where(rng.random(n) < 0.8, np.where(hit, "b", "a"), "c")),
             "legs": 2 + 2 * (rng.random(n) < 0.3 + 0.4 * hit).astype(int),
         }
@@ -37,14 +37,14 @@ def test_kinds_are_read_off_a_frame_and_text_needs_no_encoder(table):
     assert model.categories_[2].tolist() == ["blue", "green", "red"] and model.categories_[4].tolist() == [2, 4]
     assert model.score(X, y) > 0.8
     assert model.feature_names_in_.tolist() == list(X.columns)
-    assert model.loadings_.shape == (1, 9, 1) and model.loading_columns_.tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 4]
+    assert model.loadings_.shape == (1, 9, 1) and model.loading_features_.tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 4]
     assert np.isfinite(model.noise_[0, 0]) and np.isnan(model.noise_[0, 1:]).all()
 
 
 def test_polars_gives_what_pandas_gives(table):
     polars = pytest.importorskip("polars")
     X, y = table
-    other = polars.DataFrame({k: X[k].astype(str).tolist() if k in ("colour", "grade") else X[k].tolist() for k in X})
+    other = polars.DataFrame({k: X[k].astype(str).tolist() if k in ("color", "grade") else X[k].tolist() for k in X})
     one, two = LatentClassificationModel(1, **QUICK).fit(X, y), LatentClassificationModel(1, **QUICK).fit(other, y)
     assert one.kinds_ == two.kinds_
     np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(other), atol=1e-9)
@@ -53,7 +53,7 @@ def test_polars_gives_what_pandas_gives(table):
 
 def test_columns_with_their_kinds_may_come_in_any_order(table):
     X, y = table
-    order = ["grade", "size", "legs", "colour", "flag"]
+    order = ["grade", "size", "legs", "color", "flag"]
     one, two = (
         LatentClassificationModel(2, 2, **QUICK).fit(X, y),
         LatentClassificationModel(2, 2, **QUICK).fit(X[order], y),
@@ -63,16 +63,16 @@ def test_columns_with_their_kinds_may_come_in_any_order(table):
 
 def test_unknown_categories_are_missing_or_an_error(table):
     X, y = table
-    strange, gap = X.copy(), X.copy()
-    strange.loc[0, "colour"] = "mauve"
-    gap["colour"] = gap["colour"].astype(object)
-    gap.loc[0, "colour"] = None
+    unknown, gap = X.copy(), X.copy()
+    unknown.loc[0, "color"] = "mauve"
+    gap["color"] = gap["color"].astype(object)
+    gap.loc[0, "color"] = None
     model = LatentClassificationModel(1, **QUICK).fit(X, y)
-    with pytest.warns(UserWarning, match="'colour' holds 'mauve'"):
-        proba = model.predict_proba(strange)
+    with pytest.warns(UserWarning, match="'color' holds 'mauve'"):
+        proba = model.predict_proba(unknown)
     np.testing.assert_allclose(proba, model.predict_proba(gap))
-    with pytest.raises(ValueError, match="'colour' holds 'mauve', which fit did not see; known are"):
-        model.set_params(unknown="error").predict(strange)
+    with pytest.raises(ValueError, match="'color' holds 'mauve', which fit did not see; known are"):
+        model.set_params(handle_unknown="error").predict(unknown)
 
 
 def test_a_row_without_any_cell_gets_the_priors(table):
@@ -86,16 +86,16 @@ def test_completion_fills_the_gaps_and_nothing_else(table, rng):
     X, y = table
     model = LatentClassificationModel(2, **QUICK).fit(X, y)
     gaps = X.astype(object)
-    gaps.loc[3, "colour"] = None
+    gaps.loc[3, "color"] = None
     gaps.loc[4, "size"] = None
     gaps.loc[5, "legs"] = None
     gaps.loc[6, "flag"] = None
     for condition in (None, "class"):
         full = model.impute(gaps, method="mode", condition=condition)
         assert not full.isna().any().any()
-        assert full["colour"].iloc[3] in ("blue", "green", "red") and full["legs"].iloc[5] in (2, 4)
+        assert full["color"].iloc[3] in ("blue", "green", "red") and full["legs"].iloc[5] in (2, 4)
         known = gaps.notna()
-        assert (full["colour"][known["colour"]] == X["colour"][known["colour"]]).all()
+        assert (full["color"][known["color"]] == X["color"][known["color"]]).all()
         np.testing.assert_allclose(full["size"][known["size"]].astype(float), X["size"][known["size"]])
     assert 2 < model.impute(gaps)["legs"].iloc[5] < 4  # an expectation lies between the values
 
@@ -108,7 +108,7 @@ def test_continuous_completion_is_the_conditional_expectation():
     proba, expected = model.predict_proba(gaps), np.zeros(len(X))
     L, rest = model.loadings_[0], [0, 1, 3]
     for c in range(3):
-        mean = L @ model.latent_means_[c] + model.offsets_[0]
+        mean = L @ model.latent_means_[c] + model.intercepts_[0]
         V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[0])
         step = np.linalg.solve(V[np.ix_(rest, rest)], V[rest, 2])
         expected += proba[:, c] * (mean[2] + (X[:, rest] - mean[rest]) @ step)
@@ -120,7 +120,7 @@ def test_samples_have_the_classes_and_the_columns_of_the_model(table):
     model = LatentClassificationModel(1, 2, **QUICK).fit(X, y)
     rows, labels = model.sample(4000, y="yes", component=1)
     assert set(labels) == {"yes"} and list(rows.columns) == list(X.columns)
-    assert set(rows["colour"]) <= {"blue", "green", "red"} and set(rows["legs"]) <= {2, 4}
+    assert set(rows["color"]) <= {"blue", "green", "red"} and set(rows["legs"]) <= {2, 4}
     both, classes = model.sample(4000)
     for column in ("size", "flag"):
         for label in ("no", "yes"):
@@ -153,7 +153,7 @@ def test_discriminative_training_of_mixed_columns_raises_its_objective(training,
     assert model.score(X, y) > 0.8
 
 
-def test_unlabelled_rows_help(rng):
+def test_unlabeled_rows_help(rng):
     X, y = load_iris(return_X_y=True)
     few = np.full(150, -1)
     few[::15] = y[::15]
@@ -186,9 +186,9 @@ def test_hard_tables_work(rng):
         ({"kinds": ["binary"]}, "kinds has 1 entries, but X has 4 columns"),
         ({"kinds": "binary"}, "is to be binary, but holds"),
         ({"ridge": -1.0}, "ridge=-1.0"),
-        ({"unknown": "ignore"}, "unknown='ignore'"),
+        ({"handle_unknown": "ignore"}, "handle_unknown='ignore'"),
         ({"refine": "mcmc"}, "refine='mcmc'"),
-        ({"inner_max_iter": 0}, "inner_max_iter=0"),
+        ({"bound_max_iter": 0}, "bound_max_iter=0"),
     ],
 )
 def test_bad_options_are_refused(wrong, message):
@@ -224,7 +224,7 @@ def test_learned_structures_drop_columns_of_noise_of_every_kind(training, table,
     X = X.assign(noise=rng.normal(size=len(X)), coin=rng.random(len(X)) < 0.5)
     model = LatentClassificationModel(1, structure="learn", objective=training, max_iter=20, **QUICK).fit(X, y)
     assert not model.edges_[5:].any() and model.edges_[[0, 2]].all()
-    by_loading = model.edges_[model.loading_columns_]
+    by_loading = model.edges_[model.loading_features_]
     assert (model.loadings_[:, ~by_loading] == 0).all() and (model.loadings_[:, by_loading] != 0).all()
 
 
@@ -248,7 +248,7 @@ def typed(table):
         small=X["size"].astype("float32"),
         maybe=X["flag"].astype(object).where(np.arange(len(X)) % 5 > 0, None),
         nullable=pd.array(np.where(X["legs"] > 2, 1, 0), dtype="Int64"),
-        text=X["colour"].astype(object),
+        text=X["color"].astype(object),
     )
     X["grade"] = X["grade"].cat.add_categories(["never seen"])
     X.index = pd.Index([f"row {k}" for k in range(len(X))], name="who")
@@ -259,7 +259,7 @@ def test_pandas_frames_come_back_with_their_dtypes_and_index(typed):
     X, y = typed
     model = LatentClassificationModel(1, **QUICK).fit(X, y)
     gaps = X.copy()
-    gaps.iloc[3, X.columns.get_loc("colour")] = None
+    gaps.iloc[3, X.columns.get_loc("color")] = None
     gaps.iloc[4, X.columns.get_loc("grade")] = None
     gaps.iloc[5, X.columns.get_loc("size")] = None
     whole = {**X.dtypes.to_dict(), "maybe": np.dtype(bool)}  # True and False without gaps need no objects
@@ -290,7 +290,7 @@ def test_polars_frames_come_back_with_their_dtypes(table):
         {
             "size": polars.Series(X["size"].tolist(), dtype=polars.Float32),
             "flag": X["flag"].tolist(),
-            "colour": X["colour"].tolist(),
+            "color": X["color"].tolist(),
             "grade": polars.Series(X["grade"].tolist(), dtype=polars.Enum(["a", "b", "c", "d"])),
             "legs": polars.Series(X["legs"].tolist(), dtype=polars.Int16),
         }
@@ -315,7 +315,7 @@ def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
     y = (rng.random(5000) < 0.05).astype(int)
     X, weight = rng.normal(size=(5000, 2)) + y[:, None], rng.random(5000)
     for w in (None, weight):
-        some = _some_rows(ArrayRows(X, y, w), 100, rng)
+        some = _some_rows(ArraySource(X, y, w), 100, rng)
         assert some.n_rows == 200
         total = np.bincount(y, w)
         np.testing.assert_allclose(np.bincount(some.y, some.weight), total)

@@ -1,4 +1,4 @@
-"""The wrapper search: what it tries, what it keeps, and that unlabelled rows stay in the training parts."""
+"""The wrapper search: what it tries, what it keeps, and that unlabeled rows stay in the training parts."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
 
 def test_the_best_pair_is_fitted_on_all_rows():
     model = LatentClassificationModelCV([1, 2], [1, 2], search="exhaustive", cv=3, **QUICK).fit(X, y)
-    table = model.results_
+    table = model.search_results_
     assert len(table["n_latent"]) == 4
     best = np.lexsort((table["mean_log_loss"], -table["mean_accuracy"].round(10)))[0]
     assert (model.n_latent_, model.n_components_) == (table["n_latent"][best], table["n_components"][best])
@@ -36,16 +36,16 @@ def test_scores_are_those_of_the_folds():
         fold = LatentClassificationModel(2, kinds="continuous", **own).fit(X[train], y[train])
         right.append(fold.predict(X[test]) == y[test])
         loss.append(-fold.predict_log_proba(X[test])[np.arange(len(test)), y[test]])
-    assert model.results_["mean_accuracy"][0] == pytest.approx(np.concatenate(right).mean())
-    assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
-    assert model.results_["std_accuracy"][0] == pytest.approx(np.std([part.mean() for part in right]))
-    assert model.results_["std_log_loss"][0] == pytest.approx(np.std([part.mean() for part in loss]))
+    assert model.search_results_["mean_accuracy"][0] == pytest.approx(np.concatenate(right).mean())
+    assert model.search_results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
+    assert model.search_results_["std_accuracy"][0] == pytest.approx(np.std([part.mean() for part in right]))
+    assert model.search_results_["std_log_loss"][0] == pytest.approx(np.std([part.mean() for part in loss]))
 
 
 @pytest.mark.parametrize("masks", [False, True])
-def test_given_folds_name_rows_of_the_table_also_beside_unlabelled_rows(masks):
+def test_given_folds_name_rows_of_the_table_also_beside_unlabeled_rows(masks):
     some = np.where(np.arange(150) % 3 == 0, -1, y)
-    part = np.arange(150) // 7 % 2  # unlabelled rows lie in both parts
+    part = np.arange(150) // 7 % 2  # unlabeled rows lie in both parts
     rows = [(part != k, part == k) for k in range(2)]
     cv = rows if masks else [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in rows]
     model = LatentClassificationModelCV([1], [1], cv=iter(cv), **QUICK).fit(X, some)
@@ -55,7 +55,7 @@ def test_given_folds_name_rows_of_the_table_also_beside_unlabelled_rows(masks):
         train, test = train | (some < 0), test & (some >= 0)
         fold = LatentClassificationModel(1, kinds="continuous", **own).fit(X[train], some[train])
         loss.append(-fold.predict_log_proba(X[test])[np.arange(test.sum()), y[test]])
-    assert model.results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
+    assert model.search_results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
 
 
 def test_rows_of_weight_zero_are_in_no_part():
@@ -70,7 +70,7 @@ def test_rows_of_weight_zero_are_in_no_part():
 
 def test_no_number_of_folds_means_five():
     five, none = (LatentClassificationModelCV([1], [1], cv=cv, **QUICK).fit(X, y) for cv in (5, None))
-    assert none.results_["mean_log_loss"][0] == five.results_["mean_log_loss"][0]
+    assert none.search_results_["mean_log_loss"][0] == five.search_results_["mean_log_loss"][0]
 
 
 def test_a_category_that_a_training_part_lacks_is_no_error(rng):
@@ -78,7 +78,7 @@ def test_a_category_that_a_training_part_lacks_is_no_error(rng):
     table = frames.DataFrame({"number": rng.normal(size=40), "text": np.array(list("abc"))[np.arange(40) % 3]})
     table.loc[5, "text"] = "once"
     classes = np.arange(40) % 2
-    model = LatentClassificationModelCV([1], [1], cv=2, unknown="error", **QUICK).fit(table, classes)
+    model = LatentClassificationModelCV([1], [1], cv=2, handle_unknown="error", **QUICK).fit(table, classes)
     with pytest.raises(ValueError, match="'never', which fit did not see"):  # the final model keeps to its word
         model.predict(table.assign(text="never"))
 
@@ -120,11 +120,11 @@ def test_limits_of_the_papers_hold():
     model = LatentClassificationModelCV([2, 4, 12, 13], [1, 3, 5], cv=3, search="exhaustive", **QUICK).fit(
         X[few], y[few]
     )
-    pairs = set(zip(model.results_["n_latent"], model.results_["n_components"], strict=True))
+    pairs = set(zip(model.search_results_["n_latent"], model.search_results_["n_components"], strict=True))
     assert pairs == {(2, 1), (2, 3), (2, 5), (4, 1), (4, 3), (12, 1)}  # q <= 4 columns x 3 classes, q m <= 12 rows
 
 
-def test_unlabelled_rows_train_in_every_fold():
+def test_unlabeled_rows_train_in_every_fold():
     some = np.where(np.arange(150) % 3 == 0, y, -1)
     model = LatentClassificationModelCV([1], [1], cv=2, **QUICK).fit(X, some)
     assert model.score(X, y) > 0.85
@@ -145,7 +145,9 @@ def test_a_row_of_weight_two_is_that_row_twice_in_training_and_in_the_scores(rng
     weighted.fit(noisy, labels, sample_weight=weight)
     repeated.fit(noisy[again], labels[again])
     for name in ("mean_accuracy", "std_accuracy", "mean_log_loss", "std_log_loss"):
-        np.testing.assert_allclose(weighted.results_[name], repeated.results_[name], rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(
+            weighted.search_results_[name], repeated.search_results_[name], rtol=1e-6, err_msg=name
+        )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_a_row_of_weight_two_is_that_row_twice_in_training_and_in_the_scores(rng
         ({"cv": 151}, "cv=151, but X has n_samples=150"),
         ({"cv": "five"}, "cv='five'; allowed"),
         ({"cv": []}, "cv=\\[\\] has no folds; allowed"),
-        ({"cv": [([0, 50, 100], [])]}, "the test part of fold 0 has no labelled row"),
+        ({"cv": [([0, 50, 100], [])]}, "the test part of fold 0 has no labeled row"),
         ({"cv": [([0, 50, 100], [150])]}, "cv holds the row 150; allowed are 0 to 149"),
         ({"n_latent": [1, [2, 3]]}, "n_latent=\\[2, 3\\]; allowed is an integer >= 0"),
         ({"objective": ["likelihood", ["conditional"]]}, "objective=\\['conditional'\\]; allowed"),
@@ -176,7 +178,7 @@ def test_bad_grids_are_refused(wrong, message):
 
 def test_processes_give_the_same_result():
     one, two = (LatentClassificationModelCV([1, 2], [1], cv=2, n_jobs=n, **QUICK).fit(X, y) for n in (None, 2))
-    np.testing.assert_allclose(one.results_["mean_accuracy"], two.results_["mean_accuracy"])
+    np.testing.assert_allclose(one.search_results_["mean_accuracy"], two.search_results_["mean_accuracy"])
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "log_loss"])
@@ -184,7 +186,7 @@ def test_the_objective_is_chosen_too(scoring):
     model = LatentClassificationModelCV(
         [1], [1], objective=["likelihood", "conditional"], cv=3, scoring=scoring, **QUICK
     )
-    table = model.fit(X, y).results_
+    table = model.fit(X, y).search_results_
     assert list(table["objective"]) == ["likelihood", "conditional"]
     keys = [-table["mean_accuracy"].round(10), table["mean_log_loss"]]
     best = np.lexsort(keys[::-1] if scoring == "accuracy" else keys)[0]
@@ -197,12 +199,12 @@ def test_mixed_tables_have_their_own_settings(rng):
     y = np.arange(60) % 2
     table = np.column_stack([rng.normal(size=60) + y, (rng.random(60) < 0.2 + 0.6 * y).astype(float)])
     model = LatentClassificationModelCV(cv=2, **QUICK).fit(table, y)
-    tried = set(zip(*(model.results_[name] for name in ("n_latent", "n_components", "objective")), strict=True))
+    tried = set(zip(*(model.search_results_[name] for name in ("n_latent", "n_components", "objective")), strict=True))
     assert {(0, 2, "likelihood"), (0, 2, "conditional"), (2, 1, "likelihood"), (2, 2, "likelihood")} <= tried
     assert (0, 1, "likelihood") not in tried and (2, 1, "conditional") not in tried
-    best = int(np.argmin(model.results_["mean_log_loss"]))  # which decides where no paper does
+    best = int(np.argmin(model.search_results_["mean_log_loss"]))  # which decides where no paper does
     assert (model.n_latent_, model.objective_, model.ridge_) == tuple(
-        model.results_[name][best] for name in ("n_latent", "objective", "ridge")
+        model.search_results_[name][best] for name in ("n_latent", "objective", "ridge")
     )
 
 

@@ -50,7 +50,7 @@ def test_no_trade_off_is_maximum_likelihood(table):
     np.testing.assert_array_equal(hybrid.predict(X), likelihood.predict(X))
 
 
-def test_all_rows_labelled_is_supervised(table):
+def test_all_rows_labeled_is_supervised(table):
     X, y = table
     text = np.array(["a", "b", "c"], dtype=object)[y]
     np.testing.assert_array_equal(

@@ -21,10 +21,10 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import SmoothFamily
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import flatten, leaves, one_start, tree_map
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.numerics.array_api import to_numpy
 
@@ -35,7 +35,7 @@ DEVICE = array_api_strict.Device("device1")
 def sweep_in(xp, dtype, family, objective, rows, params, device=None):
     """A sweep, an M-step and a gradient in another namespace, as NumPy arrays."""
     X = xp.asarray(rows.X, dtype=dtype, device=device)
-    problem = Problem(family, objective, ArrayRows(X, rows.y))
+    problem = RowProblem(family, objective, ArraySource(X, rows.y))
     moved = tree_map(lambda a: xp.asarray(np.asarray(a), dtype=dtype, device=device), params)
     sweep = problem.sweep(moved)
     assert all(a.dtype == dtype for a in leaves(sweep.stats)), "the dtype has changed"
@@ -45,7 +45,7 @@ def sweep_in(xp, dtype, family, objective, rows, params, device=None):
         assert all(a.dtype == dtype for a in leaves(updated)), "the dtype has changed"
         out += list(leaves(updated))
     if isinstance(family, SmoothFamily):
-        one = one_start(moved, 0)
+        one = select_restart(moved, 0)
         out += [flatten(family.gradient(one, problem.sweep(one).stats))]
     return [to_numpy(a).astype(float) for a in out]
 
@@ -59,13 +59,13 @@ def test_strict_namespace_agrees(family, objective, rows, params):
 
 @pytest.mark.families("factors")
 def test_importance_sampling_agrees_in_the_strict_namespace(family, rows, params, rng):
-    params, draws = one_start(params, 0), rng.standard_normal((5, family.n_latent))
+    params, draws = select_restart(params, 0), rng.standard_normal((5, family.n_latent))
     moved = tree_map(lambda a: array_api_strict.asarray(a, device=DEVICE), params)
     X = array_api_strict.asarray(rows.X, device=DEVICE)
-    strict = importance_scores(family, moved, rows.prepare(X), draws)
+    strict = importance_scores(family, moved, rows.preprocess(X), draws)
     assert strict.device == DEVICE
     np.testing.assert_allclose(
-        to_numpy(strict), importance_scores(family, params, rows.prepare(rows.X), draws), **NAMESPACE
+        to_numpy(strict), importance_scores(family, params, rows.preprocess(rows.X), draws), **NAMESPACE
     )
 
 
@@ -81,7 +81,7 @@ MIXED = {"kinds": ["continuous", "binary", "continuous", "categorical"], **BRIEF
     [
         GaussianMixtureClassifier(2, **BRIEF),
         LatentClassificationModel(1, 2, **MIXED),
-        LatentClassificationModel(2, refine="importance", n_draws=10, **MIXED),
+        LatentClassificationModel(2, refine="importance", n_importance_samples=10, **MIXED),
         LatentClassificationModelCV([1], [1], cv=2, **MIXED),
         MixtureOfExpertsClassifier(2, **BRIEF),
         MixtureOfExpertsRegressor(2, **BRIEF),

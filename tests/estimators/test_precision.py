@@ -9,10 +9,10 @@ from tolerances import SINGLE
 
 from latentia import GaussianMixtureClassifier
 
-SHAPES = ["diag", "full", "tied", "spherical"]
+COVARIANCES = ["diag", "full", "tied", "spherical"]
 
 
-@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 def test_single_precision_far_from_zero(covariance):
     X, y = load_iris(return_X_y=True)
     far = (X + 1e4).astype(np.float32)
@@ -26,7 +26,7 @@ def test_single_precision_far_from_zero(covariance):
     np.testing.assert_allclose(single.score_samples(far).mean(), double.score_samples(far).mean(), **SINGLE)
 
 
-@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
 def test_units_do_not_matter(covariance, scale):
     X, y = load_iris(return_X_y=True)
@@ -40,7 +40,7 @@ def test_units_do_not_matter(covariance, scale):
 
 
 @pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
-@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X has no value")
 def test_hard_tables(covariance, objective_name):
     rng = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def test_hard_tables(covariance, objective_name):
     check_finite(model, X)
 
 
-@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize(
     "dtype, far", [(np.float64, 1e155), (np.float64, 1e308), (np.float32, 1e20), (np.float32, 3e38)]
 )
@@ -74,7 +74,7 @@ def test_rows_far_out_have_probabilities(covariance, dtype, far):
     np.testing.assert_array_equal(model.predict_proba(np.r_[X, [[far, 0]]].astype(dtype))[:-1], model.predict_proba(X))
 
 
-@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("objective_name", ["likelihood", "hybrid"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:The objective fell")
@@ -89,7 +89,7 @@ def test_any_var_floor_on_columns_that_follow_from_others(covariance, dtype, obj
         check_finite(model.fit(X, y), X)
 
 
-@pytest.mark.parametrize("covariance", SHAPES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 def test_the_unit_of_the_weights_does_not_matter(covariance):
     X, y = load_iris(return_X_y=True)
     X[::4, 1] = np.nan
@@ -130,7 +130,7 @@ def check_finite(model, X):
     n_classes=st.integers(1, 4),
     gaps=st.floats(0, 0.9),
     exponent=st.integers(-100, 100),
-    covariance=st.sampled_from(SHAPES),
+    covariance=st.sampled_from(COVARIANCES),
     n_components=st.integers(1, 4),
     weighted=st.booleans(),
 )
@@ -140,11 +140,11 @@ def test_random_hostile_tables(seed, n_rows, n_features, n_classes, gaps, expone
     X = np.round(rng.normal(size=(n_rows, n_features)), rng.integers(0, 3)) * 10.0**exponent
     X[rng.random(X.shape) < gaps] = np.nan
     y = rng.integers(n_classes, size=n_rows)
-    labelled = np.where(rng.random(n_rows) < 0.2, -1, y)
-    labelled[0] = y[0]
+    labeled = np.where(rng.random(n_rows) < 0.2, -1, y)
+    labeled[0] = y[0]
     weight = rng.exponential(size=n_rows) if weighted else None
     model = GaussianMixtureClassifier(n_components, covariance=covariance, n_init=2, max_iter=15, random_state=0)
-    model.fit(X, labelled, sample_weight=weight)
+    model.fit(X, labeled, sample_weight=weight)
     check_finite(model, X)
     worst = np.diff(model.objective_curve_).min(initial=0.0)
     assert worst >= -1e-8 * max(np.abs(model.objective_curve_).max(), 1.0)  # rows without a value have a curve of zeros

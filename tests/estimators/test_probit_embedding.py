@@ -88,24 +88,24 @@ def test_classes_of_any_kind():
     assert np.isfinite(far).all()
 
 
-def test_unlabelled_rows_of_single_label_problems_change_nothing():
+def test_unlabeled_rows_of_single_label_problems_change_nothing():
     X, Y = data()
     labels = np.append(Y[:, 0], np.full(20, -1))
     more = np.vstack([X, np.full((20, 8), 3.0)])
-    alone = ProbitEmbeddingClassifier(1, standardise=False).fit(X, Y[:, 0])
-    together = ProbitEmbeddingClassifier(1, standardise=False).fit(more, labels)
+    alone = ProbitEmbeddingClassifier(1, standardize=False).fit(X, Y[:, 0])
+    together = ProbitEmbeddingClassifier(1, standardize=False).fit(more, labels)
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-3)
 
 
 def test_the_predictive_probability_averages_over_everything():
     X, Y = data(n_rows=60)
     model = ProbitEmbeddingClassifier(2).fit(X, Y)
-    params, rng, n_draws = model.params_, np.random.default_rng(0), 100_000
+    params, rng, n_importance_samples = model.params_, np.random.default_rng(0), 100_000
     row = np.asarray((X[:1] - model.feature_shift_) / model.feature_scale_)[0]
     spread = np.einsum("d,sde,e->s", row, params.covariance, row)
-    z = params.projection @ row + np.sqrt(1 + spread) * rng.standard_normal((n_draws, 2))
+    z = params.projection @ row + np.sqrt(1 + spread) * rng.standard_normal((n_importance_samples, 2))
     for label in range(3):
-        draws = rng.multivariate_normal(params.weights[label], params.weights_cov[label], n_draws)
+        draws = rng.multivariate_normal(params.weights[label], params.weights_cov[label], n_importance_samples)
         p = stats.norm.cdf(draws[:, 0] + (draws[:, 1:] * z).sum(axis=1)).mean()
         # t is a product of normals: not normal, but nearly so
         np.testing.assert_allclose(model.predict_proba(X[:1])[0, label], p, atol=0.02)
@@ -128,7 +128,7 @@ def test_the_evidence_finds_the_rank():
 def test_column_priors_switch_superfluous_dimensions_off():
     X, Y = data(3, n_rows=400, n_labels=8, rank=2)
     model = ProbitEmbeddingClassifier(5, prior="columns", latent_noise=0.3).fit(X, Y)
-    assert model.n_latent_ == 5 and model.n_effective_ == 2
+    assert model.n_latent_ == 5 and model.n_effective_latent_ == 2
 
 
 def test_row_priors_find_the_features():
@@ -147,9 +147,9 @@ def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
     rng = np.random.default_rng(0)
     X = rng.poisson(0.5, (n_rows, 25)).astype(float)
     Y = (X[:, :3] @ rng.standard_normal((3, 4)) + rng.standard_normal((n_rows, 4)) > 0).astype(int)
-    dense = after_some_steps(X, Y, prior=prior, standardise=False)
+    dense = after_some_steps(X, Y, prior=prior, standardize=False)
     for kind in (sparse.csr_array, sparse.csc_matrix):
-        model = after_some_steps(kind(X), Y, prior=prior, standardise=False)
+        model = after_some_steps(kind(X), Y, prior=prior, standardize=False)
         np.testing.assert_allclose(model.predict_proba(kind(X)), dense.predict_proba(X), atol=1e-6)
         np.testing.assert_allclose(
             model.transform(X, return_cov=True)[1], dense.transform(kind(X), return_cov=True)[1], atol=1e-6
@@ -163,7 +163,7 @@ def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
 def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path, monkeypatch):
     X, Y = data(n_rows=60, unknown=0.2)
     whole = after_some_steps(X, Y, prior=prior)
-    monkeypatch.setattr("latentia.estimators.probit_embedding.training.MOST_ENTRIES", 100)
+    monkeypatch.setattr("latentia.estimators.probit_embedding.training.MAX_ENTRIES", 100)
     np.save(tmp_path / "X.npy", X)
     streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
     np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), atol=1e-6)
@@ -205,7 +205,7 @@ def test_more_starts_are_never_worse():
 
 
 def test_low_density_separation_moves_the_line_to_the_gap():
-    """Two clusters with few labels, all at one side of each cluster: unlabelled rows show where the gap is."""
+    """Two clusters with few labels, all at one side of each cluster: unlabeled rows show where the gap is."""
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(-3, 0.7, 200), rng.normal(3, 0.7, 200)][:, None]
     y = np.full(400, -1)

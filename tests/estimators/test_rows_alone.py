@@ -21,14 +21,14 @@ def mixed():
     return pd.DataFrame(columns), y
 
 
-@pytest.mark.parametrize("inner_max_iter", [2, 100])
-def test_chunks_change_nothing(mixed, inner_max_iter):
+@pytest.mark.parametrize("bound_max_iter", [2, 100])
+def test_chunks_change_nothing(mixed, bound_max_iter):
     X, y = mixed
     fits = []
     for megabytes in (1024, 0.02):
         with sklearn.config_context(working_memory=megabytes):
             model = LatentClassificationModel(
-                2, 2, n_init=2, max_iter=6, tol=0, inner_max_iter=inner_max_iter, random_state=0
+                2, 2, n_init=2, max_iter=6, tol=0, bound_max_iter=bound_max_iter, random_state=0
             )
             with pytest.warns(Warning, match="max_iter=6 reached"):
                 fits.append(model.fit(X, y).predict_proba(X))

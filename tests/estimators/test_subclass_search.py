@@ -20,11 +20,11 @@ def landscape(peak, relevant):
 
     def fit(config, parents):
         fitted.append((config, [(trial.model, keep.sum()) for trial, keep in parents]))
-        shares = []
+        exp_flush_underflow = []
         for n, most in zip(config, relevant, strict=True):
             part = np.where(np.arange(n) < most, 1.0, 1e-4)
-            shares.append(part / part.sum())
-        return Trial(-float(np.abs(np.subtract(config, peak)).sum()), np.concatenate(shares), config)
+            exp_flush_underflow.append(part / part.sum())
+        return Trial(-float(np.abs(np.subtract(config, peak)).sum()), np.concatenate(exp_flush_underflow), config)
 
     return fit, fitted
 

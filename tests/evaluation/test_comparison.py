@@ -148,8 +148,8 @@ def test_summary_over_data_sets_counts_what_the_table_shows(blobs):
     for e, row in enumerate(result.summary()):
         assert row.mean_accuracy == pytest.approx(result.accuracy[:, e].mean())
         assert row.winner == sum(result.accuracy[d, e] == result.accuracy[d].max() for d in range(3))
-        assert row.poorer_1 <= row.poorer_10 == sum(result.mark(d, e) in "-*" for d in range(3))
-        assert row.top_3 == sum(np.sum(result.accuracy[d] > result.accuracy[d, e]) < 3 for d in range(3))
+        assert row.n_worse_p01 <= row.n_worse_p10 == sum(result.mark(d, e) in "-*" for d in range(3))
+        assert row.n_top3 == sum(np.sum(result.accuracy[d] > result.accuracy[d, e]) < 3 for d in range(3))
     single = compare(models, *data["iris"], cv=3)
     np.testing.assert_array_equal(single.accuracy[0], result.accuracy[1])
 
@@ -164,31 +164,31 @@ def test_summary_over_data_sets_counts_what_the_table_shows(blobs):
         lambda y: np.where(np.arange(len(y)) % 3 == 0, None, y),
     ],
 )
-def test_unlabelled_rows_are_in_every_training_part_and_never_scored(recorder, blobs, marked):
+def test_unlabeled_rows_are_in_every_training_part_and_never_scored(recorder, blobs, marked):
     X = np.column_stack([np.arange(120), blobs[0]])
-    unlabelled = set(range(0, 120, 3))
+    unlabeled = set(range(0, 120, 3))
     for cv in (4, [(np.arange(60, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))]):
         recorder.clear()
         compare({"a": Recorder()}, X, marked(blobs[1]), cv)
         for _, train, test, _ in recorder:
-            assert unlabelled <= set(train.tolist()) and not unlabelled & set(test.tolist())
+            assert unlabeled <= set(train.tolist()) and not unlabeled & set(test.tolist())
             assert len(set(train.tolist())) == len(train) and not set(train.tolist()) & set(test.tolist())
 
 
-def test_estimators_that_cannot_use_unlabelled_rows_are_trained_without_them(blobs):
+def test_estimators_that_cannot_use_unlabeled_rows_are_trained_without_them(blobs):
     X, y = blobs
     marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
     result = compare(
         {"NB": GaussianNB(), "spread": LabelSpreading(kernel="knn", n_neighbors=9)}, X, marked, 3, random_state=1
     )
-    assert result.labelled_only == {"NB"} and "labelled rows alone: NB" in str(result)
+    assert result.fitted_on_labeled_only == {"NB"} and "labeled rows alone: NB" in str(result)
     rows = marked >= 0
     alone = compare({"NB": GaussianNB()}, X[rows], y[rows], 3, random_state=1)
     assert alone.accuracy[0, 0] == result.accuracy[0, 0] and alone.log_loss[0, 0] == pytest.approx(
         result.log_loss[0, 0]
     )
     floats = compare({"NB": GaussianNB()}, X, np.where(rows, y, np.nan), 3, random_state=1)
-    assert floats.labelled_only == {"NB"} and floats.accuracy[0, 0] == result.accuracy[0, 0]
+    assert floats.fitted_on_labeled_only == {"NB"} and floats.accuracy[0, 0] == result.accuracy[0, 0]
 
 
 class Nearest(BaseEstimator):
@@ -205,22 +205,22 @@ class Nearest(BaseEstimator):
         return (self.predict(X)[:, None] == np.unique(self.y_)).astype(float)
 
 
-def test_an_estimator_without_classes_is_trained_on_labelled_rows_and_has_no_log_loss(blobs):
+def test_an_estimator_without_classes_is_trained_on_labeled_rows_and_has_no_log_loss(blobs):
     X, y = blobs
     marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
     result, known = compare(Nearest(), X, marked, 3), compare(KNeighborsClassifier(1), X[1::2], y[1::2], 3)
-    assert result.labelled_only == {"Nearest"} and np.isnan(result.log_loss).all()
+    assert result.fitted_on_labeled_only == {"Nearest"} and np.isnan(result.log_loss).all()
     np.testing.assert_array_equal(result.fold_accuracy[0], known.fold_accuracy[0])
 
 
-def test_estimators_of_the_library_use_unlabelled_rows(blobs):
+def test_estimators_of_the_library_use_unlabeled_rows(blobs):
     X, y = blobs
     marked = np.where(np.arange(len(y)) % 2 == 0, -1, y)
     model = GaussianMixtureClassifier(random_state=0)
-    assert compare(model, X, marked, 3).labelled_only == frozenset()
+    assert compare(model, X, marked, 3).fitted_on_labeled_only == frozenset()
     for mark in (None, float("nan")):
         words = [mark if m < 0 else "abc"[m] for m in marked]
-        assert compare(model, X, words, 3).labelled_only == frozenset()
+        assert compare(model, X, words, 3).fitted_on_labeled_only == frozenset()
         assert model.fit(X, words).classes_.tolist() == ["a", "b", "c"]
 
 
@@ -448,7 +448,7 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
     for data in ({"one [/i] set": (X, marked)}, {"one [/i] set": (X, marked), "[red]": (X, y)}):
         screen = io.StringIO()
         console.Console(width=200, file=screen).print(compare(dict.fromkeys(names, GaussianNB()), data, cv=3))
-        table, legend = screen.getvalue().split("trained on labelled rows alone")
+        table, legend = screen.getvalue().split("trained on labeled rows alone")
         assert all(name in table and name in legend for name in names)
         assert all(name in table for name in data)
 
@@ -470,7 +470,7 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
         (lambda X, y: (TWO, (X, y), y), "X of data set 'data' is a tuple whose rows differ in length"),
         (lambda X, y: (TWO, 3.0, y), "X of data set 'data' must be an array.* got 3.0"),
         (lambda X, y: (TWO, X, y, 1), "cv=1; allowed is an integer >= 2"),
-        (lambda X, y: (TWO, X, y, 121), "cv=121, but X has n_samples=120 labelled rows"),
+        (lambda X, y: (TWO, X, y, 121), "cv=121, but X has n_samples=120 labeled rows"),
         (lambda X, y: (TWO, X, y, "five"), "cv='five'; allowed"),
         (lambda X, y: (TWO, X, y, []), r"cv=\[\] has no folds; allowed"),
         (lambda X, y: (TWO, X, y, [3, 4]), "cv holds 3; allowed"),
@@ -478,8 +478,8 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
         (lambda X, y: (TWO, X, y, [([0, -1], [1])]), "cv holds the row -1; allowed are 0 to 119"),
         (lambda X, y: (TWO, X, y, [([0.5], [1])]), "cv holds a part of shape .* and dtype float64; allowed"),
         (lambda X, y: (TWO, X, y, [(y > 0, y[1:] > 1)]), r"cv holds a part of shape \(119,\) and dtype bool; allowed"),
-        (lambda X, y: (TWO, X, y, [([0], [1]), ([0], [])]), "the test part of fold 1 has no labelled row"),
-        (lambda X, y: (TWO, X, y, [([], [1]), ([0], [1])]), "the training part of fold 0 has no labelled row"),
+        (lambda X, y: (TWO, X, y, [([0], [1]), ([0], [])]), "the test part of fold 1 has no labeled row"),
+        (lambda X, y: (TWO, X, y, [([], [1]), ([0], [1])]), "the training part of fold 0 has no labeled row"),
         (lambda X, y: (TWO, X, y, [(np.arange(60), np.arange(60, 120))]), "at least 2 folds"),
     ],
 )
@@ -496,7 +496,7 @@ def test_groups_of_another_length_are_refused(blobs):
 def test_a_splitter_that_counts_rows_it_does_not_see_is_told_so(blobs):
     X, y = blobs
     marked = np.where(np.arange(120) % 2 == 0, -1, y)
-    with pytest.raises(ValueError, match="the labelled rows of positive weight, which a splitter sees"):
+    with pytest.raises(ValueError, match="the labeled rows of positive weight, which a splitter sees"):
         compare(TWO, X, marked, PredefinedSplit(np.arange(120) % 3))
 
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import multivariate_normal
-from tolerances import EQUAL, FALL
+from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia import LatentClassificationModel
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Cells
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import MaskedRows
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import one_start
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian, Layout
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import select_restart
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.families.latent_factors.row_posteriors import infer_rows
@@ -22,7 +22,7 @@ from latentia.solvers import EM
 
 
 def a_mixed_problem(rng, n_rows=25, q=None):
-    """Columns of random kinds in random order, 0-60 % of the cells missing, some rows unlabelled."""
+    """Columns of random kinds in random order, 0-60 % of the cells missing, some rows unlabeled."""
     counts = rng.integers(0, 4, size=3)
     counts[rng.integers(3)] += 1
     order, sizes = rng.permutation(counts.sum()), rng.integers(2, 5, size=counts[2]).tolist()
@@ -33,19 +33,19 @@ def a_mixed_problem(rng, n_rows=25, q=None):
         X[:, column] = rng.integers(0, size, n_rows)
     X[rng.random(X.shape) < rng.choice([0.0, 0.2, 0.6])] = np.nan
     y = np.where(rng.random(n_rows) < 0.2, -1, np.arange(n_rows) % 3)
-    layout = Layout([Gaussian(g.tolist()), Bernoulli(b.tolist()), Categorical(c.tolist(), sizes)], counts.sum())
+    layout = ColumnLayout([Gaussian(g.tolist()), Bernoulli(b.tolist()), Categorical(c.tolist(), sizes)], counts.sum())
     q = int(rng.integers(0, 4)) if q is None else q
     family = LatentFactors(
         layout, 3, q, int(rng.integers(1, 3)), tied=bool(rng.integers(2)), ridge=float(rng.choice([0.0, 0.1]))
     )
-    return family, ArrayRows(X, y)
+    return family, ArraySource(X, y)
 
 
 def test_the_worked_example_of_the_paper():
     """Example 3: prior N(0, 1), w = 1, b = 0, t = 1 gives variance 0.812 and mean 0.406 after three rounds."""
-    family = LatentFactors(Layout([Bernoulli([0])]), 1, 1, inner_tol=0.0, inner_max_iter=3)
+    family = LatentFactors(ColumnLayout([Bernoulli([0])]), 1, 1, bound_tol=0.0, bound_max_iter=3)
     fields = [0.0], [[0.0]], [[0.0]], [[1.0]], [[[1.0]]], [[0.0]], np.zeros((1, 0)), [[1.0]]
-    rows = family.infer(FactorParams(*map(np.asarray, fields)), Cells(np.ones((1, 1)), None)).rows
+    rows = family.infer(FactorParams(*map(np.asarray, fields)), MaskedRows(np.ones((1, 1)), None)).rows
     assert rows.cov.item() == pytest.approx(0.812, abs=5e-4)
     assert rows.mean.item() == pytest.approx(0.406, abs=5e-4)
 
@@ -55,9 +55,9 @@ def test_worst_step_of_em_over_random_mixes_of_kinds():
     for trial in range(10):
         rng = np.random.default_rng(trial)
         family, rows = a_mixed_problem(rng)
-        solution = EM(max_iter=6, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
+        solution = EM(max_iter=6, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 2))
         worst = min(worst, min((np.diff(c) / np.abs(c[1:])).min() for c in solution.curves))
-    assert worst >= -10 * FALL  # the bound's own fixed point has a tolerance
+    assert worst >= -10 * MAX_RELATIVE_DECREASE  # the bound's own fixed point has a tolerance
 
 
 def log_density(family, params, cells, m, z):
@@ -95,13 +95,13 @@ def a_mixed_model(trial):
     """Parameters far from a start, and rows."""
     rng = np.random.default_rng(trial)
     family, rows = a_mixed_problem(rng, n_rows=8, q=2)
-    params = one_start(family.init(rows, rng, 1), 0)
+    params = select_restart(family.init(rows, rng, 1), 0)
     params = params._replace(
         loadings=rng.normal(size=params.loadings.shape),
         offsets=rng.normal(size=params.offsets.shape),
         noise=1.0 + 0 * params.noise,
     )
-    return family, params, rows.prepare(rows.X), rng
+    return family, params, rows.preprocess(rows.X), rng
 
 
 def test_a_draw_weighs_its_density_by_that_of_the_proposal():
@@ -109,7 +109,7 @@ def test_a_draw_weighs_its_density_by_that_of_the_proposal():
     for trial in range(6):
         family, params, cells, rng = a_mixed_model(trial)
         draw = rng.standard_normal(2)
-        rows = infer_rows(family.layout, params, cells, family.inner_tol, family.inner_max_iter)
+        rows = infer_rows(family.layout, params, cells, family.bound_tol, family.bound_max_iter)
         expected = np.full((family.n_classes, len(cells.values)), -np.inf)
         for c in range(family.n_classes):
             for m in range(family.n_components):
@@ -140,24 +140,24 @@ def test_continuous_columns_alone_need_no_bound(rng):
     """A layout of continuous columns beside a binary one without any known cell is the continuous model."""
     X = np.c_[rng.normal(size=(20, 3)), np.full(20, np.nan)]
     y = np.arange(20) % 3
-    with_binary = LatentFactors(Layout([Gaussian([0, 1, 2]), Bernoulli([3])]), 3, 2, 2)
-    alone = LatentFactors(Layout.continuous_columns(3), 3, 2, 2)
-    params = alone.init(ArrayRows(X[:, :3], y), rng, 1)
+    with_binary = LatentFactors(ColumnLayout([Gaussian([0, 1, 2]), Bernoulli([3])]), 3, 2, 2)
+    alone = LatentFactors(ColumnLayout.continuous_columns(3), 3, 2, 2)
+    params = alone.init(ArraySource(X[:, :3], y), rng, 1)
     wider = params._replace(
         loadings=np.concatenate([params.loadings, np.ones((1, 2, 1, 2))], axis=2),
         offsets=np.concatenate([params.offsets, np.ones((1, 2, 1))], axis=2),
         edges=np.ones((1, 4, 2)),
     )
-    a = with_binary.infer(wider, ArrayRows(X, y).prepare(X)).log_joint
-    np.testing.assert_allclose(a, alone.infer(params, Cells(X[:, :3], None)).log_joint, **EQUAL)
+    a = with_binary.infer(wider, ArraySource(X, y).preprocess(X)).log_joint
+    np.testing.assert_allclose(a, alone.infer(params, MaskedRows(X[:, :3], None)).log_joint, **EQUAL)
 
 
 def test_a_row_without_cells_has_the_class_priors():
     for trial in range(5):
         rng = np.random.default_rng(trial)
         family, rows = a_mixed_problem(rng)
-        solution = EM(max_iter=3, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
-        empty = Cells(np.zeros((1, rows.n_features)), np.zeros((1, rows.n_features)))
+        solution = EM(max_iter=3, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 2))
+        empty = MaskedRows(np.zeros((1, rows.n_features)), np.zeros((1, rows.n_features)))
         scores = family.infer(solution.params, empty).log_joint[..., 0]
         np.testing.assert_allclose(scores, solution.params.log_prior, atol=1e-9)
 

@@ -12,12 +12,12 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Cells
-from latentia.engine.pytree import flatten, one_start, unflatten
-from latentia.estimators.latent_softmax.model_specs import ExpertTree, Subclasses
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import MaskedRows
+from latentia.engine.pytree import flatten, select_restart, unflatten
+from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec, SubclassSpec
 from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.latent_factors.column_models import Bernoulli, Layout
+from latentia.families.latent_factors.column_models import Bernoulli, ColumnLayout
 from latentia.families.latent_factors.family import LatentFactors
 
 N, D, C = 60, 4, 3  # rows, columns, classes
@@ -122,9 +122,9 @@ def test_linear_experts_count_their_noise(inference, n_outputs):
     np.testing.assert_allclose(n_free, (3 - 1) * 3 + 3 * n_outputs * (3 + 1))
 
 
-BINARY = LatentFactors(Layout([Bernoulli(range(D))]), C, 1, 2, inner_tol=1e-12, inner_max_iter=1000)
-CONTINUOUS = Layout.continuous_columns(D)
-FLAT, TREE, LINEAR = ExpertTree((2,), C), ExpertTree((2, 2), C), ExpertTree((2,), 2, linear=True)
+BINARY = LatentFactors(ColumnLayout([Bernoulli(range(D))]), C, 1, 2, bound_tol=1e-12, bound_max_iter=1000)
+CONTINUOUS = ColumnLayout.continuous_columns(D)
+FLAT, TREE, LINEAR = ExpertTreeSpec((2,), C), ExpertTreeSpec((2, 2), C), ExpertTreeSpec((2,), 2, linear=True)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ FLAT, TREE, LINEAR = ExpertTree((2,), C), ExpertTree((2, 2), C), ExpertTree((2,)
             for family in (LatentFactors(CONTINUOUS, C, q, 2, tied=tied) for q in (0, 1, 2) for tied in (True, False))
         ),
         (BINARY.n_free(D) - PRIORS, BINARY),
-        *((part.n_free(D + 1), part.likelihood()) for part in (Subclasses((1, 2, 2)), FLAT, TREE, LINEAR)),
+        *((part.n_free(D + 1), part.likelihood()) for part in (SubclassSpec((1, 2, 2)), FLAT, TREE, LINEAR)),
     ],
     ids=lambda value: value if isinstance(value, int) else type(value).__name__,
 )
@@ -144,7 +144,7 @@ def test_the_count_is_the_dimension_of_the_set_of_models(n_free, model, rng):
     """The rank of the slopes of many log densities in the family's coordinates, of which class priors are none."""
     X = rng.normal(size=(300, D)) if model is not BINARY else rng.integers(2, size=(300, D)).astype(float)
     y = rng.normal(size=(300, 2)) if model == LINEAR.likelihood() else np.arange(300) % C
-    params = one_start(model.init(ArrayRows(X, y), rng, 1), 0)
+    params = select_restart(model.init(ArraySource(X, y), rng, 1), 0)
     free = model.to_free(params)
     here = flatten(free)
     used = np.isfinite(here)  # classes with fewer components have logits of -inf
@@ -152,7 +152,7 @@ def test_the_count_is_the_dimension_of_the_set_of_models(n_free, model, rng):
 
     def log_density(vector):
         there = model.from_free(unflatten(vector, free), params)
-        return model.infer(there, Cells(X, None), y if model.conditional else None).log_joint.ravel()
+        return model.infer(there, MaskedRows(X, None), y if model.conditional else None).log_joint.ravel()
 
     slopes = [log_density(here + step) - log_density(here - step) for step in STEP * np.eye(here.size)[used]]
     directions = np.stack([slope / max(np.linalg.norm(slope), STEP**2) for slope in slopes])

@@ -6,12 +6,12 @@ from scipy.stats import multivariate_normal
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.families.gaussian_mixture import missing_data as _gaps
-from latentia.families.gaussian_mixture.covariance_types import SHAPES
+from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 
 
-@pytest.fixture(params=SHAPES, scope="module")
+@pytest.fixture(params=COVARIANCES, scope="module")
 def fitted(request):
     rng = np.random.default_rng(3)
     y = rng.integers(3, size=90)
@@ -112,15 +112,15 @@ def test_refitting_on_samples_recovers_the_scores(fitted):
     assert np.mean(model.score_samples(fresh) - again.score_samples(fresh)) < 0.05
 
 
-def test_unlabelled_rows_count_by_their_density():
+def test_unlabeled_rows_count_by_their_density():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
     X += 3 * y[:, None]
     some = np.where(np.arange(60) % 3 == 0, y, -1)
     model = GaussianMixtureClassifier(random_state=0, max_iter=500, tol=1e-9).fit(X, some)
     joint = model.predict_joint_log_proba(X)
-    labelled = some >= 0
-    value = joint[labelled, some[labelled]].sum() + np.logaddexp.reduce(joint[~labelled], axis=1).sum()
+    labeled = some >= 0
+    value = joint[labeled, some[labeled]].sum() + np.logaddexp.reduce(joint[~labeled], axis=1).sum()
     np.testing.assert_allclose(model.objective_curve_[-1], value, **EQUAL)
     assert model.score(X, y) > 0.9
 
@@ -135,7 +135,7 @@ def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
     X[4] = np.nan
 
     def answers(many):
-        monkeypatch.setattr(_gaps, "MANY", many)
+        monkeypatch.setattr(_gaps, "MIN_PATTERN_ROWS", many)
         model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0).fit(X, y)
         return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
 
@@ -152,8 +152,8 @@ def test_gaps_beside_nearly_equal_columns():
     known = np.ones(4, dtype=bool)
     known[[0, 3]] = False
     holes = np.where(known, X, np.nan)
-    cells = Cells(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
-    groups = _gaps.Patterns.of(cells).groups
+    cells = MaskedRows(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
+    groups = _gaps.MissingnessPatterns.of(cells).groups
     assert [group.missing is not None for group in groups] == [True]
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
     density = _gaps.log_density(means, sigmas, _gaps.Precision.of(sigmas), groups[0])[0, 0]

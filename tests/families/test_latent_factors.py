@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
-from tolerances import BRUTE_FORCE, EQUAL, FALL
+from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Cells
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import MaskedRows
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import leaves, one_start, take_starts
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.families.latent_factors.canonical_form import presentable
-from latentia.families.latent_factors.column_models import Gaussian, Layout
+from latentia.families.latent_factors.canonical_form import to_canonical_form
+from latentia.families.latent_factors.column_models import ColumnLayout, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.structure_search import SCALE, SHAPE, TAU, best_edges
 from latentia.solvers import EM, StructuralEM
@@ -24,11 +24,11 @@ N, D, C = 23, 5, 3
 def a_table(rng, gaps=0.0):
     X, y = rng.normal(size=(N, D)), rng.integers(0, C, N)
     X[rng.random(X.shape) < gaps] = np.nan
-    return ArrayRows(X, y)
+    return ArraySource(X, y)
 
 
 def a_family(q, m, tied, complete):
-    return LatentFactors(Layout.continuous_columns(D), C, q, m, tied=tied, complete=complete)
+    return LatentFactors(ColumnLayout.continuous_columns(D), C, q, m, tied=tied, complete=complete)
 
 
 def some_params(family, rows, rng):
@@ -61,9 +61,9 @@ def test_scores_are_those_of_the_dense_gaussian_mixture(q, m, tied, gaps, rng):
     rows = a_table(rng, gaps)
     family = a_family(q, m, tied, complete=gaps == 0)
     params = some_params(family, rows, rng)
-    scores = family.infer(params, rows.prepare(rows.X)).log_joint
+    scores = family.infer(params, rows.preprocess(rows.X)).log_joint
     for k in range(2):
-        np.testing.assert_allclose(scores[k], dense_scores(family, one_start(params, k), rows.X), **BRUTE_FORCE)
+        np.testing.assert_allclose(scores[k], dense_scores(family, select_restart(params, k), rows.X), **BRUTE_FORCE)
 
 
 @pytest.mark.parametrize("q,m,tied", [(0, 1, True), (2, 1, True), (8, 1, False), (3, 2, False)])
@@ -71,8 +71,8 @@ def test_complete_rows_and_rows_with_a_mask_agree(q, m, tied, rng):
     rows = a_table(rng)
     family = a_family(q, m, tied, complete=False)
     params = some_params(family, rows, rng)
-    plain = Cells(rows.X, None)
-    masked = Cells(rows.X, np.ones_like(rows.X))
+    plain = MaskedRows(rows.X, None)
+    masked = MaskedRows(rows.X, np.ones_like(rows.X))
     weight = rng.normal(size=(2, C, N))
     one, other = family.infer(params, plain), family.infer(params, masked)
     np.testing.assert_allclose(one.log_joint, other.log_joint, **EQUAL)
@@ -83,13 +83,13 @@ def test_complete_rows_and_rows_with_a_mask_agree(q, m, tied, rng):
 
 def test_wide_tables_are_projected_to_the_same_result(rng):
     X, y = rng.normal(size=(N, 40)), rng.integers(0, C, N)
-    wide = LatentFactors(Layout.continuous_columns(40), C, 2, 2, complete=True)
-    assert wide.wide and not LatentFactors(Layout.continuous_columns(40), C, 5, 2).wide
-    narrow = LatentFactors(Layout.continuous_columns(40), C, 2, 2, complete=True)
+    wide = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, 2, complete=True)
+    assert wide.wide and not LatentFactors(ColumnLayout.continuous_columns(40), C, 5, 2).wide
+    narrow = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, 2, complete=True)
     narrow.wide = False
-    rows = ArrayRows(X, y)
+    rows = ArraySource(X, y)
     params = some_params(wide, rows, rng)
-    sweeps = [Problem(family, Likelihood(), rows).sweep(params) for family in (wide, narrow)]
+    sweeps = [RowProblem(family, Likelihood(), rows).sweep(params) for family in (wide, narrow)]
     for a, b in zip(leaves(sweeps[0]), leaves(sweeps[1]), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
 
@@ -99,10 +99,13 @@ def test_wide_tables_are_projected_to_the_same_result(rng):
 def test_class_moments_give_the_sweep_over_rows(q, weighted, rng):
     rows = a_table(rng)
     if weighted:
-        rows = ArrayRows(rows.X, rows.y, rng.random(N))
+        rows = ArraySource(rows.X, rows.y, rng.random(N))
     family = a_family(q, 1, True, complete=True)
     params = some_params(family, rows, rng)
-    short, long = family.shortcut(Likelihood(), rows).sweep(params), Problem(family, Likelihood(), rows).sweep(params)
+    short, long = (
+        family.specialized_problem(Likelihood(), rows).sweep(params),
+        RowProblem(family, Likelihood(), rows).sweep(params),
+    )
     for a, b in zip(leaves(short), leaves(long), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
 
@@ -110,13 +113,13 @@ def test_class_moments_give_the_sweep_over_rows(q, weighted, rng):
 def test_class_moments_of_many_columns_too(rng):
     """More columns than are expanded to products in a sweep over rows; a sum of products is still cheaper than passes."""
     X, y = rng.normal(size=(60, 40)), rng.integers(0, C, 60)
-    family, rows = LatentFactors(Layout.continuous_columns(40), C, 2, complete=True), ArrayRows(X, y)
+    family, rows = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, complete=True), ArraySource(X, y)
     assert family.wide
     params = some_params(family, rows, rng)
-    short, long = family.shortcut(Likelihood(), rows), Problem(family, Likelihood(), rows)
+    short, long = family.specialized_problem(Likelihood(), rows), RowProblem(family, Likelihood(), rows)
     for a, b in zip(leaves(short.sweep(params)), leaves(long.sweep(params)), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
-    assert family.shortcut(Likelihood(), ArrayRows(X[:30], y[:30])) is None  # fewer rows than columns
+    assert family.specialized_problem(Likelihood(), ArraySource(X[:30], y[:30])) is None  # fewer rows than columns
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -126,19 +129,19 @@ def test_em_with_gaps_does_not_fall_at_a_low_floor(seed):
     X, y = rng.normal(size=(20, 4)), np.arange(20) % 2
     X[:, 1] = X[:, 0]
     X[rng.random(X.shape) < 0.3] = np.nan
-    family = LatentFactors(Layout.continuous_columns(4), 2, 6, 2, tied=True, complete=False, var_floor=1e-5)
-    rows = ArrayRows(X, y)
-    solution = EM(40, -np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 2))
+    family = LatentFactors(ColumnLayout.continuous_columns(4), 2, 6, 2, tied=True, complete=False, var_floor=1e-5)
+    rows = ArraySource(X, y)
+    solution = EM(40, -np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 2))
     for curve in solution.curves:
-        assert np.diff(curve).min() >= -FALL * np.abs(curve).max()
+        assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
 
 
 def test_no_shortcut_where_rows_are_needed(rng):
     rows = a_table(rng)
-    assert a_family(2, 2, True, complete=True).shortcut(Likelihood(), rows) is None
-    assert a_family(2, 1, True, complete=False).shortcut(Likelihood(), rows) is None
-    unlabelled = ArrayRows(rows.X, np.where(np.arange(N) < 3, -1, rows.y))
-    assert a_family(2, 1, True, complete=True).shortcut(Likelihood(), unlabelled) is None
+    assert a_family(2, 2, True, complete=True).specialized_problem(Likelihood(), rows) is None
+    assert a_family(2, 1, True, complete=False).specialized_problem(Likelihood(), rows) is None
+    unlabeled = ArraySource(rows.X, np.where(np.arange(N) < 3, -1, rows.y))
+    assert a_family(2, 1, True, complete=True).specialized_problem(Likelihood(), unlabeled) is None
 
 
 def test_worst_step_of_em_over_random_problems():
@@ -149,15 +152,15 @@ def test_worst_step_of_em_over_random_problems():
         q, m, tied = int(rng.integers(0, 8)), int(rng.integers(1, 4)), bool(rng.integers(2))
         rows = a_table(rng, gaps)
         family = a_family(q, m, tied, complete=gaps == 0)
-        solution = EM(max_iter=20, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 3))
+        solution = EM(max_iter=20, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 3))
         worst = min(worst, min((np.diff(c) / np.abs(c[1:])).min() for c in solution.curves))
-    assert worst >= -FALL
+    assert worst >= -MAX_RELATIVE_DECREASE
 
 
 def test_a_family_of_known_loadings_is_recovered_from_its_own_sample(rng):
     family = a_family(2, 1, True, complete=True)
     rows = a_table(rng)
-    params = one_start(some_params(family, rows, rng), 0)._replace(log_prior=np.log([0.2, 0.3, 0.5]))
+    params = select_restart(some_params(family, rows, rng), 0)._replace(log_prior=np.log([0.2, 0.3, 0.5]))
     codes = rng.choice(C, 30_000, p=[0.2, 0.3, 0.5])
     X = family.sample(params, codes, rng)
     for c in range(C):  # moments of the sample are the model's
@@ -166,9 +169,9 @@ def test_a_family_of_known_loadings_is_recovered_from_its_own_sample(rng):
         mean = L @ params.means[c] + params.offsets[0]
         assert np.abs(mine.mean(axis=0) - mean).max() < 5 * np.sqrt(np.diag(cov).max() / len(mine))
         assert np.abs(np.cov(mine.T) - cov).max() < 10 * np.abs(cov).max() / np.sqrt(len(mine))
-    sample = ArrayRows(X, codes)
-    solution = EM(300, 1e-7).solve(family.shortcut(Likelihood(), sample), family.init(sample, rng, 5))
-    truth = Problem(family, Likelihood(), sample).sweep(params).value
+    sample = ArraySource(X, codes)
+    solution = EM(300, 1e-7).solve(family.specialized_problem(Likelihood(), sample), family.init(sample, rng, 5))
+    truth = RowProblem(family, Likelihood(), sample).sweep(params).value
     assert solution.value.max() > truth - 5  # at the optimum the likelihood exceeds the truth's
     assert solution.value.max() < truth + 60
 
@@ -179,8 +182,8 @@ def test_without_latents_it_is_a_mixture_that_the_classes_share(rng):
     joint = np.full((len(X), 3), -np.inf)
     for c in range(3):
         for m in range(3):
-            density = multivariate_normal(model.offsets_[m], np.diag(model.noise_[m])).logpdf(X)
-            joint[:, c] = np.logaddexp(joint[:, c], np.log(model.priors_[c] * model.mixing_[c, m]) + density)
+            density = multivariate_normal(model.intercepts_[m], np.diag(model.noise_[m])).logpdf(X)
+            joint[:, c] = np.logaddexp(joint[:, c], np.log(model.priors_[c] * model.mixing_weights_[c, m]) + density)
     np.testing.assert_allclose(model.predict_joint_log_proba(X), joint, **BRUTE_FORCE)
 
 
@@ -192,8 +195,8 @@ def test_published_parameters_are_the_model():
         for m in range(2):
             L = model.loadings_[m]
             cov = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[m])
-            density = multivariate_normal(L @ model.latent_means_[c] + model.offsets_[m], cov).logpdf(X)
-            joint[:, c] = np.logaddexp(joint[:, c], np.log(model.priors_[c] * model.mixing_[c, m]) + density)
+            density = multivariate_normal(L @ model.latent_means_[c] + model.intercepts_[m], cov).logpdf(X)
+            joint[:, c] = np.logaddexp(joint[:, c], np.log(model.priors_[c] * model.mixing_weights_[c, m]) + density)
     np.testing.assert_allclose(model.predict_joint_log_proba(X), joint, rtol=1e-8)
     curve = np.logaddexp.reduce(np.where(np.arange(3) == y[:, None], joint, -np.inf), axis=1).sum()
     np.testing.assert_allclose(model.objective_curve_[-1], curve, rtol=1e-8)
@@ -215,14 +218,14 @@ def test_as_many_latents_as_columns_and_classes_reach_full_gaussians():
 def test_the_presentation_changes_nothing_but_the_coordinates(rng):
     family = a_family(3, 2, True, complete=True)
     rows = a_table(rng)
-    params = one_start(some_params(family, rows, rng), 0)
-    shown = presentable(params)
-    cells = Cells(rows.X, None)
+    params = select_restart(some_params(family, rows, rng), 0)
+    shown = to_canonical_form(params)
+    cells = MaskedRows(rows.X, None)
     np.testing.assert_allclose(family.infer(shown, cells).log_joint, family.infer(params, cells).log_joint, **EQUAL)
     prior = np.exp(shown.log_prior)
     np.testing.assert_allclose(prior @ shown.means, 0, atol=1e-12)
     np.testing.assert_allclose(prior @ (shown.variances + shown.means**2), 1)
-    for a, b in zip(leaves(presentable(shown)), leaves(shown), strict=True):
+    for a, b in zip(leaves(to_canonical_form(shown)), leaves(shown), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
 
 
@@ -230,7 +233,7 @@ def test_factors_come_in_the_order_scale_and_sign_that_is_documented(rng):
     """Unit variance under the priors, most loading first, its largest entry positive; components count by their share."""
     family, rows = a_family(3, 2, True, complete=True), a_table(rng)
     for _ in range(10):
-        params = one_start(some_params(family, rows, rng), 0)
+        params = select_restart(some_params(family, rows, rng), 0)
         edges = (rng.random((D, 3)) < 0.7).astype(float)
         params = params._replace(
             log_prior=np.log(rng.dirichlet(np.ones(C))),
@@ -239,7 +242,7 @@ def test_factors_come_in_the_order_scale_and_sign_that_is_documented(rng):
             loadings=rng.normal(size=(2, D, 3)) * np.exp(rng.normal(size=(2, 1, 3))) * edges,
             edges=edges,
         )
-        shown = presentable(params)
+        shown = to_canonical_form(params)
         prior = np.exp(shown.log_prior)
         np.testing.assert_allclose(prior @ shown.means, 0, atol=1e-12)
         np.testing.assert_allclose(prior @ (shown.variances + shown.means**2), 1)
@@ -254,7 +257,7 @@ def test_factors_come_in_the_order_scale_and_sign_that_is_documented(rng):
 def test_factors_are_the_posterior_means(rng):
     X, y = load_iris(return_X_y=True)
     model = LatentClassificationModel(2, random_state=0).fit(X, y)
-    L, shift = model.loadings_[0], model.offsets_[0]
+    L, shift = model.loadings_[0], model.intercepts_[0]
     proba, expected = model.predict_proba(X), np.zeros((len(X), 2))
     for c in range(3):
         V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[0])
@@ -281,11 +284,11 @@ def brute_force_score(G, c, x2, n, parents, known_noise):
 
 
 def test_no_single_edge_improves_a_learned_structure(rng):
-    """Greedy search ends where brute force finds no better neighbour."""
+    """Greedy search ends where brute force finds no better neighbor."""
     q, family = 3, a_family(3, 2, True, complete=False)
     rows = a_table(rng, 0.2)
-    params = one_start(some_params(family, rows, rng), 0)
-    stats = Problem(family, Likelihood(), rows).sweep(params).stats
+    params = select_restart(some_params(family, rows, rng), 0)
+    stats = RowProblem(family, Likelihood(), rows).sweep(params).stats
     edges = best_edges(family.layout, True, params.edges, stats)
     assert 0 < edges.sum() < edges.size
     full = np.zeros((2, D, q + 1, q + 1))
@@ -294,7 +297,7 @@ def test_no_single_edge_improves_a_learned_structure(rng):
     full[..., :q, q] = full[..., q, :q] = stats.gram[..., -q - 1 : -1]
     full[..., q, q] = stats.gram[..., -1]
     for i in range(D):
-        pieces = full[:, i], stats.cross[:, i], stats.energy[:, i], stats.gram[:, i, -1]
+        pieces = full[:, i], stats.cross[:, i], stats.sum_x2[:, i], stats.gram[:, i, -1]
         here = set(np.flatnonzero(edges[i]))
         score = brute_force_score(*pieces, sorted(here), False)
         for j in range(q):
@@ -316,13 +319,13 @@ def test_a_start_learns_its_structure_whatever_others_do(rng):
     X, y = load_iris(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     X[rng.random(X.shape) < 0.2] = np.nan
-    rows = ArrayRows(X, y)
-    family = LatentFactors(Layout.continuous_columns(4), 3, 3, complete=False, all_edges=False)
-    params, problem = family.init(rows, rng, 5), Problem(family, Likelihood(), rows)
+    rows = ArraySource(X, y)
+    family = LatentFactors(ColumnLayout.continuous_columns(4), 3, 3, complete=False, all_edges=False)
+    params, problem = family.init(rows, rng, 5), RowProblem(family, Likelihood(), rows)
     solver = StructuralEM(EM(60, 1e-3))
     together = solver.solve(problem, params)
     for k in range(5):
-        alone = solver.solve(problem, take_starts(params, [k]))
+        alone = solver.solve(problem, take_restarts(params, [k]))
         np.testing.assert_allclose(together.curves[k], alone.curves[0], **EQUAL)
         np.testing.assert_array_equal(together.params.edges[k], alone.params.edges[0])
 
@@ -339,9 +342,11 @@ def test_columns_may_come_in_any_order(rng):
 def test_layouts_may_leave_columns_out(rng):
     """A column of no kind has no part in the model."""
     X = rng.normal(size=(N, D))
-    some = LatentFactors(Layout([Gaussian([0, 2])], D), C, 1)
-    alone = LatentFactors(Layout.continuous_columns(2), C, 1)
-    params = alone.init(ArrayRows(X[:, [0, 2]], rng.integers(0, C, N)), rng, 1)
+    some = LatentFactors(ColumnLayout([Gaussian([0, 2])], D), C, 1)
+    alone = LatentFactors(ColumnLayout.continuous_columns(2), C, 1)
+    params = alone.init(ArraySource(X[:, [0, 2]], rng.integers(0, C, N)), rng, 1)
     np.testing.assert_allclose(
-        some.infer(params, Cells(X, None)).log_joint, alone.infer(params, Cells(X[:, [0, 2]], None)).log_joint, **EQUAL
+        some.infer(params, MaskedRows(X, None)).log_joint,
+        alone.infer(params, MaskedRows(X[:, [0, 2]], None)).log_joint,
+        **EQUAL,
     )

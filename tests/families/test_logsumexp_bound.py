@@ -5,20 +5,20 @@ import pytest
 from scipy.special import digamma as exact_digamma
 from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
-from tolerances import BRUTE_FORCE, EQUAL, FALL
+from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.families.building_blocks.expected_softmax import average_log_softmax
+from latentia.engine.problem import RowProblem
+from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import Weights, score_variance, weights_log_prior
-from latentia.families.building_blocks.logsumexp_bound import rough_bound, softmax_bound
-from latentia.families.experts.expert_models import LinearLeaf, SoftmaxLeaf
+from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance, weights_log_prior
+from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound
+from latentia.families.experts.expert_models import LinearGaussianExpert, SoftmaxExpert
 from latentia.families.experts.variational import Experts
 from latentia.families.softmax.variational import MultimodalSoftmax
-from latentia.numerics.matmul import product_with_rows
-from latentia.numerics.packed_symmetric import pack, pairs, unpack
+from latentia.numerics.matmul import params_at_rows
+from latentia.numerics.packed_symmetric import pack, packed_outer, unpack
 from latentia.numerics.special import digamma, log_gamma
 from latentia.solvers import EM
 
@@ -30,13 +30,13 @@ def scores(rng, n_scores=4, n_rows=200):
 def paper_bound(mean, variance, n_rounds=2000):
     """Eq. 19, 30 and 31 as they stand (with S/2), alternated."""
     n_scores = mean.shape[0]
-    centre = mean.mean(axis=0)
+    center = mean.mean(axis=0)
     for _ in range(n_rounds):
-        xi = np.sqrt((mean - centre) ** 2 + variance)
+        xi = np.sqrt((mean - center) ** 2 + variance)
         lam = (1 / (1 + np.exp(-xi)) - 0.5) / (2 * xi)
-        centre = (0.5 * (n_scores / 2 - 1) + (lam * mean).sum(axis=0)) / lam.sum(axis=0)
-    xi = np.sqrt((mean - centre) ** 2 + variance)
-    return centre + ((mean - centre - xi) / 2 + np.log1p(np.exp(xi))).sum(axis=0)
+        center = (0.5 * (n_scores / 2 - 1) + (lam * mean).sum(axis=0)) / lam.sum(axis=0)
+    xi = np.sqrt((mean - center) ** 2 + variance)
+    return center + ((mean - center - xi) / 2 + np.log1p(np.exp(xi))).sum(axis=0)
 
 
 @pytest.mark.parametrize("n_scores", [2, 3, 7])
@@ -92,8 +92,8 @@ def test_averages_are_near_sampling(rng, spread, largest):
     mean, variance = rng.normal(scale=2, size=(5, 40)), rng.exponential(scale=spread, size=(5, 40))
     draws = mean + np.sqrt(variance) * rng.normal(size=(40_000, 5, 40))
     sampled = np.exp(draws - logsumexp(draws, axis=1, keepdims=True)).mean(axis=0)
-    averaged = np.exp(average_log_softmax(mean, variance))
-    plain = np.exp(average_log_softmax(mean, None))
+    averaged = np.exp(log_expected_softmax(mean, variance))
+    plain = np.exp(log_expected_softmax(mean, None))
     np.testing.assert_allclose(averaged.sum(axis=0), 1.0)
     assert np.abs(averaged - sampled).max() < largest
     assert np.abs(averaged - sampled).mean() < np.abs(plain - sampled).mean() / 2
@@ -101,7 +101,9 @@ def test_averages_are_near_sampling(rng, spread, largest):
 
 def test_averages_without_spread_are_plain(rng):
     mean = rng.normal(size=(3, 10))
-    np.testing.assert_allclose(average_log_softmax(mean, np.zeros_like(mean)), average_log_softmax(mean, None), **EQUAL)
+    np.testing.assert_allclose(
+        log_expected_softmax(mean, np.zeros_like(mean)), log_expected_softmax(mean, None), **EQUAL
+    )
 
 
 def test_special_functions_agree_with_scipy():
@@ -115,9 +117,9 @@ def test_packed_products(rng):
     covariance = factor @ factor.swapaxes(-1, -2)
     np.testing.assert_allclose(unpack(pack(covariance), 4), covariance)
     expected = np.einsum("nd,abde,ne->abn", x, covariance, x)
-    np.testing.assert_allclose(score_variance(covariance, pairs(x)), expected, **BRUTE_FORCE)
+    np.testing.assert_allclose(score_variance(covariance, packed_outer(x)), expected, **BRUTE_FORCE)
     mean = rng.normal(size=(2, 3, 4))
-    np.testing.assert_allclose(product_with_rows(mean, x), np.einsum("abd,nd->abn", mean, x), **BRUTE_FORCE)
+    np.testing.assert_allclose(params_at_rows(mean, x), np.einsum("abd,nd->abn", mean, x), **BRUTE_FORCE)
 
 
 def test_log_prior_is_minus_the_divergence(rng):
@@ -125,7 +127,7 @@ def test_log_prior_is_minus_the_divergence(rng):
     prior = GammaPrior(1.5, 0.7)
     factor = rng.normal(size=(3, 3))
     covariance, mean, rate = factor @ factor.T / 3, rng.normal(size=3), 2.3
-    weights = Weights(mean, covariance, np.linalg.slogdet(covariance)[1], np.array(rate))
+    weights = GaussianWeights(mean, covariance, np.linalg.slogdet(covariance)[1], np.array(rate))
     q_w, q_alpha = multivariate_normal(mean, covariance), gamma(prior.shape + 1.5, scale=1 / rate)
     w, alpha = q_w.rvs(200_000, random_state=1), q_alpha.rvs(200_000, random_state=2)
     log_p = norm(0, alpha[:, None] ** -0.5).logpdf(w).sum(axis=1) + gamma(prior.shape, scale=1 / prior.rate).logpdf(
@@ -141,8 +143,8 @@ def random_family(which, rng):
     if which == "softmax":
         return MultimodalSoftmax(tuple(rng.integers(1, 4, n_classes).tolist()))
     if which == "linear":
-        return Experts((width,), LinearLeaf(2))
-    return Experts((width,) if which == "experts" else (2, width), SoftmaxLeaf(n_classes))
+        return Experts((width,), LinearGaussianExpert(2))
+    return Experts((width,) if which == "experts" else (2, width), SoftmaxExpert(n_classes))
 
 
 @pytest.mark.parametrize("which", ["softmax", "experts", "tree", "linear"])
@@ -152,10 +154,10 @@ def test_bounds_rise_on_three_hundred_problems(which):
         family = random_family(which, rng)
         n_rows = int(rng.integers(4, 25))
         X, y = family.example_rows(rng, n_rows, int(rng.integers(1, 4)) if which != "linear" else 2)
-        rows = ArrayRows(X * rng.choice([0.1, 1.0, 10.0]), y, rng.choice([0.5, 1.0, 2.0], n_rows))
+        rows = ArraySource(X * rng.choice([0.1, 1.0, 10.0]), y, rng.choice([0.5, 1.0, 2.0], n_rows))
         start = family.init(rows, rng, 1)
-        curve = EM(max_iter=6, tol=-np.inf).solve(Problem(family, Likelihood(), rows), start).curves[0]
-        assert np.diff(curve).min() >= -FALL * np.abs(curve).max(), seed
+        curve = EM(max_iter=6, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), start).curves[0]
+        assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max(), seed
         assert curve[-1] > curve[0]
 
 
@@ -166,9 +168,9 @@ def test_averages_of_two_scores_are_those_of_quadrature():
         for variance in (0.1, 1.0, 9.0, 36.0):
             exact = (w / w.sum()) @ (1 / (1 + np.exp(mean + np.sqrt(variance) * z)))
             scores, spread = np.array([[mean], [0.0]]), np.array([[variance], [0.0]])
-            averaged = np.exp(average_log_softmax(scores, spread))[:, 0]
+            averaged = np.exp(log_expected_softmax(scores, spread))[:, 0]
             np.testing.assert_allclose(averaged, [1 - exact, exact], rtol=1e-3)
-    far = average_log_softmax(np.array([[800.0], [0.0]]), np.array([[1.0], [1.0]]))
+    far = log_expected_softmax(np.array([[800.0], [0.0]]), np.array([[1.0], [1.0]]))
     assert np.all(np.isfinite(far))
 
 
@@ -176,15 +178,15 @@ def test_rough_bounds_are_bounds_and_end_at_the_best(rng):
     mean, variance = rng.normal(scale=3, size=(4, 5, 200)), rng.exponential(size=(4, 5, 200))
     best = softmax_bound(mean, variance)
 
-    def value(centre):
-        """The expected bound with this centre, written out."""
-        xi = np.sqrt((mean - centre[:, None]) ** 2 + variance)
-        return centre + ((mean - centre[:, None]) / 2 + np.log(2 * np.cosh(xi / 2))).sum(axis=1)
+    def value(center):
+        """The expected bound with this center, written out."""
+        xi = np.sqrt((mean - center[:, None]) ** 2 + variance)
+        return center + ((mean - center[:, None]) / 2 + np.log(2 * np.cosh(xi / 2))).sum(axis=1)
 
-    curvature, slope, centre = rough_bound(mean, variance, best.centre + rng.normal(size=best.centre.shape))
-    assert (value(centre) >= best.value - 1e-12).all() and (value(centre) > best.value + 1e-6).any()
+    curvature, slope, center = approximate_bound(mean, variance, best.center + rng.normal(size=best.center.shape))
+    assert (value(center) >= best.value - 1e-12).all() and (value(center) > best.value + 1e-6).any()
     for _ in range(20):
-        curvature, slope, centre = rough_bound(mean, variance, centre)
-    np.testing.assert_allclose(value(centre), best.value, rtol=1e-9)
+        curvature, slope, center = approximate_bound(mean, variance, center)
+    np.testing.assert_allclose(value(center), best.value, rtol=1e-9)
     np.testing.assert_allclose(curvature, best.curvature, rtol=1e-5)
     np.testing.assert_allclose(slope, best.slope, rtol=1e-5, atol=1e-7)

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from scipy import integrate, sparse, stats
 from scipy.special import digamma
-from tolerances import BRUTE_FORCE, EQUAL, FALL, STEP
+from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE, STEP
 
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import leaves, one_start
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import leaves, select_restart
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.truncated_normal import truncate, upper_side
+from latentia.families.building_blocks.truncated_normal import positive_half_line, truncate
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.label_posterior import classifiers, place_rows, read_labels
+from latentia.families.probit_embedding.label_posterior import classifiers, infer_latents, label_signs
 from latentia.families.probit_embedding.precision_priors import GROUPINGS
 from latentia.families.probit_embedding.problem import EmbeddingProblem, StreamedEmbeddingProblem
-from latentia.families.probit_embedding.projection import Gram, Spectral, Wide
+from latentia.families.probit_embedding.projection import GramForm, KernelForm, SpectralForm
 from latentia.families.probit_embedding.row_products import BlockProducts, DenseProducts, PairProducts
 from latentia.numerics.linalg import spd_inverse
 from latentia.solvers import EM
@@ -36,8 +36,8 @@ def some_family(prior, n_labels=4, n_latent=2, **options):
     return ProbitEmbedding(n_labels, n_latent, GROUPINGS[prior], GammaPrior(1.4, 1 / 0.7), 0.8, **options)
 
 
-def fit(problem, n_iter=20, n_starts=1, tol=-np.inf):
-    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_starts)
+def fit(problem, n_iter=20, n_restarts=1, tol=-np.inf):
+    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_restarts)
     return EM(n_iter, tol).solve(problem, start)
 
 
@@ -53,13 +53,13 @@ def half_line(fn):
 
 def test_one_side_of_a_normal_against_quadrature_and_its_tail():
     for u in (-6.0, -1.3, 0.0, 0.4, 5.0):
-        found = upper_side(np.array([u]))
+        found = positive_half_line(np.array([u]))
         mass, first, square = (half_line(lambda t, k=k, u=u: t**k * stats.norm.pdf(t - u)) for k in range(3))
         mean, square = first / mass, square / mass
         np.testing.assert_allclose(found.log_mass, math.log(mass), rtol=1e-7)
         np.testing.assert_allclose(found.slope, mean - u, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(found.curvature, 1 - (square - mean**2), rtol=1e-6, atol=1e-8)
-    far = upper_side(np.array([-1e3, -1e8, 50.0, 1e8]))
+    far = positive_half_line(np.array([-1e3, -1e8, 50.0, 1e8]))
     assert all(np.isfinite(part).all() for part in far)
     np.testing.assert_allclose(far.slope[:2], [1e3, 1e8], rtol=1e-5)  # the mean sits at the edge
     np.testing.assert_allclose(far.log_mass[2:], 0, atol=1e-12)
@@ -158,10 +158,10 @@ def test_bound_equals_its_terms(prior):
     X, y = problem_rows(3, n_rows=9, n_features=3)
     y[4] = -1
     family = some_family(prior)
-    general = Problem(family, Likelihood(), ArrayRows(X, y))
-    start = family.init(ArrayRows(X, y), np.random.default_rng(1), 1)
+    general = RowProblem(family, Likelihood(), ArraySource(X, y))
+    start = family.init(ArraySource(X, y), np.random.default_rng(1), 1)
     for solution in (EM(12, -np.inf).solve(general, start), EM(20_000, 1e-10).solve(general, start)):
-        params = one_start(solution.params, 0)
+        params = select_restart(solution.params, 0)
         np.testing.assert_allclose(solution.value[0], reference_bound(family, params, X, y), **EQUAL)
     assert solution.converged[0]
 
@@ -174,17 +174,18 @@ def test_bound_is_below_the_evidence_and_near(prior, near):
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((7, 2)), np.array([[1], [0], [1], [1], [0], [1], [0]])
     family = ProbitEmbedding(1, 1, GROUPINGS["entries"], prior)
-    rows = ArrayRows(X, y)
-    bound = EM(500, 1e-9).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 4)).value.max()
-    n_draws = 200_000
+    rows = ArraySource(X, y)
+    bound = EM(500, 1e-9).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 4)).value.max()
+    n_importance_samples = 200_000
     Q, w, b = (
-        rng.standard_normal((n_draws, k)) / np.sqrt(rng.gamma(prior.shape, 1 / prior.rate, (n_draws, k)))
+        rng.standard_normal((n_importance_samples, k))
+        / np.sqrt(rng.gamma(prior.shape, 1 / prior.rate, (n_importance_samples, k)))
         for k in (2, 1, 1)
     )
     score = (w * (Q @ X.T) + b) / np.sqrt(1 + w**2)  # z has unit noise
     log_p = stats.norm.logcdf((2 * y[:, 0] - 1) * score).sum(axis=1)
     evidence = math.log(np.exp(log_p).mean())
-    error = np.exp(log_p).std() / np.exp(log_p).mean() / math.sqrt(n_draws)
+    error = np.exp(log_p).std() / np.exp(log_p).mean() / math.sqrt(n_importance_samples)
     assert bound <= evidence + 5 * error
     assert bound > evidence - near
 
@@ -205,11 +206,11 @@ def test_bound_never_falls_on_random_problems():
         problem = EmbeddingProblem(family, X * rng.uniform(0.2, 3), y)
         curve = (fit if seed % 2 else accelerate)(problem, 8).curves[0]
         worst.append((np.diff(curve) / np.abs(curve).max()).min())
-    assert min(worst) >= -FALL
+    assert min(worst) >= -MAX_RELATIVE_DECREASE
 
 
-def accelerate(problem, n_iter, tol=-np.inf, n_starts=1):
-    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_starts)
+def accelerate(problem, n_iter, tol=-np.inf, n_restarts=1):
+    start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_restarts)
     return QuasiNewtonEM(n_iter, tol).solve(problem, start)
 
 
@@ -217,9 +218,9 @@ def accelerate(problem, n_iter, tol=-np.inf, n_starts=1):
 def test_rows_rest_where_the_papers_updates_do(unknown):
     X, y = problem_rows(8, n_rows=6, unknown=unknown)
     problem = EmbeddingProblem(some_family("entries"), X, y)
-    params = one_start(fit(problem, 5).params, 0)
+    params = select_restart(fit(problem, 5).params, 0)
     family = problem.family
-    labels = read_labels(y, float, False)
+    labels = label_signs(y, float, False)
     found = family.place(params, X, labels)
     for k, (mean, S, _, _) in enumerate(alternate(params, X, y, family.noise)):
         np.testing.assert_allclose(found.mean[k], mean, **BRUTE_FORCE)
@@ -229,16 +230,16 @@ def test_rows_rest_where_the_papers_updates_do(unknown):
 def test_the_fixed_point_does_not_depend_on_the_start():
     X, y = problem_rows(2)
     problem = EmbeddingProblem(some_family("columns"), X, y)
-    params = one_start(fit(problem).params, 0)
+    params = select_restart(fit(problem).params, 0)
     labels, c = (
-        read_labels(y, float, False),
+        label_signs(y, float, False),
         classifiers(params.weights * 20, params.weights_cov),
     )  # steep, so that Newton may overshoot
     prior_mean = X @ params.projection.T
-    cold = place_rows(c, prior_mean, labels, 0.64, 0.0, False, None)
+    cold = infer_latents(c, prior_mean, labels, 0.64, 0.0, False, None)
     for scale in (3.0, 30.0):
         start = scale * np.random.default_rng(0).standard_normal(prior_mean.shape)
-        warm = place_rows(c, prior_mean, labels, 0.64, 0.0, False, start)
+        warm = infer_latents(c, prior_mean, labels, 0.64, 0.0, False, start)
         np.testing.assert_allclose(warm.value, cold.value, **EQUAL)
         np.testing.assert_allclose(warm.mean, cold.mean, rtol=1e-4, atol=1e-4)
 
@@ -250,22 +251,22 @@ def test_all_forms_of_the_projection_agree(prior, shape, monkeypatch):
     X = X * (np.random.default_rng(1).random(shape) < 0.5)
     weight = np.random.default_rng(2).integers(0, 3, shape[0]).astype(float)
     family = some_family(prior, n_latent=3)
-    used = read_labels(y, float, False).used * weight
+    used = label_signs(y, float, False).used * weight
     gram = X.T @ (X * used[:, None])
     root = np.sqrt(used)[:, None]
     forms = [EmbeddingProblem(family, X, y, weight), EmbeddingProblem(family, sparse.csr_array(X), y, weight)]
-    forms += [EmbeddingProblem(family, X, y, weight, Gram(gram, family.noise), rows_per_chunk=k) for k in (5, None)]
-    forms.append(StreamedEmbeddingProblem(family, ArrayRows(X, y, weight)))
+    forms += [EmbeddingProblem(family, X, y, weight, GramForm(gram, family.noise), rows_per_chunk=k) for k in (5, None)]
+    forms.append(StreamedEmbeddingProblem(family, ArraySource(X, y, weight)))
     if not family.grouping.isotropic:
-        forms.append(EmbeddingProblem(family, X, y, weight, Wide(X * root, family.noise)))
-        wide = Wide(sparse.csr_array(X * root), family.noise)
+        forms.append(EmbeddingProblem(family, X, y, weight, KernelForm(X * root, family.noise)))
+        wide = KernelForm(sparse.csr_array(X * root), family.noise)
         monkeypatch.setattr(
             "latentia.families.probit_embedding.row_products.BLOCK", 2 * shape[0]
         )  # two columns at a time
         wide.products = BlockProducts(sparse.csc_array(X * root))
         forms.append(EmbeddingProblem(family, X, y, weight, wide))
     else:
-        forms.append(EmbeddingProblem(family, X, y, weight, Spectral.of_rows(X * root, family.noise)))
+        forms.append(EmbeddingProblem(family, X, y, weight, SpectralForm.of_rows(X * root, family.noise)))
     solutions = [fit(problem, 15, 2) for problem in forms]
     for problem, solution in zip(forms[1:], solutions[1:], strict=True):
         np.testing.assert_allclose(solution.value, solutions[0].value, rtol=1e-8)
@@ -280,9 +281,9 @@ def test_all_forms_of_the_projection_agree(prior, shape, monkeypatch):
 def test_shortcut_sweeps_as_the_general_path(prior):
     X, y = problem_rows(6)
     weight = np.random.default_rng(3).uniform(0.5, 2, len(X))
-    family, rows = some_family(prior), ArrayRows(X, y, weight)
+    family, rows = some_family(prior), ArraySource(X, y, weight)
     params = family.init(rows, np.random.default_rng(0), 2)
-    general, short = Problem(family, Likelihood(), rows), family.shortcut(Likelihood(), rows)
+    general, short = RowProblem(family, Likelihood(), rows), family.specialized_problem(Likelihood(), rows)
     for _ in range(3):
         one, other = general.sweep(params), short.sweep(params)
         assert_same(other, one)
@@ -316,7 +317,7 @@ def test_separated_rows_never_lower_the_bound():
         problem = EmbeddingProblem(some_family("entries", margin=0.8, separate=True), X, y)
         for solution in (fit(problem, 20), accelerate(problem, 20)):
             curve = solution.curves[0]
-            assert np.diff(curve).min() >= -FALL * np.abs(curve).max()
+            assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
 
 
 @pytest.mark.parametrize("prior", ["entries", "columns"])

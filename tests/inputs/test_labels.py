@@ -78,7 +78,9 @@ def test_names_of_classes_do_not_matter_to_the_wrapper():
     fits = [
         LatentClassificationModelCV([1], [1], cv=3, n_init=1, random_state=0).fit(X, labels) for labels in (y, other)
     ]
-    assert fits[0].results_["mean_log_loss"][0] == pytest.approx(fits[1].results_["mean_log_loss"][0], rel=1e-6)
+    assert fits[0].search_results_["mean_log_loss"][0] == pytest.approx(
+        fits[1].search_results_["mean_log_loss"][0], rel=1e-6
+    )
 
 
 def test_every_class_stays_when_rows_are_set_apart():
@@ -99,7 +101,7 @@ def test_rows_without_weight_are_not_set_apart(seed):
     # five rows of one class and one of the other that count
     weight[np.flatnonzero(Y == 1)[1:]] = 0.0
     search = LatentClassificationModelCV([1], [1], cv=3, n_init=1, random_state=seed).fit(X, Y, sample_weight=weight)
-    assert np.isfinite(search.results_["mean_log_loss"]).all()
+    assert np.isfinite(search.search_results_["mean_log_loss"]).all()
 
 
 def test_outputs_that_count_nothing_are_refused():

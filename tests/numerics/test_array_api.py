@@ -5,14 +5,14 @@ import pytest
 from scipy.special import logsumexp as scipy_logsumexp
 from tolerances import EQUAL
 
-from latentia.numerics.logspace import log_normalised, logsumexp, normalise_log, shares
-from latentia.numerics.matmul import _in_pieces, product_over_rows, product_with_rows
+from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp, logsumexp_and_softmax
+from latentia.numerics.matmul import _use_tiles, params_at_rows, weighted_row_sums
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_shares_are_exponentials_without_underflow(dtype):
     log_share = -np.geomspace(1e-3, 1e4, 400).astype(dtype)
-    share, exact = shares(log_share), np.exp(log_share.astype(np.float64))
+    share, exact = exp_flush_underflow(log_share), np.exp(log_share.astype(np.float64))
     assert share.dtype == dtype
     single = dtype == np.float32
     near_zero = 2e-31 if single else 2e-292
@@ -26,7 +26,7 @@ def test_log_sums_survive_minus_infinity_and_huge_ranges(rng):
     a[2], a[:, 7] = -np.inf, -np.inf
     np.testing.assert_allclose(logsumexp(a, axis=0), scipy_logsumexp(a, axis=0), rtol=1e-14)
     some = np.delete(a, 7, axis=1)
-    log_sum, share = normalise_log(some.copy(), axis=0)
+    log_sum, share = logsumexp_and_softmax(some.copy(), axis=0)
     np.testing.assert_allclose(log_sum, scipy_logsumexp(some, axis=0), rtol=1e-14)
     np.testing.assert_allclose(share.sum(axis=0), 1.0, rtol=1e-14)
     assert (share[2] == 0).all()  # weight zero stays exactly zero
@@ -36,15 +36,15 @@ def test_log_sums_survive_minus_infinity_and_huge_ranges(rng):
 @pytest.mark.parametrize("leading", [(), (2, 5)])
 def test_products_in_pieces_are_products(rng, n_rows, leading):
     natural, rows = rng.normal(size=(*leading, 16, 6)), rng.normal(size=(n_rows, 6))
-    assert _in_pieces(natural.reshape(-1, 6), rows) == (n_rows >= 1024 and not leading)  # both ways are met here
-    scores = product_with_rows(natural, rows)
+    assert _use_tiles(natural.reshape(-1, 6), rows) == (n_rows >= 1024 and not leading)  # both ways are met here
+    scores = params_at_rows(natural, rows)
     np.testing.assert_allclose(scores, natural @ rows.T, **EQUAL)
-    np.testing.assert_allclose(product_over_rows(scores, rows), scores @ rows, **EQUAL)
+    np.testing.assert_allclose(weighted_row_sums(scores, rows), scores @ rows, **EQUAL)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("far", [0.0, -1e8, -1e17])
-def test_normalised_numbers_add_up_to_one_wherever_they_lie(far, dtype):
+def test_normalized_numbers_add_up_to_one_wherever_they_lie(far, dtype):
     a = (np.array([[0.0, -1.0, -3.0], [2.0, 2.0, 2.0]]) + far).astype(dtype)
-    np.testing.assert_allclose(np.exp(log_normalised(a, axis=1)).sum(axis=1), 1.0, rtol=1e-6)
-    assert np.isneginf(log_normalised(np.array([0.0, -np.inf]), axis=0)[1])
+    np.testing.assert_allclose(np.exp(log_softmax(a, axis=1)).sum(axis=1), 1.0, rtol=1e-6)
+    assert np.isneginf(log_softmax(np.array([0.0, -np.inf]), axis=0)[1])

@@ -4,62 +4,64 @@ import numpy as np
 import pytest
 from scipy.optimize import OptimizeResult
 from sklearn.datasets import load_iris
-from tolerances import EQUAL, FALL
+from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia import GaussianMixtureClassifier, MixtureOfExpertsClassifier
-from latentia.engine.array_source import ArrayRows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import Problem
-from latentia.engine.pytree import flatten, leaves, one_start, take_starts, tree_map
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import flatten, leaves, select_restart, take_restarts, tree_map
 from latentia.solvers import EM, LBFGS, lbfgs
 
 
 def test_em_never_falls(family, rng):
     for trial in range(5):
         X, y = family.example_rows(np.random.default_rng(trial), 31, 5)
-        rows = ArrayRows(X, y)
-        solution = EM(max_iter=25, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 3))
+        rows = ArraySource(X, y)
+        solution = EM(max_iter=25, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 3))
         for curve in solution.curves:
             worst = np.diff(curve).min()
-            assert worst >= -FALL * np.abs(curve).max()
+            assert worst >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
             assert curve[-1] > curve[0]
 
 
 @pytest.mark.families("smooth")
 def test_no_slope_where_em_rests(family, rng):
     X, y = family.example_rows(rng, 90, 5)  # enough complete rows to stay off the floor of the variances
-    rows = ArrayRows(np.nan_to_num(X), y)
-    problem = Problem(family, Likelihood(), rows)
+    rows = ArraySource(np.nan_to_num(X), y)
+    problem = RowProblem(family, Likelihood(), rows)
     start = family.init(rows, rng, 1)
     rest = EM(max_iter=150, tol=1e-10).solve(problem, start).params
     slopes = []
-    for params in (one_start(start, 0), one_start(rest, 0)):
+    for params in (select_restart(start, 0), select_restart(rest, 0)):
         slopes.append(np.abs(flatten(family.gradient(params, problem.sweep(params).stats))).max())
     assert slopes[1] < 5e-2 * slopes[0]
 
 
 @pytest.mark.families("smooth", "generative")
 def test_lbfgs_rises_from_where_em_rests(family, rows, rng):
-    start = EM(max_iter=50).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 1)).params
-    solution = LBFGS(max_iter=30).solve(Problem(family, Hybrid(3.0), rows), start)
+    start = EM(max_iter=50).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 1)).params
+    solution = LBFGS(max_iter=30).solve(RowProblem(family, Hybrid(3.0), rows), start)
     assert solution.value[0] > solution.curves[0][0]
-    assert np.diff(solution.curves[0]).min() >= -FALL * np.abs(solution.value[0])
+    assert np.diff(solution.curves[0]).min() >= -MAX_RELATIVE_DECREASE * np.abs(solution.value[0])
 
 
 def test_converged_starts_leave_the_batch_and_nothing_else_changes(family, rows, rng):
-    problem = Problem(family, Likelihood(), rows)
+    problem = RowProblem(family, Likelihood(), rows)
     start = family.init(rows, rng, 3)
     together = EM(max_iter=40, tol=1e-3).solve(problem, start)
     for k in range(3):
-        alone = EM(max_iter=40, tol=1e-3).solve(problem, take_starts(start, [k]))
+        alone = EM(max_iter=40, tol=1e-3).solve(problem, take_restarts(start, [k]))
         assert alone.n_iter[0] == together.n_iter[k]
         assert alone.reason[0] == together.reason[k]
-        for a, b in zip(leaves(one_start(alone.params, 0)), leaves(one_start(together.params, k)), strict=True):
+        for a, b in zip(
+            leaves(select_restart(alone.params, 0)), leaves(select_restart(together.params, k)), strict=True
+        ):
             np.testing.assert_allclose(a, b, rtol=EQUAL["rtol"] * 1e3, atol=EQUAL["atol"] * 1e3)
 
 
 def test_a_callback_stops_the_solver(family, rows, rng):
-    problem = Problem(family, Likelihood(), rows)
+    problem = RowProblem(family, Likelihood(), rows)
     steps = []
 
     def third(step):
@@ -73,22 +75,22 @@ def test_a_callback_stops_the_solver(family, rows, rng):
 
 
 def test_reaching_max_iter_is_said(family, rows, rng):
-    solution = EM(max_iter=2, tol=-np.inf).solve(Problem(family, Likelihood(), rows), family.init(rows, rng, 1))
+    solution = EM(max_iter=2, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 1))
     assert solution.reason == ["max_iter=2 reached"] and not solution.converged[0]
 
 
 def test_more_starts_are_never_worse(family, rows):
-    problem = Problem(family, Likelihood(), rows)
+    problem = RowProblem(family, Likelihood(), rows)
     few = family.init(rows, np.random.default_rng(0), 4)
     values = EM(max_iter=20).solve(problem, few).value
-    best_of_two = EM(max_iter=20).solve(problem, take_starts(few, [0, 1])).value.max()
-    assert values.max() >= best_of_two - FALL * abs(best_of_two)
+    best_of_two = EM(max_iter=20).solve(problem, take_restarts(few, [0, 1])).value.max()
+    assert values.max() >= best_of_two - MAX_RELATIVE_DECREASE * abs(best_of_two)
 
 
 @pytest.mark.families("smooth", "generative")
 def test_lbfgs_says_that_a_callback_stopped_it(family, rows, rng):
     start = family.init(rows, rng, 1)
-    solution = LBFGS(tol=0.0).solve(Problem(family, Hybrid(3.0), rows), start, lambda step: step.iteration == 2)
+    solution = LBFGS(tol=0.0).solve(RowProblem(family, Hybrid(3.0), rows), start, lambda step: step.iteration == 2)
     assert solution.reason == ["stopped by the callback"] and not solution.converged[0]
     assert solution.n_iter.tolist() == [2]
 
@@ -101,11 +103,11 @@ def test_lbfgs_returns_the_parameters_with_the_least_held_out_loss(family, rows,
         seen.append(tree_map(np.copy, params))  # SciPy goes on in the memory of its vector
         return losses[len(seen) - 1]
 
-    problem = Problem(family, Hybrid(3.0), rows)
+    problem = RowProblem(family, Hybrid(3.0), rows)
     solution = LBFGS(tol=0.0, validate=validate, patience=4).solve(problem, family.init(rows, rng, 1))
     assert solution.reason == ["converged: the loss on held-out rows stopped falling"]
     assert len(seen) == len(losses)
-    best = one_start(solution.params, 0)
+    best = select_restart(solution.params, 0)
     for a, b in zip(leaves(best), leaves(seen[2]), strict=True):
         np.testing.assert_array_equal(a, b)
     # the record is of the way to these parameters
@@ -116,7 +118,7 @@ def test_lbfgs_returns_the_parameters_with_the_least_held_out_loss(family, rows,
 
 @pytest.mark.families("smooth", "generative")
 def test_what_a_callback_keeps_of_lbfgs_stays_as_it_was(family, rows, rng):
-    problem, kept = Problem(family, Hybrid(3.0), rows), []
+    problem, kept = RowProblem(family, Hybrid(3.0), rows), []
     LBFGS(max_iter=4).solve(problem, family.init(rows, rng, 1), lambda s: kept.append((s.params(), s.value)) and False)
     for params, value in kept:
         np.testing.assert_allclose(problem.sweep(params).value, value, **EQUAL)
@@ -156,12 +158,12 @@ def test_lbfgs_stays_among_the_numbers_where_slopes_vanish():
 
 @pytest.mark.families("smooth", "generative")
 def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(family, rows, rng, monkeypatch):
-    problem, start = Problem(family, Hybrid(3.0), rows), family.init(rows, rng, 1)
+    problem, start = RowProblem(family, Hybrid(3.0), rows), family.init(rows, rng, 1)
     real = lbfgs.minimize
 
     def lose(loss, vector, **options):
         result = real(loss, vector, **options)
-        result.x, result.fun, result.success = np.full_like(vector, np.nan), lbfgs.NOWHERE, True
+        result.x, result.fun, result.success = np.full_like(vector, np.nan), lbfgs.INVALID_LOSS, True
         return result
 
     found = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
@@ -169,7 +171,7 @@ def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(famil
     lost = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
     assert lost.reason == ["no step raised the objective"] and not lost.converged[0]
     np.testing.assert_allclose(lost.value, found.value, **EQUAL)
-    np.testing.assert_allclose(problem.sweep(one_start(lost.params, 0)).value, lost.value[0], **EQUAL)
+    np.testing.assert_allclose(problem.sweep(select_restart(lost.params, 0)).value, lost.value[0], **EQUAL)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
@@ -178,7 +180,7 @@ def test_line_searches_that_leave_the_numbers_warn_nobody(rng, monkeypatch):
     real = lbfgs.minimize
 
     def stray(loss, vector, **options):
-        assert loss(vector + 1e3)[0] == lbfgs.NOWHERE
+        assert loss(vector + 1e3)[0] == lbfgs.INVALID_LOSS
         return real(loss, vector, **options)
 
     monkeypatch.setattr(lbfgs, "minimize", stray)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.numerics.array_api import like, to_numpy
+from latentia.numerics.array_api import asarray_like, to_numpy
 
 
 class CompletionDisplay:
@@ -107,13 +107,13 @@ class CompletionDisplay:
         if not lines or min(lines) < 0 or max(lines) > height:
             raise ValueError(f"lines={lines!r}; allowed are numbers from 0 to the height {height}.")
         rows = np.stack([np.where(np.arange(pixels.size) < known * width, pixels, np.nan) for known in lines])
-        beside = like(rows, estimator.preparation_.shift)
+        like = asarray_like(rows, estimator.preprocessor_.shift)
         picture = (len(lines), height, width)
-        expected = np.asarray(to_numpy(estimator.impute(beside)), dtype=float).reshape(picture)
-        probable = to_numpy(estimator.impute(beside, method="mode", condition="class"))
+        expected = np.asarray(to_numpy(estimator.impute(like)), dtype=float).reshape(picture)
+        probable = to_numpy(estimator.impute(like, method="mode", condition="class"))
         display = cls(
             rows.reshape(picture),
-            np.asarray(to_numpy(estimator.predict_proba(beside))),
+            np.asarray(to_numpy(estimator.predict_proba(like))),
             expected,
             np.asarray(probable, dtype=float).reshape(picture),
             np.asarray(estimator.classes_),
@@ -138,10 +138,10 @@ class CompletionDisplay:
         figure = figure if figure is not None else plt.figure(figsize=(1.8 * n_steps + 1, 7), layout="constrained")
         axes = figure.subplots(4, n_steps, squeeze=False)
         low, high = np.nanmin(self.expected), np.nanmax(self.expected)
-        colours = plt.get_cmap("gray").with_extremes(bad=(0.12, 0.47, 0.71, 0.35))
+        colors = plt.get_cmap("gray").with_extremes(bad=(0.12, 0.47, 0.71, 0.35))
         for step in range(n_steps):
             for row, pictures in zip((0, 2, 3), (self.disclosed, self.expected, self.probable), strict=True):
-                axes[row, step].imshow(pictures[step], cmap=colours, vmin=low, vmax=high)
+                axes[row, step].imshow(pictures[step], cmap=colors, vmin=low, vmax=high)
                 axes[row, step].set(xticks=[], yticks=[])
             bars = axes[1, step]
             bars.bar(np.arange(len(self.classes)), self.probabilities[step], color="tab:blue")

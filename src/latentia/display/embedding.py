@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.labels import codes_of
+from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
-#: Colours that stay apart for colour-blind readers; unknown labels are grey.
-COLOURS = {1: "#d55e00", 0: "#56b4e9", -1: "#b0b0b0"}
+#: Colors that stay apart for color-blind readers; unknown labels are grey.
+COLORS = {1: "#d55e00", 0: "#56b4e9", -1: "#b0b0b0"}
 
 
 WORDS = {1: "present", 0: "absent", -1: "unknown"}
@@ -159,7 +159,7 @@ class EmbeddingDisplay:
         """The rows by their label, and its decision line."""
         for code in (-1, 0, 1):
             mine = self.embedding[self.labels[:, label] == code]
-            ax.scatter(*mine.T, s=size, c=COLOURS[code], alpha=0.7, linewidths=0, label=WORDS[code])
+            ax.scatter(*mine.T, s=size, c=COLORS[code], alpha=0.7, linewidths=0, label=WORDS[code])
         ax.tick_params(labelsize="small")
         across, up = _box(self.embedding)
         ax.set(xlim=across, ylim=up)
@@ -210,7 +210,7 @@ def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:
         if codes.shape != expected:
             raise ValueError(f"y has shape {codes.shape}; expected is {expected}.")
         return codes
-    own = codes_of(y, estimator.classes_, n_rows)
+    own = encode_known_labels(y, estimator.classes_, n_rows)
     n_classes = len(estimator.classes_)
     if n_classes <= 2:
         return own[:, None]

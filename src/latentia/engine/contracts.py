@@ -2,8 +2,8 @@
 
 Let ``s_nc = log p(x_n, c)``. An objective ``J = sum_n phi(s_n, y_n)`` has the gradient ``sum_nc w_nc grad s_nc`` with ``w_nc = dphi/ds_nc``, and
 Fisher's identity turns ``grad s_nc`` into the expected gradient of the complete-data log likelihood. So a weight matrix times expected sufficient
-statistics is all that any training needs: an M-step when ``phi`` is convex and non-decreasing in the scores (likelihood of labelled
-and unlabelled rows), a gradient for every ``phi``. Variational Bayes is the same loop: the parameters are the posterior's hyper-parameters and
+statistics is all that any training needs: an M-step when ``phi`` is convex and non-decreasing in the scores (likelihood of labeled
+and unlabeled rows), a gradient for every ``phi``. Variational Bayes is the same loop: the parameters are the posterior's hyper-parameters and
 ``log_prior`` is minus the Kullback-Leibler divergence from the prior.
 
 Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K components, D features, N rows. Scores have their rows last,
@@ -28,18 +28,18 @@ Params = Any
 Stats = Any
 
 
-class Cells(NamedTuple):
+class MaskedRows(NamedTuple):
     """The cells of some rows: what every family computes with."""
 
     values: Array  # (N, D), zero where a cell is missing
     observed: Array | None  # (N, D) of zeros and ones, or None when no cell is missing
 
 
-class Block(NamedTuple):
+class Chunk(NamedTuple):
     """Some rows, prepared for a family."""
 
-    cells: Cells
-    y: Array  # (N,) class codes, -1 where unlabelled; (N, L) or floats for families that condition on y
+    cells: MaskedRows
+    y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for families that condition on y
     weight: Array | None  # (N,) sample weights, None for ones
     label: int | None  # the code that all rows share, if the source grouped them
 
@@ -62,24 +62,24 @@ class Family(ABC):
     stats_class_axes: Tree
 
     @property
-    def prepared_class_axes(self) -> Tree:
-        """Class axes of what `prepare` returns."""
+    def precomputed_class_axes(self) -> Tree:
+        """Class axes of what `precompute` returns."""
         return self.params_class_axes
 
     @abstractmethod
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Params:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Params:
         """Rough parameters, one set per start along the first axis."""
 
-    def prepare(self, params: Params) -> Params:
+    def precompute(self, params: Params) -> Params:
         """The parameters together with what all blocks of a sweep need of them; `infer` takes either."""
         return params
 
     @abstractmethod
-    def infer(self, params: Params, cells: Cells, y: Array | None = None) -> Any:
+    def infer(self, params: Params, cells: MaskedRows, y: Array | None = None) -> Any:
         """Log joint score of each class in `params`, and what is known of the latents."""
 
     @abstractmethod
-    def statistics(self, params: Params, cells: Cells, posterior: Any, weight: Array) -> Stats:
+    def statistics(self, params: Params, cells: MaskedRows, posterior: Any, weight: Array) -> Stats:
         """Weighted expected statistics: additive in rows, linear in `weight` (..., C, N)."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Family(ABC):
         return 0.0
 
     @abstractmethod
-    def row_size(self, params: Params) -> int:
+    def floats_per_row(self, params: Params) -> int:
         """Numbers of working memory that one row takes in `infer` and `statistics`."""
 
     @classmethod
@@ -100,13 +100,13 @@ class Family(ABC):
         return []
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and codes that suit this family, with gaps and unlabelled rows if it takes them."""
+        """Rows and codes that suit this family, with gaps and unlabeled rows if it takes them."""
         y = rng.permutation(np.arange(n_rows) % self.n_classes)
         X = rng.normal(size=(n_rows, n_features)) + rng.normal(size=(self.n_classes, n_features))[y]
         X[rng.random(X.shape) < 0.2] = np.nan
         return X, np.where(rng.random(n_rows) < 0.2, -1, y)
 
-    def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
+    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
         """A cheaper problem with the same sweep, if this family knows one for such rows."""
         return None
 
@@ -128,11 +128,11 @@ class SmoothFamily(Family):
 
 
 class Objective(ABC):
-    """What is maximised: a value for each row and its derivative in each class score."""
+    """What is maximized: a value for each row and its derivative in each class score."""
 
     #: Convex and non-decreasing in the scores, so that EM cannot lower it.
     rises_under_em: ClassVar[bool] = False
-    #: Labelled rows need the score of their own class alone.
+    #: Labeled rows need the score of their own class alone.
     own_class_only: ClassVar[bool] = False
     #: Whether the value is a log density of x, which changes with the units of the columns.
     is_density: ClassVar[bool] = False
@@ -150,15 +150,15 @@ class Source(ABC):
 
     n_rows: int
     n_features: int
-    any_unlabelled: bool = True
+    any_unlabeled: bool = True
 
     @abstractmethod
-    def reduce(self, fn: Callable[[Block], Totals], rows: int, by_label: bool = False) -> Totals:
+    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], rows: int, by_label: bool = False) -> Totals:
         """Add up `fn` over blocks of at most `rows` rows (of one label each if asked), key by key."""
 
     @abstractmethod
-    def head(self, n_rows: int, rng: np.random.Generator) -> Block:
-        """At most `n_rows` random rows in memory, for initialisation."""
+    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
+        """At most `n_rows` random rows in memory, for initialization."""
 
     @property
     @abstractmethod
@@ -173,7 +173,7 @@ class Sweep(NamedTuple):
     stats: Stats
 
 
-class AnyProblem(Protocol):
+class Problem(Protocol):
     """All that a solver may touch."""
 
     @property

@@ -2,8 +2,8 @@
 
 With scores ``s_c = log p(x, c)``, label y, competitors ``c != y``:
 
-- likelihood:   ``s_y``; for an unlabelled row ``log sum_c exp s_c``, whose slope is the class posterior (eq. 3.33-3.34)
-- conditional:  ``s_y - log sum_c exp s_c``; an unlabelled row counts nothing
+- likelihood:   ``s_y``; for an unlabeled row ``log sum_c exp s_c``, whose slope is the class posterior (eq. 3.33-3.34)
+- conditional:  ``s_y - log sum_c exp s_c``; an unlabeled row counts nothing
 - margin:       ``-h(gamma - s_y + smax_{c != y} s_c)`` with the soft maximum ``smax t = log(sum exp(eta t)) / eta`` (eq. 3.19) and the soft
   hinge ``h(t) = 0, (t + eps)^2 / (4 eps), t`` below, within, above ``[-eps, eps]`` (eq. 3.17); its slope runs from 0 to 1 over that interval.
   With a ramp nu the loss stops growing: ``h(t) - h(t - nu)``.
@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from latentia.engine.contracts import Objective
 from latentia.numerics.array_api import Array, namespace, one_hot
-from latentia.numerics.logspace import logsumexp, shares
+from latentia.numerics.logspace import exp_flush_underflow, logsumexp
 
 SOFT_HINGE = 0.1  # epsilon of eq. 3.17
 
@@ -28,7 +28,7 @@ SOFT_MAXIMUM = 10.0  # eta of eq. 3.19
 
 @dataclass(frozen=True)
 class Likelihood(Objective):
-    """log p(x, y); log p(x) for unlabelled rows."""
+    """log p(x, y); log p(x) for unlabeled rows."""
 
     rises_under_em: ClassVar[bool] = True
     own_class_only: ClassVar[bool] = True
@@ -40,7 +40,7 @@ class Likelihood(Objective):
             return log_joint[..., 0, :], xp.ones_like(log_joint)
         own, known = _labels(log_joint, y)
         marginal = logsumexp(log_joint, axis=-2)
-        class_posterior = shares(log_joint - marginal[..., None, :])
+        class_posterior = exp_flush_underflow(log_joint - marginal[..., None, :])
         value = xp.where(known, _own_score(log_joint, own), marginal)
         return value, xp.where(known, own, class_posterior)
 
@@ -53,7 +53,7 @@ class Conditional(Objective):
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
         marginal = logsumexp(log_joint, axis=-2)
-        class_posterior = shares(log_joint - marginal[..., None, :])
+        class_posterior = exp_flush_underflow(log_joint - marginal[..., None, :])
         value = _own_score(log_joint, own) - marginal
         return (
             xp.where(known, value, xp.zeros_like(value)),
@@ -82,7 +82,7 @@ class Margin(Objective):
         if self.ramp is not None:
             capped, capped_slope = soft_hinge(shortfall - self.ramp)
             loss, slope = loss - capped, slope - capped_slope
-        share = shares(rivals - best[..., None, :])
+        share = exp_flush_underflow(rivals - best[..., None, :])
         none = xp.zeros_like(slope)
         loss, slope = xp.where(known, loss, none), xp.where(known, slope, none)
         return -loss, slope[..., None, :] * (own - share)
@@ -90,7 +90,7 @@ class Margin(Objective):
 
 @dataclass(frozen=True)
 class Hybrid(Objective):
-    """Likelihood plus `trade_off` times the margin; unlabelled rows count in the likelihood."""
+    """Likelihood plus `trade_off` times the margin; unlabeled rows count in the likelihood."""
 
     is_density: ClassVar[bool] = True
     trade_off: float = 1.0

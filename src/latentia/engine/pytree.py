@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.numerics.array_api import Array, like, namespace, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 Tree = Any
 
@@ -42,27 +42,27 @@ def tree_add(a: Tree, b: Tree) -> Tree:
     return tree_map(operator.add, a, b)
 
 
-def take_starts(tree: Tree, index: Sequence[int]) -> Tree:
+def take_restarts(tree: Tree, index: Sequence[int]) -> Tree:
     """The chosen entries of the first leading axis."""
 
     def take(a: Array) -> Array:
         xp = namespace(a)
-        return xp.take(a, like(list(index), a, dtype=xp.int64), axis=0)
+        return xp.take(a, asarray_like(list(index), a, dtype=xp.int64), axis=0)
 
     return tree_map(take, tree)
 
 
-def one_start(tree: Tree, index: int) -> Tree:
+def select_restart(tree: Tree, index: int) -> Tree:
     """One entry of the first leading axis, which it drops."""
     return tree_map(lambda a: a[index, ...], tree)
 
 
-def add_start_axis(tree: Tree) -> Tree:
+def add_restart_axis(tree: Tree) -> Tree:
     """A leading axis of length one."""
     return tree_map(lambda a: a[None, ...], tree)
 
 
-def stack_starts(trees: Sequence[Tree]) -> Tree:
+def stack_restarts(trees: Sequence[Tree]) -> Tree:
     """Several trees as one, along a new leading axis."""
     return tree_map(lambda *arrays: namespace(arrays[0]).stack(arrays, axis=0), *trees)
 
@@ -78,7 +78,7 @@ def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
     return tree_map(select, tree, axes)
 
 
-def join_classes(parts: dict[int, Tree], axes: Tree, n_classes: int) -> Tree:
+def concat_classes(parts: dict[int, Tree], axes: Tree, n_classes: int) -> Tree:
     """Put the parts of the classes together: class axes side by side, the rest added."""
     if len(parts) < n_classes:  # classes without a row add nothing
         some = next(iter(parts.values()))
@@ -108,18 +108,18 @@ def unflatten(vector: np.ndarray, template: Tree) -> Tree:
         size = int(np.prod(a.shape))
         part = vector[position : position + size].reshape(a.shape)
         position += size
-        return like(part, a)
+        return asarray_like(part, a)
 
     return tree_map(cut, template)
 
 
-def start_rows(tree: Tree) -> np.ndarray:
+def flatten_restarts(tree: Tree) -> np.ndarray:
     """Each start's coordinates as one row."""
     parts = [to_numpy(a).astype(np.float64) for a in leaves(tree)]
     return np.concatenate([a.reshape(a.shape[0], -1) for a in parts], axis=1)
 
 
-def from_start_rows(rows: np.ndarray, template: Tree) -> Tree:
+def unflatten_restarts(rows: np.ndarray, template: Tree) -> Tree:
     position = 0
 
     def cut(a: Array) -> Array:
@@ -127,18 +127,18 @@ def from_start_rows(rows: np.ndarray, template: Tree) -> Tree:
         size = int(np.prod(a.shape[1:]))
         part = rows[:, position : position + size].reshape(a.shape)
         position += size
-        return like(part, a)
+        return asarray_like(part, a)
 
     return tree_map(cut, template)
 
 
-def replace_starts(tree: Tree, index: np.ndarray, other: Tree) -> Tree:
+def replace_restarts(tree: Tree, index: np.ndarray, other: Tree) -> Tree:
     """`tree` with some starts taken from `other`, which holds those alone."""
 
     def put(a: Array, b: Array) -> Array:
         xp = namespace(a)
         source = np.arange(a.shape[0])
         source[index] = a.shape[0] + np.arange(len(index))
-        return xp.take(xp.concat([a, b], axis=0), like(source, a, dtype=xp.int64), axis=0)
+        return xp.take(xp.concat([a, b], axis=0), asarray_like(source, a, dtype=xp.int64), axis=0)
 
     return tree_map(put, tree, other)

@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Block, Totals
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Chunk, Totals
 from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import Problem
+from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
-from latentia.estimators.base.callbacks import Watch
+from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.generative import GenerativeClassifier
-from latentia.families.gaussian_mixture.covariance_types import SHAPES
+from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 from latentia.inputs.options import check_choice, check_number
-from latentia.inputs.standardization import Standardise
+from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import Array, namespace, to_numpy
 from latentia.solvers import EM
 
 #: The most components that n_components="bic" tries for a class.
-MOST_COMPONENTS = 10
+MAX_COMPONENTS = 10
 
 
 class GaussianMixtureClassifier(GenerativeClassifier):
-    """A mixture of Gaussians for each class, with missing cells and unlabelled rows.
+    """A mixture of Gaussians for each class, with missing cells and unlabeled rows.
 
     Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are classified by Bayes' rule. Missing cells (NaN) are
     integrated out exactly, in training and in prediction.
@@ -40,7 +40,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         Shape of the covariances: a variance per feature, a matrix per component, one matrix that all components of all classes share, or one
         variance per component.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
-        What is maximised: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
+        What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
     trade_off : float, default=1.0
         Weight of the margin term of the hybrid objective (lambda in the thesis).
     margin : float, default=1.0
@@ -50,7 +50,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class priors.
     var_floor : float, default=1e-3
-        Least variance, relative to that of the data: of each feature, or of each principal axis of the standardised features for matrices. Numbers below
+        Least variance, relative to that of the data: of each feature, or of each principal axis of the standardized features for matrices. Numbers below
         the rounding unit of the arithmetic, 2e-16 or 1e-7 for float32, stand for that unit.
     n_init : int, default=10
         Number of starts of EM; they run as one batch, and the best likelihood wins.
@@ -61,11 +61,11 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
     validation_fraction : float, default=0.1
-        Share of the labelled rows held out for early stopping.
+        Share of the labeled rows held out for early stopping.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None
@@ -161,28 +161,28 @@ class GaussianMixtureClassifier(GenerativeClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_choice("covariance", self.covariance, SHAPES)
+        check_choice("covariance", self.covariance, COVARIANCES)
         if isinstance(self.n_components, str):
             check_choice("n_components", self.n_components, ["bic"], ", an int, or one int per class")
         else:
             for number in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
                 check_number("n_components", number, least=1, integer=True)
 
-    def _fit_preparation(
+    def _make_preprocessor(
         self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
-    ) -> Standardise:
-        return Standardise.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
+    ) -> Standardizer:
+        return Standardizer.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
 
     def _make_family(
-        self, source: ArrayRows, log_prior: np.ndarray | None, watch: Watch, rng: np.random.Generator
+        self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
     ) -> GaussianMixtures:
-        shift = self.preparation_.shift
+        shift = self.preprocessor_.shift
         rounding = float(namespace(shift).finfo(shift.dtype).eps)
-        shape = SHAPES[self.covariance](max(self.var_floor, rounding))
+        shape = COVARIANCES[self.covariance](max(self.var_floor, rounding))
         n_classes = len(self.classes_)
         if isinstance(self.n_components, str):
             solver = EM(self.max_iter, self.tol)
-            sizes = components_by_bic(source.labelled(), shape, n_classes, self.n_init, solver, rng, watch)
+            sizes = components_by_bic(source.labeled_only(), shape, n_classes, self.n_init, solver, rng, watch)
         else:
             sizes = (
                 np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,))
@@ -196,36 +196,42 @@ class GaussianMixtureClassifier(GenerativeClassifier):
                 )
         return GaussianMixtures(sizes, shape, log_prior)
 
-    def _n_starts(self) -> int:
-        return super()._n_starts() if (self.family_.n_components > 1).any() else 1
+    def _n_restarts(self) -> int:
+        return super()._n_restarts() if (self.family_.n_components > 1).any() else 1
 
-    def _publish(self) -> None:
-        params, prepare = self.params_, self.preparation_
+    def _set_fitted_attributes(self) -> None:
+        params, preprocess = self.params_, self.preprocessor_
         xp = namespace(params.means)
-        scale = prepare.scale
+        scale = preprocess.scale
         self.n_components_ = self.family_.n_components
         self.priors_ = xp.exp(params.log_prior)
         self.weights_ = xp.exp(params.log_weights)
-        self.means_ = prepare.restore(params.means)
+        self.means_ = preprocess.restore(params.means)
         factor = {"diag": scale**2, "spherical": scale[0] ** 2}.get(self.covariance, scale[:, None] * scale[None, :])
         self.covariances_ = params.spread * factor
 
 
 def components_by_bic(
-    source: ArrayRows, shape: Any, n_classes: int, n_init: int, solver: EM, rng: np.random.Generator, watch: Watch
+    source: ArraySource,
+    shape: Any,
+    n_classes: int,
+    n_init: int,
+    solver: EM,
+    rng: np.random.Generator,
+    watch: StepNotifier,
 ) -> np.ndarray:
     """Components of each class with the least BIC; a class stops growing after two numbers without gain, all of them when a callback stops the fit."""
     in_class = _class_sizes(source, n_classes)
-    ignored = getattr(source.prepare, "ignored", None)
+    ignored = getattr(source.preprocess, "ignored", None)
     n_features = source.n_features - (0 if ignored is None else int(to_numpy(ignored).sum()))
     best, sizes = np.full(n_classes, np.inf), np.ones(n_classes, dtype=int)
-    for k in range(1, MOST_COMPONENTS + 1):
+    for k in range(1, MAX_COMPONENTS + 1):
         still = (k - sizes <= 2) & (in_class >= 2 * k)
         if k > 1 and (watch.stopped or not still.any()):
             break
         family = GaussianMixtures(np.where(still, k, sizes), shape)
         params = family.init(source, rng, n_init if k > 1 else 1)
-        problem = Problem(family, Likelihood(), source)
+        problem = RowProblem(family, Likelihood(), source)
         fitted = solver.solve(problem, params, watch).params
         scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
         n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
@@ -235,27 +241,27 @@ def components_by_bic(
     return sizes
 
 
-def _class_sizes(source: ArrayRows, n_classes: int) -> np.ndarray:
+def _class_sizes(source: ArraySource, n_classes: int) -> np.ndarray:
     """Weight of the rows of each class, but at least their number: weights that sum to one make no fewer rows, and no negative logarithm."""
-    labelled = source.y >= 0
+    labeled = source.y >= 0
     if source.weight is None:
-        return np.bincount(source.y[labelled], minlength=n_classes)
-    weight = source.weight[labelled]
-    sums, numbers = (np.bincount(source.y[labelled], w, minlength=n_classes) for w in (weight, weight > 0))
+        return np.bincount(source.y[labeled], minlength=n_classes)
+    weight = source.weight[labeled]
+    sums, numbers = (np.bincount(source.y[labeled], w, minlength=n_classes) for w in (weight, weight > 0))
     return np.maximum(sums, numbers)
 
 
-def _class_log_likelihoods(problem: Problem, params: GaussianParams, n_classes: int) -> np.ndarray:
-    """Log p(x | y) summed over the labelled rows of each class, for each start: (S, C)."""
+def _class_log_likelihoods(problem: RowProblem, params: GaussianParams, n_classes: int) -> np.ndarray:
+    """Log p(x | y) summed over the labeled rows of each class, for each start: (S, C)."""
     family = problem.family
 
-    def visit(block: Block) -> Totals:
-        if block.label is None or block.label < 0:
+    def visit(chunk: Chunk) -> Totals:
+        if chunk.label is None or chunk.label < 0:
             return {}
-        mine = select_class(params, family.params_class_axes, block.label)
-        score = family.infer(mine, block.cells).log_joint[..., 0, :] - mine.log_prior
+        mine = select_class(params, family.params_class_axes, chunk.label)
+        score = family.infer(mine, chunk.cells).log_joint[..., 0, :] - mine.log_prior
         xp = namespace(score)
-        return {block.label: xp.sum(score if block.weight is None else score * block.weight, axis=-1)}
+        return {chunk.label: xp.sum(score if chunk.weight is None else score * chunk.weight, axis=-1)}
 
-    totals = problem.source.reduce(visit, problem.rows_per_chunk(params), by_label=True)
+    totals = problem.source.sum_over_chunks(visit, problem.rows_per_chunk(params), by_label=True)
     return np.stack([to_numpy(totals[c]) for c in range(n_classes)], axis=1)

@@ -55,7 +55,7 @@ class Comparison(Report):
     rank : array (D, E) of int, 1 is most accurate, ties share the better place
     fit_seconds : array (D, E), mean time of one fit
     fold_accuracy, fold_log_loss : tuples of D arrays (E, J)
-    labelled_only : frozenset of names that could not use unlabelled rows and were trained without them
+    fitted_on_labeled_only : frozenset of names that could not use unlabeled rows and were trained without them
     """
 
     datasets: tuple[str, ...]
@@ -70,7 +70,7 @@ class Comparison(Report):
     fit_seconds: np.ndarray
     fold_accuracy: tuple[np.ndarray, ...]
     fold_log_loss: tuple[np.ndarray, ...]
-    labelled_only: frozenset[str]
+    fitted_on_labeled_only: frozenset[str]
 
 
 def compare(
@@ -91,7 +91,7 @@ def compare(
     estimators : mapping of names to classifiers, sequence of (name, classifier) pairs, or sequence of classifiers
     X, y : rows and labels; or X a mapping of data-set names to ``(X, y)`` or ``(X, y, sample_weight)``, and y None
     cv : int for shuffled stratified folds (plain ones if a class has fewer rows), a scikit-learn splitter, which sees the
-        labelled rows of positive weight, or a sequence of (training, test) row numbers or masks
+        labeled rows of positive weight, or a sequence of (training, test) row numbers or masks
     sample_weight : array (N,), optional; used to fit and to score, the same for every estimator
     groups : array (N,), optional; handed to the splitter
     n_jobs : jobs of joblib, over folds and estimators
@@ -126,17 +126,19 @@ def compare(
         for name, estimator in named.items()
     ]
     trials = iter(Parallel(n_jobs=n_jobs)(delayed(_trial)(*task) for task in tasks))
-    scores, labelled_only = [], set()
+    scores, fitted_on_labeled_only = [], set()
     for table, parts in zip(tables, folds, strict=True):
         grid = [[next(trials) for _ in named] for _ in parts]  # J lists of E trials
-        labelled_only |= {name for row in grid for name, trial in zip(named, row, strict=True) if trial.labelled_only}
+        fitted_on_labeled_only |= {
+            name for row in grid for name, trial in zip(named, row, strict=True) if trial.fitted_on_labeled_only
+        }
         scores.append(_score(table, parts, grid))
     columns: dict[str, Any] = {field: np.stack([s[field] for s in scores]) for field in _PER_DATASET}
     columns |= {field: tuple(s[field] for s in scores) for field in ("fold_accuracy", "fold_log_loss")}
     return Comparison(
         datasets=tuple(table.name for table in tables),
         estimators=tuple(named),
-        labelled_only=frozenset(labelled_only),
+        fitted_on_labeled_only=frozenset(fitted_on_labeled_only),
         **columns,
     )
 
@@ -166,27 +168,27 @@ class _Trial(NamedTuple):
     correct: np.ndarray  # of the test rows
     loss: np.ndarray  # -log p(own class), NaN without probabilities
     seconds: float
-    labelled_only: bool
+    fitted_on_labeled_only: bool
 
 
 def _trial(table: Table, train: np.ndarray, test: np.ndarray, name: str, estimator: Any) -> _Trial:
     """Fit on the training part, score the test part."""
     try:
-        fitted, seconds, labelled_only = _fit(table, train, name, estimator)
+        fitted, seconds, fitted_on_labeled_only = _fit(table, train, name, estimator)
         rows, y = take_rows(table.X, test), table.host_y[test]
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
         if not (hasattr(fitted, "predict_proba") and hasattr(fitted, "classes_")):
-            return _Trial(correct, np.full(len(test), np.nan), seconds, labelled_only)
+            return _Trial(correct, np.full(len(test), np.nan), seconds, fitted_on_labeled_only)
         own = y[:, None] == to_numpy(fitted.classes_)[None, :]  # a class absent from the training part has no column
         probability = np.sum(np.where(own, to_numpy(fitted.predict_proba(rows)), 0.0), axis=1)
     except Exception as error:
         error.add_note(f"(estimator {name!r} on data set {table.name!r})")
         raise
-    return _Trial(correct, -np.log(np.clip(probability, np.finfo(float).eps, 1.0)), seconds, labelled_only)
+    return _Trial(correct, -np.log(np.clip(probability, np.finfo(float).eps, 1.0)), seconds, fitted_on_labeled_only)
 
 
 def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
-    """Fitted on the whole training part, or on its labelled rows if the estimator cannot use the others."""
+    """Fitted on the whole training part, or on its labeled rows if the estimator cannot use the others."""
 
     def fit(rows: np.ndarray) -> tuple[Any, float]:
         weight = {} if table.weight is None else {weight_argument(name, estimator): table.weight[rows]}
@@ -195,7 +197,7 @@ def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[An
         fitted = clone(estimator).fit(X, y, **weight)
         return fitted, time.perf_counter() - start
 
-    known = table.labelled[train]
+    known = table.labeled[train]
     if known.all():
         return *fit(train), False
     try:
@@ -204,7 +206,7 @@ def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[An
             return fitted, seconds, False
     except (TypeError, ValueError):  # refuses the marks; a fault of another kind comes up again below
         pass
-    return *fit(train[known]), True  # it takes the mark of unlabelled rows for a class, or does not say whether
+    return *fit(train[known]), True  # it takes the mark of unlabeled rows for a class, or does not say whether
 
 
 def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
@@ -222,7 +224,7 @@ def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str
     rounded = np.round(accuracy, 12)
     best = int(np.lexsort((np.nan_to_num(log_loss, nan=np.inf), -rounded))[0])
     fold_accuracy = _fold_means(correct, tests, weight)
-    ratio = float(np.mean([len(test) / table.labelled[train].sum() for train, test in folds]))
+    ratio = float(np.mean([len(test) / table.labeled[train].sum() for train, test in folds]))
     return {
         "accuracy": accuracy,
         "accuracy_se": np.sqrt(accuracy * (1 - accuracy) / n_effective),

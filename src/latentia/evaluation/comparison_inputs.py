@@ -29,7 +29,7 @@ class Table(NamedTuple):
     groups: np.ndarray | None
 
     @property
-    def labelled(self) -> np.ndarray:
+    def labeled(self) -> np.ndarray:
         """Which rows may be scored (N,)."""
         return self.labels.codes >= 0
 
@@ -54,9 +54,9 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
         pairs = [item if isinstance(item, tuple) else ("", item) for item in estimators]
     else:
         pairs = [("", estimators)]
-    strange = [item for item in pairs if len(item) != 2]
-    if strange:
-        raise ValueError(f"estimators holds {strange[0]!r}; allowed are classifiers and (name, classifier) pairs")
+    unknown = [item for item in pairs if len(item) != 2]
+    if unknown:
+        raise ValueError(f"estimators holds {unknown[0]!r}; allowed are classifiers and (name, classifier) pairs")
     names = _all_named(pairs)
     if not pairs or len(set(names)) < len(names):
         raise ValueError(f"estimators must have one name each and there must be at least one, got names {names}")

@@ -17,9 +17,9 @@ class SummaryRow(NamedTuple):
     mean_accuracy: float
     mean_log_loss: float
     winner: int  # data sets on which no other estimator is more accurate
-    top_3: int
-    poorer_10: int  # data sets on which it is poorer than the best, p < 10 %
-    poorer_1: int  # p < 1 %
+    n_top3: int
+    n_worse_p10: int  # data sets on which it is poorer than the best, p < 10 %
+    n_worse_p01: int  # p < 1 %
 
 
 class Report:
@@ -35,7 +35,7 @@ class Report:
     best: np.ndarray
     rank: np.ndarray
     fit_seconds: np.ndarray
-    labelled_only: frozenset[str]
+    fitted_on_labeled_only: frozenset[str]
 
     def summary(self) -> list[SummaryRow]:
         """Means, wins, places and defeats of each estimator over the data sets."""
@@ -97,8 +97,8 @@ class Report:
 
     def _legend(self) -> str:
         legend = "+ best; significantly poorer than the best: - at 10 %, * at 1 % (corrected resampled t-test)"
-        if self.labelled_only:
-            legend += f"\ntrained on labelled rows alone: {', '.join(sorted(self.labelled_only))}"
+        if self.fitted_on_labeled_only:
+            legend += f"\ntrained on labeled rows alone: {', '.join(sorted(self.fitted_on_labeled_only))}"
         return legend
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia._user_warnings import warn_user
+from latentia._user_warnings import warn_at_caller
 from latentia.inputs.dataframes import as_frame, column_dtype, column_names, frame_dtypes, frame_type, raw_column
 from latentia.inputs.labels import is_missing
-from latentia.numerics.array_api import like, namespace, to_numpy
+from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 KINDS = ("continuous", "binary", "categorical")
 
@@ -44,7 +44,7 @@ class Table(NamedTuple):
         return cls(tuple(found), tuple(categories), tuple(names), frame_type(X), frame_dtypes(X))
 
     @property
-    def modelled_kinds(self) -> list[str]:
+    def modeled_kinds(self) -> list[str]:
         """Kinds as they are fitted: two categories are logistic in the difference of their heads, and the tighter bound serves."""
         return [
             "binary" if values is not None and values.size == 2 else kind
@@ -56,17 +56,17 @@ class Table(NamedTuple):
         """Whether all values are numbers, so that rows can be given back as a numeric array."""
         return all(c is None or c.dtype.kind in "biuf" for c in self.categories)
 
-    def encode(self, X: Any, unknown: str) -> Any:
+    def encode(self, X: Any, handle_unknown: str) -> Any:
         """Cells as numbers, in the namespace of a numeric array, else in NumPy's; float32 where all continuous columns are narrow floats, else float64."""
         if all(c is None for c in self.categories) and frame_type(X) == "array" and not is_textual(X):
             return X
         if frame_type(X) == "array" and not is_textual(X):
-            return self._encode_numeric(X, unknown)
+            return self._encode_numeric(X, handle_unknown)
         columns = []
         for place, values in enumerate(self.categories):
             cells = raw_column(X, place)
             columns.append(
-                as_numbers(cells, self.names[place]) if values is None else self._codes(cells, place, unknown)
+                as_numbers(cells, self.names[place]) if values is None else self._codes(cells, place, handle_unknown)
             )
         return np.stack(columns, axis=1, dtype=np.float32 if self._is_narrow(X) else np.float64)
 
@@ -75,19 +75,19 @@ class Table(NamedTuple):
         found = {str(column_dtype(X, k)).lower() for k, values in enumerate(self.categories) if values is None}
         return bool(found) and found <= NARROW_FLOATS
 
-    def _encode_numeric(self, X: Any, unknown: str) -> Any:
+    def _encode_numeric(self, X: Any, handle_unknown: str) -> Any:
         if all(c is None or (c.dtype.kind in "biuf" and np.array_equal(c, np.arange(c.size))) for c in self.categories):
             coded = [k for k, c in enumerate(self.categories) if c is not None]
-            strange = self._strange(to_numpy(X), coded)
-            if not strange:
+            unknown = self._strange(to_numpy(X), coded)
+            if not unknown:
                 xp = namespace(X)
                 return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
-        host = np.array(to_numpy(X), dtype=np.float64)
+        numbers = np.array(to_numpy(X), dtype=np.float64)
         for place, values in enumerate(self.categories):
             if values is not None:
-                host[:, place] = self._codes(host[:, place], place, unknown)
+                numbers[:, place] = self._codes(numbers[:, place], place, handle_unknown)
         xp = namespace(X)
-        return like(host, X, dtype=X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64)
+        return asarray_like(numbers, X, dtype=X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64)
 
     def _strange(self, X: np.ndarray, coded: list[int]) -> bool:
         sizes = np.array([self.categories[k].size for k in coded])
@@ -95,7 +95,7 @@ class Table(NamedTuple):
         fine = (part >= 0) & (part < sizes) & (part == np.floor(part))
         return not bool((fine | np.isnan(part)).all()) if part.dtype.kind == "f" else not bool(fine.all())
 
-    def _codes(self, cells: np.ndarray, place: int, unknown: str) -> np.ndarray:
+    def _codes(self, cells: np.ndarray, place: int, handle_unknown: str) -> np.ndarray:
         values = self.categories[place]
         missing = is_missing(cells)
         codes = np.full(len(cells), np.nan)
@@ -105,9 +105,9 @@ class Table(NamedTuple):
         match = values[index] == known if values.size else np.zeros(known.shape, bool)
         if not match.all():
             text = f"column {self.names[place]!r} holds {known[~match].tolist()[0]!r}, which fit did not see; known are {values.tolist()[:10]}"
-            if unknown == "error":
-                raise ValueError(f"{text}. Pass unknown='missing' to treat such cells as missing.")
-            warn_user(f"{text}: such cells are treated as missing.")
+            if handle_unknown == "error":
+                raise ValueError(f"{text}. Pass handle_unknown='missing' to treat such cells as missing.")
+            warn_at_caller(f"{text}: such cells are treated as missing.")
         codes[~missing] = np.where(match, index, np.nan)
         return codes
 
@@ -115,10 +115,10 @@ class Table(NamedTuple):
         """Coded rows as the user's values: a numeric array, an array of objects, or a data frame like the one fitted, with this index."""
         if self.is_numeric and self.frame == "array":
             return self._decode_numeric(rows)
-        host = to_numpy(rows)
+        numbers = to_numpy(rows)
         columns = []
         for place, values in enumerate(self.categories):
-            cells = host[:, place]
+            cells = numbers[:, place]
             columns.append(cells if values is None else _take(values, cells))
         if self.frame == "array":
             return np.stack([c.astype(object) for c in columns], axis=1)
@@ -128,10 +128,10 @@ class Table(NamedTuple):
         moved = [k for k, c in enumerate(self.categories) if c is not None and not np.array_equal(c, np.arange(c.size))]
         if not moved:
             return rows
-        host = np.array(to_numpy(rows))
+        numbers = np.array(to_numpy(rows))
         for place in moved:
-            host[:, place] = _take(self.categories[place], host[:, place])
-        return like(host, rows)
+            numbers[:, place] = _take(self.categories[place], numbers[:, place])
+        return asarray_like(numbers, rows)
 
 
 def _take(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -175,10 +175,10 @@ def _given_kinds(kinds: Any, names: Sequence[Any]) -> list[str | None]:
             raise ValueError(f"kinds={kinds!r}; allowed are {allowed}.")
         return [None if kinds == "auto" else kinds] * len(names)
     if isinstance(kinds, Mapping):
-        strange = [k for k in kinds if k not in names]
-        if strange:
+        unknown = [k for k in kinds if k not in names]
+        if unknown:
             raise ValueError(
-                f"kinds names the column {strange[0]!r}, which X does not have; its columns are {list(names)}."
+                f"kinds names the column {unknown[0]!r}, which X does not have; its columns are {list(names)}."
             )
         kinds = [kinds.get(name, "auto") for name in names]
     if not isinstance(kinds, Sequence | np.ndarray):

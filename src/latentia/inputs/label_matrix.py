@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentia._user_warnings import warn_user
+from latentia._user_warnings import warn_at_caller
 from latentia.inputs.labels import encode_labels, is_missing
 from latentia.numerics.array_api import to_numpy
 
@@ -54,8 +54,8 @@ def read_label_matrix(y: Any) -> np.ndarray:
     try:
         values = values.astype(float)
     except (TypeError, ValueError):
-        strange = next(v for v in values.ravel().tolist() if isinstance(v, str))
-        raise ValueError(f"y holds {strange!r}; allowed in a label matrix are {ALLOWED}.") from None
+        unknown = next(v for v in values.ravel().tolist() if isinstance(v, str))
+        raise ValueError(f"y holds {unknown!r}; allowed in a label matrix are {ALLOWED}.") from None
     bad = ~(np.isnan(values) | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
         raise ValueError(f"y holds {values[bad][0]:g}; allowed in a label matrix are {ALLOWED}.")
@@ -83,7 +83,7 @@ def _warn_if_constant(codes: np.ndarray, known: np.ndarray, names: np.ndarray | 
     for without, what in ((~positive, "positive"), (~negative, "negative")):
         columns = np.flatnonzero(without)
         if columns.size:
-            warn_user(
+            warn_at_caller(
                 f"y has no {what} entry in column {_say(columns, names)}: such a label's probability comes from its prior "
                 "and its intercept alone."
             )

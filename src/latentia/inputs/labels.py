@@ -1,4 +1,4 @@
-"""Labels as users hand them in: classes, codes, unlabelled rows."""
+"""Labels as users hand them in: classes, codes, unlabeled rows."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from latentia.numerics.array_api import Array, like, namespace, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 
 class Labels(NamedTuple):
-    """Classes in sorted order, and the code of each row's class, -1 where unlabelled."""
+    """Classes in sorted order, and the code of each row's class, -1 where unlabeled."""
 
     classes: np.ndarray
     codes: np.ndarray
 
 
-NO_LABEL = "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labelled."
+NO_LABEL = "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labeled."
 
 
 def encode_labels(y: Any, n_rows: int) -> Labels:
-    """Classes and codes of labels; -1 (integers), None or NaN (others) mark unlabelled rows.
+    """Classes and codes of labels; -1 (integers), None or NaN (others) mark unlabeled rows.
 
     Integer labels that are all -1 or 1 are the two classes of the -1/+1 convention: with a single
     other label there would be nothing to classify.
     """
-    known, gaps = labels_and_gaps(y, n_rows)
+    known, gaps = split_unlabeled(y, n_rows)
     if gaps.all():
         raise ValueError(NO_LABEL)
     check_classification_targets(known)
@@ -38,11 +38,11 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
     return Labels(found, codes)
 
 
-def labels_and_gaps(y: Any, n_rows: int, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of the labelled rows, in one dtype, and which rows are unlabelled."""
+def split_unlabeled(y: Any, n_rows: int, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of the labeled rows, in one dtype, and which rows are unlabeled."""
     if y is None:
         raise ValueError(
-            "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabelled rows."
+            "y=None: a classifier requires y to be passed, but the target y is None. Pass a class for each row, -1 or None for unlabeled rows."
         )
     whole = str(getattr(y, "dtype", "")).lower().startswith(("int", "uint"))  # of a column whose gaps make it floats
     words = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)  # NaN among words would become "nan"
@@ -65,7 +65,7 @@ def labels_and_gaps(y: Any, n_rows: int, classes: np.ndarray | None = None) -> t
 
 
 def _gaps(y: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
-    """Which rows are unlabelled. -1 among integers is a gap, unless -1 and 1 are the classes."""
+    """Which rows are unlabeled. -1 among integers is a gap, unless -1 and 1 are the classes."""
     gaps = is_missing(y)
     known = y[~gaps].tolist()
     if y.dtype.kind == "i" or (y.dtype.kind == "O" and all(_is_integer(v) for v in known)):
@@ -89,23 +89,23 @@ def is_missing(cells: np.ndarray) -> np.ndarray:
     return np.array(gaps, dtype=bool).reshape(cells.shape)
 
 
-def codes_of(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
-    """Codes of labels among known classes; -1 for unlabelled rows."""
-    known, gaps = labels_and_gaps(y, n_rows, classes)
+def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
+    """Codes of labels among known classes; -1 for unlabeled rows."""
+    known, gaps = split_unlabeled(y, n_rows, classes)
     place = {label: code for code, label in enumerate(classes.tolist())}
-    strange = [label for label in known.tolist() if label not in place]
-    if strange:
+    unknown = [label for label in known.tolist() if label not in place]
+    if unknown:
         raise ValueError(
-            f"y holds the class {strange[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
+            f"y holds the class {unknown[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
         )
     codes = np.full(n_rows, -1, dtype=np.int64)
     codes[~gaps] = [place[label] for label in known.tolist()]
     return codes
 
 
-def classes_at(classes: np.ndarray, codes: Array) -> Array:
+def decode_labels(classes: np.ndarray, codes: Array) -> Array:
     """Classes of codes: in the codes' namespace if they are numbers."""
     xp = namespace(codes)
     if classes.dtype.kind in "iuf":
-        return xp.take(like(classes, codes, dtype=getattr(xp, str(classes.dtype))), codes, axis=0)
+        return xp.take(asarray_like(classes, codes, dtype=getattr(xp, str(classes.dtype))), codes, axis=0)
     return classes[to_numpy(codes)]

@@ -33,7 +33,7 @@ def check_choice(name: str, value: Any, allowed: Collection[str], besides: str =
         raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}{besides}.")
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_bool(name: str, value: Any) -> None:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={value!r}; allowed are True and False.")

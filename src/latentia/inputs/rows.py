@@ -16,7 +16,7 @@ from latentia.engine.pytree import leaves
 from latentia.numerics.array_api import namespace
 
 
-def numeric_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
+def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     """Rows as a numeric array, NaN where a cell is missing; text is refused by a word on who takes it."""
     if hasattr(X, "detach"):  # a tensor that others train through: the fit is no part of that
         X = X.detach()
@@ -30,7 +30,7 @@ def numeric_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         ) from error
 
 
-def same_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
+def require_fitted_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
     """Where scikit-learn dispatches on arrays, rows must be of the library and on the device of those that were fitted."""
 
     @wraps(method)
@@ -60,7 +60,7 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
     )
 
 
-def refuse_gaps(estimator: Any, X: Any) -> None:
+def reject_missing(estimator: Any, X: Any) -> None:
     """Missing cells are no business of models of p(y | x)."""
     values = X.data if hasattr(X, "tocsr") else X
     xp = namespace(values)

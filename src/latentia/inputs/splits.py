@@ -27,11 +27,11 @@ def make_folds(
 ) -> list[Fold]:
     """Row numbers of each fold's parts, from any form of `cv`; the seed is drawn only if it is a number of folds.
 
-    A splitter sees the labelled rows of positive weight alone; given pairs name rows of the whole table.
+    A splitter sees the labeled rows of positive weight alone; given pairs name rows of the whole table.
     """
     counted = np.ones(codes.shape, bool) if weight is None else weight > 0
-    labelled = counted & (codes >= 0)
-    scored, unlabelled = np.flatnonzero(labelled), np.flatnonzero(counted & ~labelled)
+    labeled = counted & (codes >= 0)
+    scored, unlabeled = np.flatnonzero(labeled), np.flatnonzero(counted & ~labeled)
     cv = 5 if cv is None else cv
     if isinstance(cv, int | np.integer):
         cv = _shuffled(cv, codes[scored], draw_seed)
@@ -40,20 +40,20 @@ def make_folds(
     if hasattr(cv, "split"):
         seen = None if groups is None else groups[scored]
         pairs = cv.split(np.zeros((scored.size, 1)), codes[scored], seen)
-        what = "the labelled rows of positive weight, which a splitter sees"
+        what = "the labeled rows of positive weight, which a splitter sees"
         folds = [(scored[a], scored[b]) for a, b in (_parts(pair, scored.size, what) for pair in pairs)]
     else:
         folds = [_parts(pair, codes.size, "the rows of X") for pair in cv]
     if not folds:
         raise ValueError(f"cv={cv!r} has no folds; {ALLOWED}.")
-    folds = [(train[labelled[train]], test[labelled[test]]) for train, test in folds]
+    folds = [(train[labeled[train]], test[labeled[test]]) for train, test in folds]
     for place, parts in enumerate(folds):
         for name, part in zip(("training", "test"), parts, strict=True):
             if part.size == 0:
                 raise ValueError(
-                    f"cv: the {name} part of fold {place} has no labelled row of positive weight; allowed are parts with at least one."
+                    f"cv: the {name} part of fold {place} has no labeled row of positive weight; allowed are parts with at least one."
                 )
-    return [(np.sort(np.concatenate([train, unlabelled])), test) for train, test in folds]
+    return [(np.sort(np.concatenate([train, unlabeled])), test) for train, test in folds]
 
 
 def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> Any:
@@ -61,7 +61,7 @@ def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> 
     check_number("cv", n_folds, least=2, integer=True)
     if codes.size < n_folds:
         raise ValueError(
-            f"cv={n_folds}, but X has n_samples={codes.size} labelled rows: allowed is at most one fold per row."
+            f"cv={n_folds}, but X has n_samples={codes.size} labeled rows: allowed is at most one fold per row."
         )
     rare = np.unique(codes, return_counts=True)[1].min() < n_folds
     return (KFold if rare else StratifiedKFold)(int(n_folds), shuffle=True, random_state=draw_seed())
@@ -91,12 +91,12 @@ def _part(rows: Any, n_rows: int, what: str) -> np.ndarray:
     return numbers
 
 
-def held_out_rows(
+def train_validation_split(
     labels: np.ndarray, weight: np.ndarray | None, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the rows that stay and of those set apart: a share of each class, rounded down, so that every class stays.
 
-    Unlabelled rows (-1) stay, and so do rows without weight, which say nothing where they are predicted.
+    Unlabeled rows (-1) stay, and so do rows without weight, which say nothing where they are predicted.
     """
     useful = labels >= 0 if weight is None else (labels >= 0) & (weight > 0)
     apart = np.zeros(len(labels), dtype=bool)

@@ -1,4 +1,4 @@
-"""Rows for the probit embedding: standardised if dense; scaled but not moved if sparse, so that they stay sparse."""
+"""Rows for the probit embedding: standardized if dense; scaled but not moved if sparse, so that they stay sparse."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentia.engine.array_source import ArrayRows, as_cells
-from latentia.engine.contracts import Block, Cells, Totals
-from latentia.engine.problem import chunk_rows
-from latentia.numerics.array_api import Array, like, namespace, take_rows, to_numpy, working_dtype
+from latentia.engine.array_source import ArraySource, mask_missing
+from latentia.engine.contracts import Chunk, MaskedRows, Totals
+from latentia.engine.problem import rows_per_chunk
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy
 
 
 class Scale(NamedTuple):
@@ -24,32 +24,32 @@ class Scale(NamedTuple):
     def shift(self) -> np.ndarray:
         return np.zeros_like(self.scale)
 
-    def __call__(self, X: Any) -> Cells:
+    def __call__(self, X: Any) -> MaskedRows:
         if sparse.issparse(X):
-            return Cells(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
-        return Cells(like(X, self.scale) / self.scale, None)
+            return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
+        return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
 
 
-Preparation = Callable[[Any], Cells]
+Preparation = Callable[[Any], MaskedRows]
 
 
-def preparation(X: Any, weight: np.ndarray | None, standardise: bool) -> Standardise | Scale:
+def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
     """How rows like these are prepared."""
     if sparse.issparse(X):
-        return Scale(_root_mean_square(X, weight) if standardise else np.ones(X.shape[1], dtype=working_dtype(X)))
-    dtype = working_dtype(X)
+        return Scale(_root_mean_square(X, weight) if standardize else np.ones(X.shape[1], dtype=compute_dtype(X)))
+    dtype = compute_dtype(X)
     xp = namespace(X)
-    if standardise:
-        return Standardise.of(*column_moments(X, weight, dtype))
+    if standardize:
+        return Standardizer.of(*column_moments(X, weight, dtype))
     nothing = xp.zeros_like(xp.astype(X[0, ...], dtype))
-    return Standardise(nothing, nothing + 1, None)
+    return Standardizer(nothing, nothing + 1, None)
 
 
 def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:
     """Of each column about zero; one for empty columns."""
     mass = np.ones(X.shape[0]) if weight is None else weight
     square = np.asarray(X.multiply(X).T @ mass).ravel() / mass.sum()
-    return np.sqrt(np.where(square > 0, square, 1.0)).astype(working_dtype(X))
+    return np.sqrt(np.where(square > 0, square, 1.0)).astype(compute_dtype(X))
 
 
 #: A deviation of so many rounding units of the mean is none.
@@ -57,14 +57,14 @@ ROUNDING = 10
 
 
 #: Rows that tell where a column lies.
-FIRST_ROWS = 1000
+N_PILOT_ROWS = 1000
 
 
 #: Sums of squares about a point that is so many standard deviations from the mean have lost digits.
-FAR_OFF = 10
+MAX_OFFSET_STDS = 10
 
 
-class Standardise(NamedTuple):
+class Standardizer(NamedTuple):
     """Prepares raw rows: moves and scales each column, and notes which cells are missing."""
 
     shift: Array  # (D,)
@@ -72,7 +72,7 @@ class Standardise(NamedTuple):
     ignored: Array | None  # (D,) True for columns without any value; None if there is none
 
     @classmethod
-    def of(cls, mass: Array, mean: Array, deviation: Array, common_scale: bool = False) -> Standardise:
+    def of(cls, mass: Array, mean: Array, deviation: Array, common_scale: bool = False) -> Standardizer:
         """From the moments of the columns; with a common scale, one for all of them, axes keep their proportions."""
         xp = namespace(mean)
         known = mass > 0
@@ -86,38 +86,38 @@ class Standardise(NamedTuple):
             scale = xp.zeros_like(spread) + most * xp.sqrt(xp.sum((spread / most) ** 2) / n_known)
         return cls(mean, scale, None if bool(xp.all(known)) else ~known)
 
-    def log_scale(self, cells: Cells) -> Array:
+    def log_det_jacobian(self, cells: MaskedRows) -> Array:
         """Log of the change of units of each row's known cells, (N,)."""
         xp = namespace(self.shift)
-        log_scale = xp.log(self.scale)
+        log_det_jacobian = xp.log(self.scale)
         if cells.observed is None:
-            return xp.broadcast_to(xp.sum(log_scale), (cells.values.shape[0],))
-        return xp.matmul(cells.observed, log_scale)
+            return xp.broadcast_to(xp.sum(log_det_jacobian), (cells.values.shape[0],))
+        return xp.matmul(cells.observed, log_det_jacobian)
 
     def restore(self, values: Array) -> Array:
         """Prepared values in the units of the raw rows."""
         return values * self.scale + self.shift
 
-    def __call__(self, X: Array) -> Cells:
+    def __call__(self, X: Array) -> MaskedRows:
         xp = namespace(self.shift)
         with np.errstate(over="ignore"):  # what overflows is far out, too
-            # `like` also brings rows of another namespace, dtype or a memory map beside the parameters.
-            values = (like(X, self.shift) - self.shift) / self.scale
+            # `asarray_like` also brings rows of another namespace, dtype or a memory map beside the parameters.
+            values = (asarray_like(X, self.shift) - self.shift) / self.scale
         # One look finds gaps and cells that are too far out: NaN is the least and the most of its array, and below no number.
-        far = _farthest(self.shift)
+        far = _max_standardized_value(self.shift)
         if self.ignored is None and bool((xp.min(values) >= -far) & (xp.max(values) <= far)):
-            return Cells(values, None)
+            return MaskedRows(values, None)
         missing = xp.isnan(values)
         if self.ignored is not None:
             missing = missing | self.ignored
         values = xp.clip(xp.where(missing, xp.zeros_like(values), values), min=-far, max=far)
         complete = self.ignored is None and not bool(xp.any(missing))
-        return Cells(values, None if complete else xp.astype(~missing, values.dtype))
+        return MaskedRows(values, None if complete else xp.astype(~missing, values.dtype))
 
 
-def _farthest(beside: Array) -> float:
+def _max_standardized_value(like: Array) -> float:
     """The largest prepared value: over a variance of one rounding unit its square is a number, and so is a sum of 1e8 of them."""
-    limits = namespace(beside).finfo(beside.dtype)
+    limits = namespace(like).finfo(like.dtype)
     return math.sqrt(float(limits.max) * float(limits.eps)) / 1e4
 
 
@@ -128,60 +128,60 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Arr
     spread, so that squares neither overflow nor vanish. Where the first rows were no guide to a column, there is another pass.
     """
     xp = namespace(X)
-    rows = ArrayRows(X, np.full(X.shape[0], -1), weight, as_cells(dtype))
+    rows = ArraySource(X, np.full(X.shape[0], -1), weight, mask_missing(dtype))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is looked at
-        centre, power = _first_guess(rows)
+        center, power = _pilot_estimate(rows)
         for _ in range(3):
-            unit = like(np.ldexp(1.0, power), centre)
-            mass, offset, deviation = _moments_about(rows, centre, unit)
+            unit = asarray_like(np.ldexp(1.0, power), center)
+            mass, offset, deviation = _moments_about(rows, center, unit)
             _check_mass(mass)
-            mean = centre + offset * unit
+            mean = center + offset * unit
             overflows = ~xp.isfinite(deviation)
             rounding = ROUNDING * xp.finfo(mean.dtype).eps * xp.abs(mean)
-            beside = (xp.abs(offset) > FAR_OFF * deviation) & (xp.abs(offset * unit) > rounding) & ~overflows
-            if not bool(xp.any(overflows | beside)):
+            like = (xp.abs(offset) > MAX_OFFSET_STDS * deviation) & (xp.abs(offset * unit) > rounding) & ~overflows
+            if not bool(xp.any(overflows | like)):
                 break
-            centre = xp.where(beside, mean, centre)
-            power = np.where(to_numpy(beside), power + _power_of_two(xp.maximum(xp.abs(offset), deviation)), power)
-            most = _largest_power(centre)
+            center = xp.where(like, mean, center)
+            power = np.where(to_numpy(like), power + _power_of_two(xp.maximum(xp.abs(offset), deviation)), power)
+            most = _max_exponent(center)
             power = np.clip(np.where(to_numpy(overflows), power + most // 2, power), -most, most)
         deviation = deviation * unit
     _check_deviation(deviation)
     return mass, mean, deviation
 
 
-def _first_guess(rows: ArrayRows) -> tuple[Array, np.ndarray]:
+def _pilot_estimate(rows: ArraySource) -> tuple[Array, np.ndarray]:
     """A value inside each column's range and the power of two near its spread, from the first rows that have a weight."""
     if rows.weight is None:
-        first = rows.prepare(rows.X[: min(FIRST_ROWS, rows.n_rows), ...])
+        first = rows.preprocess(rows.X[: min(N_PILOT_ROWS, rows.n_rows), ...])
     else:
-        first = rows.prepare(take_rows(rows.X, np.flatnonzero(rows.weight > 0)[:FIRST_ROWS]))
+        first = rows.preprocess(take_rows(rows.X, np.flatnonzero(rows.weight > 0)[:N_PILOT_ROWS]))
     xp = namespace(first.values)
     seen = xp.ones_like(first.values) if first.observed is None else first.observed
-    centre = xp.sum(first.values, axis=0) / xp.clip(xp.sum(seen, axis=0), min=1.0)
-    return centre, _power_of_two(xp.max(xp.abs(first.values - centre) * seen, axis=0))
+    center = xp.sum(first.values, axis=0) / xp.clip(xp.sum(seen, axis=0), min=1.0)
+    return center, _power_of_two(xp.max(xp.abs(first.values - center) * seen, axis=0))
 
 
 def _power_of_two(size: Array) -> np.ndarray:
     """Exponents of the powers of two near these sizes, zero for zero and infinity."""
-    return np.clip(np.frexp(to_numpy(size))[1], -_largest_power(size), _largest_power(size))
+    return np.clip(np.frexp(to_numpy(size))[1], -_max_exponent(size), _max_exponent(size))
 
 
-def _largest_power(beside: Array) -> int:
+def _max_exponent(like: Array) -> int:
     """The exponent up to which powers of two and their inverses are normal numbers."""
-    return int(math.log2(namespace(beside).finfo(beside.dtype).max)) - 2
+    return int(math.log2(namespace(like).finfo(like.dtype).max)) - 2
 
 
-def _moments_about(rows: ArrayRows, centre: Array, unit: Array) -> tuple[Array, Array, Array]:
-    """Weight, mean and standard deviation of the distances from a centre, in some unit."""
-    xp = namespace(centre)
+def _moments_about(rows: ArraySource, center: Array, unit: Array) -> tuple[Array, Array, Array]:
+    """Weight, mean and standard deviation of the distances from a center, in some unit."""
+    xp = namespace(center)
 
-    def visit(block: Block) -> Totals:
-        values, observed = block.cells
+    def visit(chunk: Chunk) -> Totals:
+        values, observed = chunk.cells
         known = xp.ones_like(values) if observed is None else observed
-        distance = (values - centre) / unit
-        if block.weight is not None:
-            known = known * block.weight[:, None]
+        distance = (values - center) / unit
+        if chunk.weight is not None:
+            known = known * chunk.weight[:, None]
             # a row without weight is absent: zero times a square that overflows is no zero
             distance = xp.where(known > 0, distance, xp.zeros_like(distance))
         sums = (
@@ -191,7 +191,7 @@ def _moments_about(rows: ArrayRows, centre: Array, unit: Array) -> tuple[Array, 
         )
         return {"sums": sums}
 
-    mass, first, second = rows.reduce(visit, chunk_rows(5 * rows.n_features))["sums"]
+    mass, first, second = rows.sum_over_chunks(visit, rows_per_chunk(5 * rows.n_features))["sums"]
     safe = xp.where(mass > 0, mass, xp.ones_like(mass))
     offset = first / safe
     return mass, offset, xp.sqrt(xp.clip(second / safe - offset * offset, min=0.0))

@@ -52,10 +52,10 @@ def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
             return np.full(n_classes, -math.log(n_classes))
         raise ValueError(f"priors={priors!r}; allowed are {allowed}.")
     if isinstance(priors, Mapping):
-        strange = [c for c in priors if c not in classes.tolist()]
-        if strange:
+        unknown = [c for c in priors if c not in classes.tolist()]
+        if unknown:
             raise ValueError(
-                f"priors names the class {strange[0]!r}, which has no row in y. The classes are {classes.tolist()}."
+                f"priors names the class {unknown[0]!r}, which has no row in y. The classes are {classes.tolist()}."
             )
         absent = [c for c in classes.tolist() if c not in priors]
         if absent:

@@ -31,17 +31,17 @@ def to_numpy(array: Array) -> np.ndarray:
         array = array.detach()
     if hasattr(array, "cpu"):
         array = array.cpu()
-    elif hasattr(array, "device") and not on_host(array):  # array-api-strict plays a second device
+    elif hasattr(array, "device") and not is_on_cpu(array):  # array-api-strict plays a second device
         array = namespace(array).asarray(array, device=namespace(array).Device("CPU_DEVICE"))
     return np.asarray(array)
 
 
-def on_host(array: Array) -> bool:
+def is_on_cpu(array: Array) -> bool:
     """Whether an array lives in the main memory."""
     return isinstance(array, np.ndarray) or str(array_api_compat.device(array)).lower().startswith("cpu")
 
 
-def like(values: Any, array: Array, dtype: Any = None) -> Array:
+def asarray_like(values: Any, array: Array, dtype: Any = None) -> Array:
     """`values` as an array beside `array`: same namespace and device, its dtype unless told."""
     xp = namespace(array)
     return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
@@ -59,7 +59,7 @@ def one_hot(codes: Array, n: int, dtype: Any) -> Array:
     return xp.astype(classes[:, None] == codes[None, :], dtype)
 
 
-def working_dtype(X: Any) -> Any:
+def compute_dtype(X: Any) -> Any:
     """float32 for arrays and sparse matrices of single and half precision, float64 for all else."""
     xp = np if hasattr(X, "tocsr") else namespace(X)
     small = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
@@ -76,7 +76,7 @@ def take_rows(X: Array, index: np.ndarray) -> Array:
     if is_numpy_array(X) or hasattr(X, "tocsr"):
         return X[index]
     xp = namespace(X)
-    return xp.take(X, like(index, X, dtype=xp.int64), axis=0)
+    return xp.take(X, asarray_like(index, X, dtype=xp.int64), axis=0)
 
 
 def has_nan(values: Array) -> bool:

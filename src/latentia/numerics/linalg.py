@@ -89,7 +89,7 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         except np.linalg.LinAlgError:
             inverse[k], log_det[k] = _by_eigenvalues(flat[k])
 
-    on_cores(invert, flat.shape[0], flat.shape[-1])
+    map_parallel(invert, flat.shape[0], flat.shape[-1])
     return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
 
 
@@ -127,7 +127,7 @@ def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
     return log_det
 
 
-def on_cores(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
+def map_parallel(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
     """Results of fn(0), fn(1), ..., a core each if the matrices they handle are large; a single huge one has all cores."""
     alone = n_tasks == 1
     with one_blas_thread(not alone or size < HUGE):

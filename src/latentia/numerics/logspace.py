@@ -14,29 +14,29 @@ def logsumexp(a: Array, axis: int) -> Array:
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    total = xp.sum(shares(a - top), axis=axis, keepdims=True)
-    return xp.squeeze(top + log_or_minus_inf(total), axis=axis)
+    total = xp.sum(exp_flush_underflow(a - top), axis=axis, keepdims=True)
+    return xp.squeeze(top + safe_log(total), axis=axis)
 
 
-def log_normalised(a: Array, axis: int) -> Array:
+def log_softmax(a: Array, axis: int) -> Array:
     """`a` less its log-sum-exp along an axis; the exponentials add up to one however far from zero `a` lies."""
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     a = a - xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    return a - log_or_minus_inf(xp.sum(shares(a), axis=axis, keepdims=True))
+    return a - safe_log(xp.sum(exp_flush_underflow(a), axis=axis, keepdims=True))
 
 
-def shares(log_share: Array) -> Array:
+def exp_flush_underflow(log_share: Array) -> Array:
     """Exponentials of numbers up to zero; those of less than about 1e-292 (in float32 1e-31) are exactly zero.
 
     Processors take up to fifty times as long over an exponential that underflows, and far from all components but one they all do.
     """
-    return _shares(log_share, in_place=False)
+    return _exp_flush_underflow(log_share, in_place=False)
 
 
-def _shares(log_share: Array, in_place: bool) -> Array:
+def _exp_flush_underflow(log_share: Array, in_place: bool) -> Array:
     xp = namespace(log_share)
-    least = LEAST_LOG_SINGLE if log_share.dtype == xp.float32 else LEAST_LOG
+    least = MIN_LOG_SINGLE if log_share.dtype == xp.float32 else MIN_LOG
     on_numpy = isinstance(log_share, np.ndarray)
     into = {"out": log_share} if in_place and on_numpy else {}
     if on_numpy and log_share.size and log_share.min() >= least:
@@ -47,31 +47,31 @@ def _shares(log_share: Array, in_place: bool) -> Array:
 
 
 #: Logarithms so far above that of the smallest normal number that differences of such exponentials are normal too.
-LEAST_LOG = float(np.log(np.finfo(np.float64).smallest_normal / np.finfo(np.float64).eps))
+MIN_LOG = float(np.log(np.finfo(np.float64).smallest_normal / np.finfo(np.float64).eps))
 
 
-LEAST_LOG_SINGLE = float(np.log(np.finfo(np.float32).smallest_normal / np.finfo(np.float32).eps))
+MIN_LOG_SINGLE = float(np.log(np.finfo(np.float32).smallest_normal / np.finfo(np.float32).eps))
 
 
-def log_or_minus_inf(a: Array) -> Array:
+def safe_log(a: Array) -> Array:
     """Logarithm that is silent at zero."""
     xp = namespace(a)
     positive = a > 0
     return xp.where(positive, xp.log(xp.where(positive, a, xp.ones_like(a))), xp.full_like(a, -math.inf))
 
 
-def exponentials(a: Array, axis: int) -> tuple[Array, Array, Array]:
+def logsumexp_and_unnormalized(a: Array, axis: int) -> tuple[Array, Array, Array]:
     """The log-sum-exp along an axis, exponentials up to a factor, and their sum along the axis; overwrites `a`."""
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     a -= top
-    share = _shares(a, in_place=True)
+    share = _exp_flush_underflow(a, in_place=True)
     total = xp.sum(share, axis=axis)
     return xp.squeeze(top, axis=axis) + xp.log(total), share, total
 
 
-def normalise_log(a: Array, axis: int) -> tuple[Array, Array]:
-    """The log-sum-exp along an axis, and the normalised exponentials; overwrites `a`."""
-    log_sum, share, total = exponentials(a, axis)
+def logsumexp_and_softmax(a: Array, axis: int) -> tuple[Array, Array]:
+    """The log-sum-exp along an axis, and the normalized exponentials; overwrites `a`."""
+    log_sum, share, total = logsumexp_and_unnormalized(a, axis)
     share /= namespace(a).expand_dims(total, axis=axis)
     return log_sum, share

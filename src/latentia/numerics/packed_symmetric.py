@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from array_api_compat import device
 
-from latentia.numerics.array_api import Array, like, namespace
+from latentia.numerics.array_api import Array, asarray_like, namespace
 
 
 @cache
@@ -24,11 +24,11 @@ def _places(n: int) -> np.ndarray:
     return np.maximum(place, place.T).ravel()
 
 
-def _index(numbers: np.ndarray, beside: Array) -> Array:
-    return like(numbers, beside, dtype=namespace(beside).int64)
+def _index(numbers: np.ndarray, like: Array) -> Array:
+    return asarray_like(numbers, like, dtype=namespace(like).int64)
 
 
-def pairs(a: Array) -> Array:
+def packed_outer(a: Array) -> Array:
     """Products a_i a_j, i <= j, of vectors on the last axis: the packed a a'."""
     xp = namespace(a)
     rows, columns = _upper(a.shape[-1])
@@ -49,10 +49,10 @@ def unpack(packed: Array, n: int) -> Array:
     return xp.reshape(xp.take(packed, _index(_places(n), packed), axis=-1), (*packed.shape[:-1], n, n))
 
 
-def doubled(packed: Array, n: int) -> Array:
+def with_doubled_offdiagonal(packed: Array, n: int) -> Array:
     """Off-diagonal entries twice: the sum of products of two packed matrices is then a trace."""
     rows, columns = _upper(n)
-    return packed * like(np.where(rows == columns, 1.0, 2.0), packed)
+    return packed * asarray_like(np.where(rows == columns, 1.0, 2.0), packed)
 
 
 def inverse(A: Array) -> Array:

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 
-def normal_points(n_points: int, size: int) -> np.ndarray:
+def normal_qmc_points(n_points: int, size: int) -> np.ndarray:
     """Points (P, size) with P at least `n_points`, and enough for their covariance to be the identity."""
     return _points(n_points, size).copy()  # to be written to, as some array libraries wish
 

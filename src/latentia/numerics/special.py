@@ -5,7 +5,7 @@ from __future__ import annotations
 import array_api_compat
 from scipy import special
 
-from latentia.numerics.array_api import LOG_2PI, Array, like, namespace, to_numpy
+from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, namespace, to_numpy
 
 
 def erfcx(x: Array) -> Array:
@@ -14,7 +14,7 @@ def erfcx(x: Array) -> Array:
         return namespace(x).special.erfcx(x)
     if array_api_compat.is_numpy_array(x):
         return special.erfcx(x)
-    return like(special.erfcx(to_numpy(x)), x)
+    return asarray_like(special.erfcx(to_numpy(x)), x)
 
 
 #: The argument is raised by this much before the asymptotic series is used.

@@ -1,11 +1,11 @@
-"""Solvers: how an objective is maximised."""
+"""Solvers: how an objective is maximized."""
 
 from latentia.solvers.accelerated_em import AcceleratedEM
 from latentia.solvers.batched_lbfgs import BatchedLBFGS
 from latentia.solvers.em import EM
 from latentia.solvers.lbfgs import LBFGS
 from latentia.solvers.quasi_newton_vb import QuasiNewtonEM
-from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 from latentia.solvers.structural_em import StructuralEM
 
 __all__ = [
@@ -13,10 +13,10 @@ __all__ = [
     "LBFGS",
     "AcceleratedEM",
     "BatchedLBFGS",
-    "OnStep",
+    "StepCallback",
     "QuasiNewtonEM",
     "Solution",
     "Step",
     "StructuralEM",
-    "never_stop",
+    "ignore_step",
 ]

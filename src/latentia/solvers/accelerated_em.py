@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import AnyProblem, Params, Sweep
-from latentia.engine.pytree import from_start_rows, one_start, replace_starts, start_rows, take_starts
+from latentia.engine.contracts import Params, Problem, Sweep
+from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.anderson import mixed
-from latentia.solvers.em import rounding_unit, warn_of_fall
-from latentia.solvers.restarts import BatchRecord, host
-from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+from latentia.solvers.em import rounding_unit, warn_if_decreased
+from latentia.solvers.restarts import RestartHistory, to_float_array
+from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 
 #: A start ends when this many steps together gain less than `tol`: a few poor trials are no sign of convergence.
 WINDOW = 6
@@ -36,11 +36,11 @@ class AcceleratedEM:
     memory: int = 6
     of: int = 0  # the number of steps that the user allows, of which these are the last
 
-    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Raise the objective from each start; `n_iter` counts the steps."""
         family = problem.family
         running = _Running(params, problem.sweep(params), self.memory)
-        record = BatchRecord(len(running.values))
+        record = RestartHistory(len(running.values))
         record.add(running.values)
         unit = rounding_unit(params)
         recent = [running.values]  # values of the last steps
@@ -49,10 +49,10 @@ class AcceleratedEM:
             plain = family.update(running.params, running.stats)
             before = running.values
             running.step(problem, plain)
-            warn_of_fall(running.values - before, running.values, unit)
+            warn_if_decreased(running.values - before, running.values, unit)
             record.add(running.values)
             recent = [*recent, running.values][-WINDOW - 1 :]
-            best = partial(one_start, running.params, int(running.values.argmax()))
+            best = partial(select_restart, running.params, int(running.values.argmax()))
             stop = on_step(Step("EM", iteration + 1, float(running.values.max()), len(running.values), best))
             done = (len(recent) > WINDOW) & (recent[-1] - recent[0] <= self.tol * problem.total_weight)
             record.finish(np.flatnonzero(done), running.params, "converged: the gain fell below tol")
@@ -74,23 +74,23 @@ class _Running:
 
     def __init__(self, params: Params, sweep: Sweep, memory: int):
         self.params, self.stats = params, sweep.stats
-        self.values = host(sweep.value)
+        self.values = to_float_array(sweep.value)
         self.memory = memory
         self.points: list[np.ndarray] = []
         self.residuals: list[np.ndarray] = []
         self.age = np.zeros(len(self.values), dtype=int)  # how much of the past each start may use
 
-    def step(self, problem: AnyProblem, plain: Params) -> None:
+    def step(self, problem: Problem, plain: Params) -> None:
         """One trial, and the plain step for the starts it does not lift."""
         family: Any = problem.family  # with `to_free` and `from_free`
-        here = start_rows(family.to_free(self.params))
+        here = flatten_restarts(family.to_free(self.params))
         self.points = [*self.points, here][-self.memory - 1 :]
-        self.residuals = [*self.residuals, start_rows(family.to_free(plain)) - here][-self.memory - 1 :]
+        self.residuals = [*self.residuals, flatten_restarts(family.to_free(plain)) - here][-self.memory - 1 :]
         trial = family.from_free(
-            from_start_rows(mixed(self.points, self.residuals, self.age), family.to_free(plain)), plain
+            unflatten_restarts(mixed(self.points, self.residuals, self.age), family.to_free(plain)), plain
         )
         sweep = problem.sweep(trial)
-        values = host(sweep.value)
+        values = to_float_array(sweep.value)
         good = np.isfinite(values) & (values >= self.values)
         self.age = np.minimum(self.age + 1, self.memory)
         if good.all():
@@ -98,15 +98,15 @@ class _Running:
             return
         if not good.any():  # nothing to put together, and no copies of large parameters
             fallback = problem.sweep(plain)
-            self.params, self.stats, self.values = plain, fallback.stats, host(fallback.value)
+            self.params, self.stats, self.values = plain, fallback.stats, to_float_array(fallback.value)
             self.age[:] = 0
             return
         bad = np.flatnonzero(~good)
-        instead = take_starts(plain, bad.tolist())
+        instead = take_restarts(plain, bad.tolist())
         fallback = problem.sweep(instead)
-        values[bad] = host(fallback.value)
-        self.params = replace_starts(trial, bad, instead)
-        self.stats = replace_starts(sweep.stats, bad, fallback.stats)
+        values[bad] = to_float_array(fallback.value)
+        self.params = replace_restarts(trial, bad, instead)
+        self.stats = replace_restarts(sweep.stats, bad, fallback.stats)
         self.values = values
         self.age[bad] = 0
 
@@ -115,7 +115,7 @@ class _Running:
         if not index.size:
             self.values = self.values[:0]
             return
-        self.params, self.stats = take_starts(self.params, index.tolist()), take_starts(self.stats, index.tolist())
+        self.params, self.stats = take_restarts(self.params, index.tolist()), take_restarts(self.stats, index.tolist())
         self.values, self.age = self.values[index], self.age[index]
         self.points = [a[index] for a in self.points]
         self.residuals = [a[index] for a in self.residuals]

@@ -11,11 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from latentia.engine.contracts import AnyProblem, Params, SmoothFamily
-from latentia.engine.pytree import from_start_rows, one_start, start_rows, take_starts
-from latentia.solvers.lbfgs_history import PastSteps
-from latentia.solvers.restarts import BatchRecord, host
-from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+from latentia.engine.contracts import Params, Problem, SmoothFamily
+from latentia.engine.pytree import flatten_restarts, select_restart, take_restarts, unflatten_restarts
+from latentia.solvers.lbfgs_history import LBFGSHistory
+from latentia.solvers.restarts import RestartHistory, to_float_array
+from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 
 ARMIJO = 1e-4
 
@@ -28,16 +28,16 @@ SMALL_STEPS = 2  # in a row that end a start
 
 @dataclass(frozen=True)
 class BatchedLBFGS:
-    """Maximise until a step gains less than `tol` / 100 of the value per row, as `LBFGS` does."""
+    """Maximize until a step gains less than `tol` / 100 of the value per row, as `LBFGS` does."""
 
     max_iter: int = 200
     tol: float = 1e-4
     memory: int = 8
 
-    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Ascend from every start along the first axis of the parameters."""
         batch = _Ascent(problem, params, self.memory)
-        record = BatchRecord(len(batch.loss))
+        record = RestartHistory(len(batch.loss))
         record.add(-batch.loss / batch.per_row)
         small = np.zeros(len(batch.loss), dtype=int)
         why = f"max_iter={self.max_iter} reached"
@@ -67,30 +67,30 @@ class BatchedLBFGS:
 class _Ascent:
     """Points, slopes and histories of the starts that run."""
 
-    def __init__(self, problem: AnyProblem, params: Params, memory: int):
+    def __init__(self, problem: Problem, params: Params, memory: int):
         assert isinstance(problem.family, SmoothFamily)
         self.family: SmoothFamily = problem.family
         self.problem, self.template = problem, params
         self.per_row = 1.0 / problem.total_weight
-        self.points = start_rows(self.family.to_free(params))
+        self.points = flatten_restarts(self.family.to_free(params))
         self.loss, self.slope = self._evaluate(self.points, np.arange(len(self.points)))
-        self.past = PastSteps(memory)
+        self.past = LBFGSHistory(memory)
 
     def params(self) -> Params:
         family = self.family
-        return family.from_free(from_start_rows(self.points, family.to_free(self.template)), self.template)
+        return family.from_free(unflatten_restarts(self.points, family.to_free(self.template)), self.template)
 
     def params_of(self, start: int) -> Params:
-        return one_start(self.params(), start)
+        return select_restart(self.params(), start)
 
     def _evaluate(self, points: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Loss per row and its slope at points of some starts; infinite where the numbers end."""
         family = self.family
-        template = take_starts(self.template, index.tolist())
-        params = family.from_free(from_start_rows(points, family.to_free(template)), template)
+        template = take_restarts(self.template, index.tolist())
+        params = family.from_free(unflatten_restarts(points, family.to_free(template)), template)
         value, stats = self.problem.sweep(params)
-        loss = -host(value) * self.per_row
-        slope = -start_rows(family.gradient(params, stats)) * self.per_row
+        loss = -to_float_array(value) * self.per_row
+        slope = -flatten_restarts(family.gradient(params, stats)) * self.per_row
         finite = np.isfinite(loss) & np.isfinite(slope).all(axis=1)
         return np.where(finite, loss, np.inf), np.where(finite[:, None], slope, 0.0)
 
@@ -126,4 +126,4 @@ class _Ascent:
         self.points, self.loss, self.slope = self.points[index], self.loss[index], self.slope[index]
         self.past.keep(index)
         if index.size:
-            self.template = take_starts(self.template, index.tolist())
+            self.template = take_restarts(self.template, index.tolist())

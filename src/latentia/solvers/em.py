@@ -10,15 +10,15 @@ from functools import partial
 
 import numpy as np
 
-from latentia._user_warnings import warn_user
-from latentia.engine.contracts import AnyProblem, Params
-from latentia.engine.pytree import leaves, one_start, take_starts
+from latentia._user_warnings import warn_at_caller
+from latentia.engine.contracts import Params, Problem
+from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.numerics.array_api import namespace
-from latentia.solvers.restarts import BatchRecord, host
-from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+from latentia.solvers.restarts import RestartHistory, to_float_array
+from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 
 #: A fall larger than this share of the value, or so many rounding units of it, is no rounding error.
-FALL = 1e-6
+MAX_RELATIVE_DECREASE = 1e-6
 
 
 FALL_UNITS = 1000
@@ -31,18 +31,18 @@ class EM:
     max_iter: int = 200
     tol: float = 1e-4
 
-    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Raise the objective from each start; `n_iter` counts the updates."""
-        record = BatchRecord(_n_starts(params))
+        record = RestartHistory(_n_restarts(params))
         before = np.full(record.index.size, -np.inf)
         stopped = False
         unit = rounding_unit(params)
         for iteration in range(self.max_iter + 1):
             sweep = problem.sweep(params)
-            values = host(sweep.value)
+            values = to_float_array(sweep.value)
             record.add(values)
             gain = values - before
-            warn_of_fall(gain, values, unit)
+            warn_if_decreased(gain, values, unit)
             done = gain <= self.tol * problem.total_weight
             stats = sweep.stats
             if done.any():
@@ -51,19 +51,19 @@ class EM:
                 if not keep.size:
                     break
                 values = values[keep]
-                params, stats = take_starts(params, keep.tolist()), take_starts(stats, keep.tolist())
+                params, stats = take_restarts(params, keep.tolist()), take_restarts(stats, keep.tolist())
             if iteration == self.max_iter or stopped:
                 why = "stopped by the callback" if stopped else f"max_iter={self.max_iter} reached"
                 record.finish(np.arange(values.size), params, why)
                 break
-            best_here = partial(one_start, params, int(np.argmax(values)))
+            best_here = partial(select_restart, params, int(np.argmax(values)))
             stopped = on_step(Step("EM", iteration + 1, float(values.max()), values.size, best_here))
             params = problem.family.update(params, stats)
             before = values
         return record.solution()
 
 
-def _n_starts(params: Params) -> int:
+def _n_restarts(params: Params) -> int:
     return int(next(leaves(params)).shape[0])
 
 
@@ -73,12 +73,12 @@ def rounding_unit(params: Params) -> float:
     return float(namespace(leaf).finfo(leaf.dtype).eps)
 
 
-def warn_of_fall(gain: np.ndarray, values: np.ndarray, unit: float) -> None:
+def warn_if_decreased(gain: np.ndarray, values: np.ndarray, unit: float) -> None:
     """An objective that EM must raise has fallen."""
-    fallen = gain < -max(FALL, FALL_UNITS * unit) * np.maximum(np.abs(values), 1.0)
+    fallen = gain < -max(MAX_RELATIVE_DECREASE, FALL_UNITS * unit) * np.maximum(np.abs(values), 1.0)
     if fallen.any():
         worst = int(np.argmin(gain))
-        warn_user(
+        warn_at_caller(
             f"The objective fell by {-gain[worst]:.3g} to {values[worst]:.6g} in an EM step, which EM rules out: "
             "the arithmetic has lost precision. Rescale the columns, raise var_floor, or use float64.",
             RuntimeWarning,

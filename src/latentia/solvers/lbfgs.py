@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from latentia.engine.contracts import AnyProblem, Params, SmoothFamily
-from latentia.engine.pytree import add_start_axis, flatten, one_start, unflatten
+from latentia.engine.contracts import Params, Problem, SmoothFamily
+from latentia.engine.pytree import add_restart_axis, flatten, select_restart, unflatten
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers.em import rounding_unit
-from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 
 #: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
-NOWHERE = 1e50
+INVALID_LOSS = 1e50
 
 
 #: Slopes below this count as none: SciPy squares them, and squares that vanish make it divide by zero.
-NO_SLOPE = 1e-150
+MIN_GRADIENT = 1e-150
 
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Maximise the objective per unit of sample weight until a step gains less than `tol` / 100 of it.
+    """Maximize the objective per unit of sample weight until a step gains less than `tol` / 100 of it.
 
     A quasi-Newton step gains far less than an EM step that is equally far from the optimum, hence the finer threshold.
 
@@ -41,11 +41,11 @@ class LBFGS:
     validate: Callable[[Params], float] | None = None
     patience: int = 10
 
-    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Ascend from a single start."""
         family = problem.family
         assert isinstance(family, SmoothFamily)
-        params = one_start(params, 0)
+        params = select_restart(params, 0)
         free = family.to_free(params)
         per_row = 1.0 / problem.total_weight
         curve: list[float] = []
@@ -63,12 +63,12 @@ class LBFGS:
             except Exception as error:
                 if not type(error).__name__.endswith("LinAlgError"):  # NumPy's or torch's, or another bug
                     raise
-                return NOWHERE, np.zeros_like(vector)
+                return INVALID_LOSS, np.zeros_like(vector)
             value = float(to_numpy(value))
             if not curve:
                 curve.append(value)
             if not (np.isfinite(value) and np.isfinite(slope).all()):  # let it come back
-                return NOWHERE, np.zeros_like(vector)
+                return INVALID_LOSS, np.zeros_like(vector)
             if best is None or value > best[0]:
                 best = value, vector.copy()
             return -value * per_row, -slope * per_row
@@ -101,7 +101,7 @@ class LBFGS:
                 "maxfun": 20 * self.max_iter + 20,
                 "maxcor": self.memory,
                 "ftol": self.tol * 1e-2,
-                "gtol": max(self.tol * 1e-2, NO_SLOPE),
+                "gtol": max(self.tol * 1e-2, MIN_GRADIENT),
             },
         )
         lost = not _is_somewhere(result)
@@ -122,7 +122,7 @@ class LBFGS:
         else:
             reason = self._ending(result, rounding_unit(free))
         return Solution(
-            params=add_start_axis(end),
+            params=add_restart_axis(end),
             value=np.array([curve[-1]]),
             curves=[np.array(curve)],
             n_iter=np.array([len(curve) - 1]),
@@ -144,7 +144,7 @@ class LBFGS:
 
 def _is_somewhere(result: OptimizeResult) -> bool:
     """Whether SciPy is at a point with a value; where slopes vanish it has been seen to divide by them."""
-    return bool(np.isfinite(result.x).all() and result.fun < NOWHERE)
+    return bool(np.isfinite(result.x).all() and result.fun < INVALID_LOSS)
 
 
 class _HeldOut:

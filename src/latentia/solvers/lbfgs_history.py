@@ -10,8 +10,8 @@ import numpy as np
 Scaling = Callable[[np.ndarray, list[np.ndarray]], np.ndarray]
 
 
-class PastSteps:
-    """The last moves of each start and the changes of slope that they made, (n_starts, n_free) each."""
+class LBFGSHistory:
+    """The last moves of each start and the changes of slope that they made, (n_restarts, n_free) each."""
 
     def __init__(self, memory: int):
         self.memory = memory
@@ -23,7 +23,7 @@ class PastSteps:
         self.moves = [*self.moves, move][-self.memory :]
         self.changes = [*self.changes, change][-self.memory :]
 
-    def forget(self, index: np.ndarray) -> None:
+    def drop_fitted_attributes(self, index: np.ndarray) -> None:
         """What these starts have learnt misleads them."""
         for past in (*self.moves, *self.changes):
             past[index] = 0.0

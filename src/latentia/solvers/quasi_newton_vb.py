@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import AnyProblem, Params, Sweep
-from latentia.engine.pytree import from_start_rows, one_start, replace_starts, start_rows, take_starts
-from latentia.solvers.lbfgs_history import PastSteps
-from latentia.solvers.restarts import BatchRecord, host
-from latentia.solvers.solution import OnStep, Solution, Step, never_stop
+from latentia.engine.contracts import Params, Problem, Sweep
+from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
+from latentia.solvers.lbfgs_history import LBFGSHistory
+from latentia.solvers.restarts import RestartHistory, to_float_array
+from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 
 #: Steps of the means after each plain update.
 STEPS = 9
@@ -44,10 +44,10 @@ class QuasiNewtonEM:
     tol: float = 1e-4
     memory: int = 12
 
-    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Raise the objective from each start; `n_iter` counts updates and steps."""
         batch = _Means(problem, params, self.memory)
-        record = BatchRecord(len(batch.values))
+        record = RestartHistory(len(batch.values))
         record.add(batch.values)
         before = batch.values
         why = f"max_iter={self.max_iter} reached"
@@ -57,7 +57,7 @@ class QuasiNewtonEM:
             else:
                 batch.step()
             record.add(batch.values)
-            best = partial(one_start, batch.params, int(batch.values.argmax()))
+            best = partial(select_restart, batch.params, int(batch.values.argmax()))
             if on_step(Step("VB", iteration + 1, float(batch.values.max()), len(batch.values), best)):
                 why = "stopped by the callback"
                 break
@@ -77,25 +77,25 @@ class QuasiNewtonEM:
 class _Means:
     """The starts that run: where they are, and the pairs of differences that they have seen."""
 
-    def __init__(self, problem: AnyProblem, params: Params, memory: int):
+    def __init__(self, problem: Problem, params: Params, memory: int):
         self.problem = problem
         self.family: Any = problem.family
-        self.past = PastSteps(memory)
+        self.past = LBFGSHistory(memory)
         self._at(params, problem.sweep(params))
 
     def _at(self, params: Params, sweep: Sweep) -> None:
-        self.params, self.stats, self.values = params, sweep.stats, host(sweep.value)
+        self.params, self.stats, self.values = params, sweep.stats, to_float_array(sweep.value)
 
     def update(self) -> None:
         """The plain update of everything."""
         params = self.family.update(self.params, self.stats)
         self._at(params, self.problem.sweep(params))
-        self.slope = start_rows(self.family.mean_slope(params, self.stats))
+        self.slope = flatten_restarts(self.family.mean_slope(params, self.stats))
 
     def step(self) -> None:
         """A step of the means of each start; none where it would not rise."""
         family = self.family
-        here = start_rows(family.to_free(self.params))
+        here = flatten_restarts(family.to_free(self.params))
         direction = self._direction()
         promise = (direction * self.slope).sum(axis=1)
         old, values = self.values, self.values.copy()
@@ -104,11 +104,11 @@ class _Means:
         new, stats = self.params, self.stats
         for _ in range(CUTS):
             whole = len(open_) == len(values)
-            some = self.params if whole else take_starts(self.params, open_.tolist())
+            some = self.params if whole else take_restarts(self.params, open_.tolist())
             trial = here[open_] + length[open_, None] * direction[open_]
-            params = family.from_free(from_start_rows(trial, family.to_free(some)), some)
+            params = family.from_free(unflatten_restarts(trial, family.to_free(some)), some)
             sweep = self.problem.sweep(params)
-            found = host(sweep.value)
+            found = to_float_array(sweep.value)
             good = np.isfinite(found) & (found >= old[open_] + ARMIJO * length[open_] * promise[open_])
             if whole and good.all():
                 new, stats, values = params, sweep.stats, found
@@ -116,18 +116,18 @@ class _Means:
                 break
             if good.any():
                 taken, which = open_[good], np.flatnonzero(good).tolist()
-                new = replace_starts(new, taken, take_starts(params, which))
-                stats = replace_starts(stats, taken, take_starts(sweep.stats, which))
+                new = replace_restarts(new, taken, take_restarts(params, which))
+                stats = replace_restarts(stats, taken, take_restarts(sweep.stats, which))
                 values[taken] = found[good]
             open_ = open_[~good]
             length[open_] /= 3
             if not open_.size:
                 break
-        slope = start_rows(family.mean_slope(new, stats))
-        move = start_rows(family.to_free(new)) - here
+        slope = flatten_restarts(family.mean_slope(new, stats))
+        move = flatten_restarts(family.to_free(new)) - here
         change = self.slope - slope
         if open_.size:
-            self.past.forget(open_)
+            self.past.drop_fitted_attributes(open_)
         self.past.add(move, change)
         self.params, self.stats, self.values, self.slope = new, stats, values, slope
 
@@ -136,12 +136,12 @@ class _Means:
         template = self.family.to_free(self.params)
 
         def precondition(q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
-            return start_rows(self.family.precondition(self.params, from_start_rows(q, template)))
+            return flatten_restarts(self.family.precondition(self.params, unflatten_restarts(q, template)))
 
         return self.past.times_inverse_hessian(self.slope, precondition)
 
     def keep(self, index: np.ndarray) -> None:
         """Only some starts."""
-        self.params, self.stats = take_starts(self.params, index.tolist()), take_starts(self.stats, index.tolist())
+        self.params, self.stats = take_restarts(self.params, index.tolist()), take_restarts(self.stats, index.tolist())
         self.values, self.slope = self.values[index], self.slope[index]
         self.past.keep(index)

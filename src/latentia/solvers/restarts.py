@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.engine.contracts import Params
-from latentia.engine.pytree import one_start, stack_starts
+from latentia.engine.pytree import select_restart, stack_restarts
 from latentia.numerics.array_api import Array, to_numpy
 from latentia.solvers.solution import Solution
 
 
-class BatchRecord:
+class RestartHistory:
     """Curves and ends of all starts, of which those in `index` still run."""
 
-    def __init__(self, n_starts: int):
-        self.index = np.arange(n_starts)
-        self.curves: list[list[float]] = [[] for _ in range(n_starts)]
-        self.params: list[Params] = [None] * n_starts
-        self.reason = [""] * n_starts
+    def __init__(self, n_restarts: int):
+        self.index = np.arange(n_restarts)
+        self.curves: list[list[float]] = [[] for _ in range(n_restarts)]
+        self.params: list[Params] = [None] * n_restarts
+        self.reason = [""] * n_restarts
 
     def add(self, values: np.ndarray) -> None:
         for start, value in zip(self.index.tolist(), values.tolist(), strict=True):
@@ -25,13 +25,13 @@ class BatchRecord:
 
     def finish(self, which: np.ndarray, params: Params, why: str) -> None:
         for k in which.tolist():
-            self.params[self.index[k]] = one_start(params, k)
+            self.params[self.index[k]] = select_restart(params, k)
             self.reason[self.index[k]] = why
         self.index = np.delete(self.index, which)
 
     def solution(self) -> Solution:
         return Solution(
-            params=stack_starts(self.params),
+            params=stack_restarts(self.params),
             value=np.array([curve[-1] for curve in self.curves]),
             curves=[np.array(curve) for curve in self.curves],
             n_iter=np.array([len(curve) - 1 for curve in self.curves]),
@@ -40,5 +40,5 @@ class BatchRecord:
         )
 
 
-def host(value: Array) -> np.ndarray:
+def to_float_array(value: Array) -> np.ndarray:
     return np.array(to_numpy(value), dtype=float, ndmin=1)

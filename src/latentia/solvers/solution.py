@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.engine.contracts import Params
-from latentia.engine.pytree import take_starts
+from latentia.engine.pytree import take_restarts
 
 
 class Step(NamedTuple):
@@ -22,24 +22,24 @@ class Step(NamedTuple):
 
 
 #: Called after each step; a true answer stops the solver.
-OnStep = Callable[[Step], bool]
+StepCallback = Callable[[Step], bool]
 
 
 class Solution(NamedTuple):
     """Where a solver ended. With several starts, everything is per start."""
 
     params: Params  # one set per start along the first axis
-    value: np.ndarray  # (n_starts,)
+    value: np.ndarray  # (n_restarts,)
     curves: list[np.ndarray]  # value after each sweep, per start
-    n_iter: np.ndarray  # (n_starts,)
-    converged: np.ndarray  # (n_starts,) booleans
+    n_iter: np.ndarray  # (n_restarts,)
+    converged: np.ndarray  # (n_restarts,) booleans
     reason: list[str]  # why each start stopped
 
-    def only(self, k: int) -> Solution:
+    def select_restart(self, k: int) -> Solution:
         """One start of several."""
         one = slice(k, k + 1)
         return Solution(
-            take_starts(self.params, [k]),
+            take_restarts(self.params, [k]),
             self.value[one],
             self.curves[one],
             self.n_iter[one],
@@ -48,6 +48,6 @@ class Solution(NamedTuple):
         )
 
 
-def never_stop(step: Step) -> bool:
+def ignore_step(step: Step) -> bool:
     """The callback that does nothing."""
     return False

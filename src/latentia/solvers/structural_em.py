@@ -11,31 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import AnyProblem, Params
-from latentia.engine.pytree import replace_starts, take_starts
+from latentia.engine.contracts import Params, Problem
+from latentia.engine.pytree import replace_restarts, take_restarts
 from latentia.solvers.em import EM
-from latentia.solvers.solution import OnStep, Solution, never_stop
+from latentia.solvers.solution import Solution, StepCallback, ignore_step
 
 
 @dataclass(frozen=True)
 class StructuralEM:
-    """Alternate EM and the family's `restructure`, at most `max_rounds` times."""
+    """Alternate EM and the family's `update_structure`, at most `max_rounds` times."""
 
     em: EM
     max_rounds: int = 10
 
-    def solve(self, problem: AnyProblem, params: Params, on_step: OnStep = never_stop) -> Solution:
+    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Raise the objective from each start, and settle each start's structure."""
         family: Any = problem.family
         solution = self.em.solve(problem, params, on_step)
         running = np.arange(len(solution.value))
         for _ in range(self.max_rounds):
-            settled = take_starts(solution.params, running.tolist())
-            params, changed = family.restructure(settled, problem.sweep(settled).stats)
+            settled = take_restarts(solution.params, running.tolist())
+            params, changed = family.update_structure(settled, problem.sweep(settled).stats)
             if not changed.any():
                 break
             running = running[changed]  # a start whose structure stays is done, whatever others do
-            again = self.em.solve(problem, take_starts(params, np.flatnonzero(changed).tolist()), on_step)
+            again = self.em.solve(problem, take_restarts(params, np.flatnonzero(changed).tolist()), on_step)
             solution = _with_starts(solution, running, again)
         return solution
 
@@ -47,4 +47,4 @@ def _with_starts(solution: Solution, index: np.ndarray, again: Solution) -> Solu
     curves, reason = list(solution.curves), list(solution.reason)
     for start, curve, why in zip(index.tolist(), again.curves, again.reason, strict=True):
         curves[start], reason[start] = curve, why
-    return Solution(replace_starts(solution.params, index, again.params), value, curves, n_iter, converged, reason)
+    return Solution(replace_restarts(solution.params, index, again.params), value, curves, n_iter, converged, reason)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from latentia._user_warnings import warn_user
-from latentia.solvers import OnStep, Step
+from latentia._user_warnings import warn_at_caller
+from latentia.solvers import Step, StepCallback
 
 __all__ = [
     "CallbackSupportMixin",
-    "Watch",
+    "StepNotifier",
     "check_callback",
-    "reporting",
+    "notify_callbacks",
     "warn_unless_converged",
     "with_callbacks",
 ]
@@ -36,10 +36,10 @@ except ImportError:  # pragma: no cover - depends on the installed version
         return method
 
 
-class Watch:
+class StepNotifier:
     """Tells everybody of each step, until one of them wants to stop."""
 
-    def __init__(self, listeners: list[OnStep]):
+    def __init__(self, listeners: list[StepCallback]):
         self.listeners = listeners
         self.stopped = False
 
@@ -57,14 +57,14 @@ def check_callback(callback: Any) -> None:
 
 
 @contextmanager
-def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> Iterator[Watch]:
+def notify_callbacks(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> Iterator[StepNotifier]:
     """What solvers tell of their steps, on its way to everybody who listens.
 
     `fitted` gives, for parameters, the attributes of an estimator that would stop there.
     """
     verbose = _check_verbose(estimator.verbose)
     check_callback(estimator.callback)
-    listeners: list[OnStep] = []
+    listeners: list[StepCallback] = []
     if estimator.callback is not None:
         listeners.append(lambda step: bool(estimator.callback(step)))
     context = None
@@ -76,7 +76,7 @@ def reporting(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, 
     with _bar(verbose) as show:
         if show is not None:
             listeners.append(show)
-        yield Watch(listeners)
+        yield StepNotifier(listeners)
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
@@ -85,13 +85,15 @@ def warn_unless_converged(estimator: Any) -> None:
     """Say that a fit ended before it converged, unless somebody wanted it to."""
     if estimator.converged_ or estimator.stopping_reason_.startswith("stopped"):
         return
-    warn_user(
+    warn_at_caller(
         f"{type(estimator).__name__} stopped before it converged ({estimator.stopping_reason_}). Raise max_iter or tol.",
         ConvergenceWarning,
     )
 
 
-def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> OnStep:
+def _sklearn_listener(
+    estimator: Any, context: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]
+) -> StepCallback:
     def tell(step: Step) -> bool:
         sub = context.subcontext(task_name=f"{step.solver} step")
         sub.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
@@ -110,7 +112,7 @@ def _check_verbose(verbose: Any) -> int:
 
 
 @contextmanager
-def _bar(verbose: int) -> Iterator[OnStep | None]:
+def _bar(verbose: int) -> Iterator[StepCallback | None]:
     """A live line on the terminal with rich; a line every tenth step without it."""
     if verbose <= 0:
         yield None

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from latentia.inputs.labels import NO_LABEL, labels_and_gaps
+from latentia.inputs.labels import NO_LABEL, split_unlabeled
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import to_numpy
 
@@ -22,7 +22,7 @@ class AccuracyMixin(ClassifierMixin):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Classes; rows marked as unlabelled, as in `fit`, do not count.
+            Classes; rows marked as unlabeled, as in `fit`, do not count.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -30,7 +30,7 @@ class AccuracyMixin(ClassifierMixin):
         accuracy : float
         """
         found = self.predict(X)
-        labels, gaps = labels_and_gaps(y, found.shape[0], self.classes_)
+        labels, gaps = split_unlabeled(y, found.shape[0], self.classes_)
         if gaps.all():
             raise ValueError(NO_LABEL)
         if not gaps.any():

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array
 
-from latentia.numerics.array_api import like, namespace
+from latentia.numerics.array_api import asarray_like, namespace
 
 
-def fit_method(fit: Callable[..., Any]) -> Callable[..., Any]:
+def transactional_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit that fails leaves the attributes of the one before as they were; one that succeeds has its arrays in the namespace of X."""
 
     @wraps(fit)
@@ -21,17 +21,17 @@ def fit_method(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             fit(estimator, *args, **kwargs)
         except BaseException:
-            _set_all(estimator, before)
+            _replace_attributes(estimator, before)
             raise
-        _bring_beside_rows(estimator)
+        _move_to_input_device(estimator)
         return estimator
 
     return guarded
 
 
-def _bring_beside_rows(estimator: Any) -> None:
+def _move_to_input_device(estimator: Any) -> None:
     """Numbers that were made on the host go where the parameters are; classes and names may be text, and stay."""
-    where = getattr(estimator.preparation_, "shift", None)
+    where = getattr(estimator.preprocessor_, "shift", None)
     if where is None or is_numpy_array(where):
         return
     xp = namespace(where)
@@ -39,21 +39,21 @@ def _bring_beside_rows(estimator: Any) -> None:
     for name, value in list(vars(estimator).items()):
         if name.endswith("_") and name != "classes_" and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             dtype = held.get(str(value.dtype), xp.float32)  # some devices know no double precision
-            setattr(estimator, name, like(value.copy(), where, dtype=dtype))  # torch wants to write
+            setattr(estimator, name, asarray_like(value.copy(), where, dtype=dtype))  # torch wants to write
 
 
-def forget(estimator: Any) -> None:
+def drop_fitted_attributes(estimator: Any) -> None:
     """Drop what a fit before has learned: with other options it may learn attributes that the next does not."""
-    _set_all(estimator, {name: value for name, value in vars(estimator).items() if not _is_learned(name)})
+    _replace_attributes(estimator, {name: value for name, value in vars(estimator).items() if not _is_learned(name)})
 
 
-def attributes_after(estimator: Any, publish: Callable[[], None], **given: Any) -> dict[str, Any]:
+def attributes_if_stopped(estimator: Any, publish: Callable[[], None], **given: Any) -> dict[str, Any]:
     """The attributes that `publish` would leave on an estimator with the `given` ones; the estimator stays as it is."""
     before = dict(vars(estimator))
     vars(estimator).update(given)
     publish()
     after = {k: v for k, v in vars(estimator).items() if _is_learned(k)}
-    _set_all(estimator, before)
+    _replace_attributes(estimator, before)
     return after
 
 
@@ -61,6 +61,6 @@ def _is_learned(name: str) -> bool:
     return name.endswith("_") and not name.startswith("__")
 
 
-def _set_all(estimator: Any, attributes: dict[str, Any]) -> None:
+def _replace_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
     estimator.__dict__.clear()
     estimator.__dict__.update(attributes)

@@ -11,25 +11,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.engine.array_source import map_rows
-from latentia.engine.contracts import Cells
-from latentia.engine.problem import chunk_rows
+from latentia.engine.contracts import MaskedRows
+from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.base.classifier import AccuracyMixin
-from latentia.inputs.labels import classes_at, codes_of
+from latentia.inputs.labels import decode_labels, encode_known_labels
 from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import same_namespace
+from latentia.inputs.rows import require_fitted_namespace
 from latentia.inputs.weights import check_loss_matrix
-from latentia.numerics.array_api import Array, like, namespace, to_numpy, transpose, working_dtype
-from latentia.numerics.logspace import log_normalised, logsumexp, shares
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, to_numpy, transpose
+from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp
 
 
-class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
-    """Class probabilities, densities, imputation and sampling from `params_`, `family_` and `preparation_`."""
+class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
+    """Class probabilities, densities, imputation and sampling from `params_`, `family_` and `preprocessor_`."""
 
     @abstractmethod
     def _check_rows(self, X: Any, reset: bool) -> Array:
         """Rows as a numeric array, NaN where a cell is missing."""
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
 
@@ -42,15 +42,15 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         -------
         log_joint : array of shape (n_samples, n_classes)
         """
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         family, params = self.family_, self.params_
 
-        def joint(cells: Cells) -> Array:
-            return transpose(family.infer(params, cells).log_joint - prepare.log_scale(cells))
+        def joint(cells: MaskedRows) -> Array:
+            return transpose(family.infer(params, cells).log_joint - preprocess.log_det_jacobian(cells))
 
         return self._by_rows(X, joint)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_log_proba(self, X: Any) -> Array:
         """Log p(c | x), in the order of `classes_`.
 
@@ -63,9 +63,9 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         -------
         log_proba : array of shape (n_samples, n_classes)
         """
-        return log_normalised(self.predict_joint_log_proba(X), axis=-1)
+        return log_softmax(self.predict_joint_log_proba(X), axis=-1)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_proba(self, X: Any) -> Array:
         """Probabilities p(c | x), in the order of `classes_`.
 
@@ -81,7 +81,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         log_proba = self.predict_log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict(self, X: Any) -> Array:
         """The class with the least expected loss: the most probable one unless `loss_matrix` says otherwise.
 
@@ -98,8 +98,8 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         xp = namespace(proba)
         loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
         if loss is not None:
-            proba = -xp.matmul(proba, like(loss, proba))
-        return classes_at(self.classes_, xp.argmax(proba, axis=1))
+            proba = -xp.matmul(proba, asarray_like(loss, proba))
+        return decode_labels(self.classes_, xp.argmax(proba, axis=1))
 
     def score_samples(self, X: Any) -> Array:
         """Log p(x), the density of the known cells of each row: low for outliers.
@@ -115,7 +115,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         """
         return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
-    @same_namespace
+    @require_fitted_namespace
     def impute(self, X: Any) -> Array:
         """Rows with each missing cell replaced by its expectation given the known cells of its row.
 
@@ -129,21 +129,21 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         X_complete : array of shape (n_samples, n_features)
             Known cells are unchanged.
         """
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         family, params = self.family_, self.params_
         X = self._check_rows(X, reset=False)
-        xp = namespace(prepare.shift)
+        xp = namespace(preprocess.shift)
 
-        def fill(cells: Cells) -> Array:
+        def fill(cells: MaskedRows) -> Array:
             log_joint = family.infer(params, cells).log_joint
-            share = shares(log_normalised(log_joint, axis=-2))
-            expected = family.expected_cells(params, cells)
-            return prepare.restore(xp.sum(share[..., None] * expected, axis=0))
+            share = exp_flush_underflow(log_softmax(log_joint, axis=-2))
+            expected = family.impute(params, cells)
+            return preprocess.restore(xp.sum(share[..., None] * expected, axis=0))
 
         # The expected cells under each class, and what they are made of: about five tables of classes and columns for each row.
-        numbers = family.row_size(params) + 5 * len(self.classes_) * X.shape[1]
-        filled = xp.concat(map_rows(X, prepare, fill, chunk_rows(numbers, prepare.shift)), axis=0)
-        return with_known_cells(X, filled)
+        numbers = family.floats_per_row(params) + 5 * len(self.classes_) * X.shape[1]
+        filled = xp.concat(map_rows(X, preprocess, fill, rows_per_chunk(numbers, preprocess.shift)), axis=0)
+        return keep_observed(X, filled)
 
     def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Array, np.ndarray]:
         """Draw rows from the model.
@@ -160,11 +160,11 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         X : array of shape (n_samples, n_features)
         y : ndarray of shape (n_samples,)
         """
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         rng = random_generator(self.random_state)
         codes = self._draw_codes(n_samples, y, rng)
-        values = like(self.family_.sample(self.params_, codes, rng), prepare.shift)
-        return prepare.restore(values), self.classes_[codes]
+        values = asarray_like(self.family_.sample(self.params_, codes, rng), preprocess.shift)
+        return preprocess.restore(values), self.classes_[codes]
 
     def _draw_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
         """Codes of the classes to sample from."""
@@ -175,13 +175,13 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         each = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
         if each.shape != (n_samples,):
             raise ValueError(f"y has shape {each.shape}; allowed are one class, or n_samples={n_samples} classes.")
-        codes = codes_of(each, self.classes_, n_samples)
+        codes = encode_known_labels(each, self.classes_, n_samples)
         if (codes < 0).any():
-            raise ValueError(f"y={y!r} asks for unlabelled rows; allowed are the classes {self.classes_.tolist()}.")
+            raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
         return codes
 
     def bic(self, X: Any, y: Any) -> float:
-        """Bayesian information criterion on labelled (and, by their density, unlabelled) rows; lower is better.
+        """Bayesian information criterion on labeled (and, by their density, unlabeled) rows; lower is better.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         return -2 * log_likelihood + self._n_free() * float(np.log(n_rows))
 
     def aic(self, X: Any, y: Any) -> float:
-        """Akaike information criterion on labelled (and, by their density, unlabelled) rows; lower is better.
+        """Akaike information criterion on labeled (and, by their density, unlabeled) rows; lower is better.
 
         Parameters
         ----------
@@ -212,12 +212,12 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
 
     def _n_free(self) -> int:
         """Number of free parameters; columns without any value have none."""
-        ignored = self._fitted().preparation_.ignored
+        ignored = self._fitted().preprocessor_.ignored
         return int(self.family_.n_free(self.n_features_in_ - (0 if ignored is None else int(to_numpy(ignored).sum()))))
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
-        codes = codes_of(y, self.classes_, joint.shape[0])
+        codes = encode_known_labels(y, self.classes_, joint.shape[0])
         own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
 
@@ -225,18 +225,18 @@ class GenerativePredictions(AccuracyMixin, BaseEstimator, ABC):
         check_is_fitted(self, "params_")
         return self
 
-    def _by_rows(self, X: Any, fn: Callable[[Cells], Array], checked: bool = False) -> Array:
+    def _by_rows(self, X: Any, fn: Callable[[MaskedRows], Array], checked: bool = False) -> Array:
         """`fn` of the prepared rows in blocks, its results one after the other."""
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         X = X if checked else self._check_rows(X, reset=False)
-        rows = chunk_rows(self.family_.row_size(self.params_), prepare.shift)
-        parts = map_rows(X, prepare, fn, rows)
+        rows = rows_per_chunk(self.family_.floats_per_row(self.params_), preprocess.shift)
+        parts = map_rows(X, preprocess, fn, rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
 
-def with_known_cells(X: Array, filled: Array) -> Array:
+def keep_observed(X: Array, filled: Array) -> Array:
     """`filled` where X has a gap; a model in float32 rounds what it fills in, and nothing else."""
     xp = namespace(filled)
-    single = working_dtype(X) == namespace(X).float32
-    raw = like(X, filled, dtype=filled.dtype if single else xp.float64)
+    single = compute_dtype(X) == namespace(X).float32
+    raw = asarray_like(X, filled, dtype=filled.dtype if single else xp.float64)
     return xp.where(xp.isnan(raw), xp.astype(filled, raw.dtype), raw)

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import check_callback
-from latentia.estimators.base.fitting import fit_method
+from latentia.estimators.base.fitting import transactional_fit
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_search import Rows, Search, Setting, Trial, as_table
 from latentia.inputs.labels import encode_labels
@@ -69,8 +69,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
     scoring : {"accuracy", "log_loss"} or None, default=None
         What the search compares; the other breaks ties. None: accuracy for continuous and for binary tables, as in the papers; log loss, which is the steadier, for mixed ones.
     cv : int, cross-validation generator, iterable or None, default=5
-        Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows), None five of them. A splitter sees the labelled rows of positive weight;
-        an iterable holds pairs of training and test rows, as row numbers of X or masks. Unlabelled rows are in every training part and in no test part, rows of weight
+        Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows), None five of them. A splitter sees the labeled rows of positive weight;
+        an iterable holds pairs of training and test rows, as row numbers of X or masks. Unlabeled rows are in every training part and in no test part, rows of weight
         zero in neither.
     search : {"greedy", "exhaustive"}, default="greedy"
         "greedy": go through `n_latent`, score each by its best setting, and stop once `patience` of them brought no gain; "exhaustive": all settings.
@@ -91,7 +91,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         The setting chosen.
     best_score_ : float
         Its cross-validated accuracy, or log loss with its sign turned if that chose it: more is better.
-    results_ : pandas.DataFrame, or dict of lists without pandas
+    search_results_ : pandas.DataFrame, or dict of lists without pandas
         One row per setting tried: `n_latent`, `n_components`, `objective`, `ridge`, `mean_accuracy` and `mean_log_loss` with their standard deviations over the folds
         (`std_accuracy`, `std_log_loss`), `seconds`.
     **others
@@ -103,7 +103,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
     >>> from latentia import LatentClassificationModelCV
     >>> X, y = load_iris(return_X_y=True)
     >>> model = LatentClassificationModelCV([1, 2], [1], n_init=3, random_state=0).fit(X, y)
-    >>> model.n_latent_ in (1, 2), len(model.results_["n_latent"])
+    >>> model.n_latent_ in (1, 2), len(model.search_results_["n_latent"])
     (True, 2)
     """
 
@@ -136,11 +136,11 @@ class LatentClassificationModelCV(LatentClassificationModel):
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float | Sequence[float] | None = None,
-        unknown: str = "missing",
+        handle_unknown: str = "missing",
         refine: str | None = None,
-        n_draws: int = 200,
-        inner_tol: float = 1e-3,
-        inner_max_iter: int = 100,
+        n_importance_samples: int = 200,
+        bound_tol: float = 1e-3,
+        bound_max_iter: int = 100,
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -166,11 +166,11 @@ class LatentClassificationModelCV(LatentClassificationModel):
             n_iter_no_change=n_iter_no_change,
             loss_matrix=loss_matrix,
             ridge=ridge,  # type: ignore[arg-type]
-            unknown=unknown,
+            handle_unknown=handle_unknown,
             refine=refine,
-            n_draws=n_draws,
-            inner_tol=inner_tol,
-            inner_max_iter=inner_max_iter,
+            n_importance_samples=n_importance_samples,
+            bound_tol=bound_tol,
+            bound_max_iter=bound_max_iter,
             random_state=random_state,
             callback=callback,
             verbose=verbose,
@@ -213,14 +213,14 @@ class LatentClassificationModelCV(LatentClassificationModel):
         check_loss_matrix(self.loss_matrix, len(classes))
         check_callback(self.callback)
 
-    def _chosen(self, name: str) -> Any:
+    def _effective_param(self, name: str) -> Any:
         return getattr(self, f"{name}_")
 
-    def _n_starts(self) -> int:
-        usual = super()._n_starts()
+    def _n_restarts(self) -> int:
+        usual = super()._n_restarts()
         return usual if usual == 1 or self.refit_n_init is None else self.refit_n_init
 
-    @fit_method
+    @transactional_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentClassificationModelCV:
         """Search by cross-validation, and fit the best setting on all rows.
 
@@ -229,7 +229,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         X : array-like of shape (n_samples, n_features)
             Rows; missing cells are allowed.
         y : array-like of shape (n_samples,)
-            Classes; -1 (integers), None or NaN (others) mark unlabelled rows.
+            Classes; -1 (integers), None or NaN (others) mark unlabeled rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights; a row of weight 2 counts as that row twice.
 
@@ -254,7 +254,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         best = search.best(trials)
         self.n_latent_, self.n_components_, self.objective_, self.ridge_ = best.setting
         self.best_score_ = best.score(scoring)
-        self.results_ = as_table(trials)
+        self.search_results_ = as_table(trials)
         return super().fit(X, y, sample_weight)
 
     def _settings(self, n_classes: int, n_rows: int) -> list[list[Setting]]:
@@ -298,8 +298,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
     def _candidate(self, setting: Setting, seed: int) -> LatentClassificationModel:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
         own |= {"random_state": seed, "callback": None, "verbose": 0, "loss_matrix": None}
-        own["unknown"] = "missing"  # a training part may lack a category that its test part has
-        own |= setting._asdict() | {"kinds": self.table_.modelled_kinds}
+        own["handle_unknown"] = "missing"  # a training part may lack a category that its test part has
+        own |= setting._asdict() | {"kinds": self.table_.modeled_kinds}
         if not isinstance(self.priors, str):
             own["priors"] = "empirical"  # a fold may lack a class that the user's priors name
         return LatentClassificationModel(**own)

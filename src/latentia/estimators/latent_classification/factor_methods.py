@@ -8,24 +8,24 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.array_source import map_rows
-from latentia.engine.contracts import Cells
-from latentia.estimators.base.generative_prediction import GenerativePredictions, with_known_cells
+from latentia.engine.contracts import MaskedRows
+from latentia.estimators.base.generative_prediction import GenerativePredictMixin, keep_observed
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.options import check_choice, check_number, random_generator
-from latentia.inputs.rows import same_namespace
-from latentia.numerics.array_api import Array, like, namespace, transpose
-from latentia.numerics.logspace import log_normalised, logsumexp, shares
+from latentia.inputs.rows import require_fitted_namespace
+from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
+from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp
 
 
-class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictions):
-    """Factors, components, refined densities, completions and samples from `params_`, `family_`, `preparation_` and `table_`."""
+class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):
+    """Factors, components, refined densities, completions and samples from `params_`, `family_`, `preprocessor_` and `table_`."""
 
     @property
     def _n_features_out(self) -> int:
         return int(self.family_.n_latent)
 
-    @same_namespace
+    @require_fitted_namespace
     def transform(self, X: Any) -> Array:
         """Posterior means of the latent factors, given the known cells of each row.
 
@@ -40,11 +40,11 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         """
         family, params = self._fitted().family_, self.params_
 
-        def means(cells: Cells) -> Array:
+        def means(cells: MaskedRows) -> Array:
             scores, z = family.latent_means(params, cells)
             xp = namespace(scores)
             flat = xp.reshape(scores, (-1, scores.shape[-1]))  # classes and components together
-            share = xp.reshape(shares(log_normalised(flat, axis=0)), scores.shape)
+            share = xp.reshape(exp_flush_underflow(log_softmax(flat, axis=0)), scores.shape)
             return xp.sum(share[..., None] * z, axis=(0, 1))
 
         return self._by_rows(X, means)
@@ -63,15 +63,15 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         """
         family, params = self._fitted().family_, self.params_
 
-        def components(cells: Cells) -> Array:
+        def components(cells: MaskedRows) -> Array:
             posterior = family.infer(params, cells)
             xp = namespace(posterior.log_joint)
-            given = shares(log_normalised(posterior.log_joint, axis=-2))
+            given = exp_flush_underflow(log_softmax(posterior.log_joint, axis=-2))
             return transpose(xp.sum(given[:, None, :] * posterior.component, axis=0))
 
         return self._by_rows(X, components)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`: exact for continuous columns, else the bound, or its refinement if `refine` asks for it.
 
@@ -87,25 +87,25 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         return self._refined(X) if self.refine is not None else self._bound(X)
 
     def _bound(self, X: Any) -> Array:
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         family, params = self.family_, self.params_
         X = self._check_rows(X, reset=False)
 
-        def joint(cells: Cells) -> Array:
-            return transpose(family.scores(params, cells) - prepare.log_scale(cells))
+        def joint(cells: MaskedRows) -> Array:
+            return transpose(family.scores(params, cells) - preprocess.log_det_jacobian(cells))
 
-        parts = map_rows(X, prepare, joint, family.rows_at_once(params))
+        parts = map_rows(X, preprocess, joint, family.rows_per_chunk(params))
         return namespace(parts[0]).concat(parts, axis=0)
 
     def _refined(self, X: Any) -> Array:
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         family, params = self.family_, self.params_
         rng = random_generator(self.random_state)
 
-        draws = rng.standard_normal((self.n_draws, family.n_latent))
+        draws = rng.standard_normal((self.n_importance_samples, family.n_latent))
 
-        def joint(cells: Cells) -> Array:
-            return transpose(importance_scores(family, params, cells, draws) - prepare.log_scale(cells))
+        def joint(cells: MaskedRows) -> Array:
+            return transpose(importance_scores(family, params, cells, draws) - preprocess.log_det_jacobian(cells))
 
         return self._by_rows(X, joint)
 
@@ -128,7 +128,7 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         check_choice("refine", refine, ["importance"])
         return logsumexp(self._bound(X), axis=-1), logsumexp(self._refined(X), axis=-1)
 
-    @same_namespace
+    @require_fitted_namespace
     def impute(self, X: Any, method: str = "mean", condition: str | None = None) -> Any:
         """Rows with each missing cell replaced by what the known cells of its row say of it.
 
@@ -150,14 +150,14 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         check_choice("method", method, ["mean", "mode"])
         if condition is not None:
             check_choice("condition", condition, ["class"])
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         family, params = self.family_, self.params_
         coded = self._check_rows(X, reset=False)
 
-        def fill(cells: Cells) -> Array:
-            return prepare.restore(family.complete_rows(params, cells, method == "mode", condition == "class"))
+        def fill(cells: MaskedRows) -> Array:
+            return preprocess.restore(family.complete_rows(params, cells, method == "mode", condition == "class"))
 
-        complete = with_known_cells(coded, self._by_rows(coded, fill, checked=True))
+        complete = keep_observed(coded, self._by_rows(coded, fill, checked=True))
         return self.table_.decode(complete, X.index if frame_type(X) == "pandas" else None)
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
@@ -177,10 +177,10 @@ class LatentAnswers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generativ
         X : array of shape (n_samples, n_features), or a data frame like the one fitted
         y : ndarray of shape (n_samples,)
         """
-        prepare = self._fitted().preparation_
+        preprocess = self._fitted().preprocessor_
         if component is not None:
             check_number("component", component, least=0, below=self.family_.n_components, integer=True)
         rng = random_generator(self.random_state)
         codes = self._draw_codes(n_samples, y, rng)
-        values = like(self.family_.sample(self.params_, codes, rng, component), prepare.shift)
-        return self.table_.decode(prepare.restore(values)), self.classes_[codes]
+        values = asarray_like(self.family_.sample(self.params_, codes, rng, component), preprocess.shift)
+        return self.table_.decode(preprocess.restore(values)), self.classes_[codes]

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.pytree import one_start
-from latentia.estimators.base.callbacks import Watch
+from latentia.engine.array_source import ArraySource
+from latentia.engine.pytree import select_restart
+from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.generative import GenerativeClassifier
-from latentia.estimators.latent_classification.factor_methods import LatentAnswers
+from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.restart_selection import _training_accuracy
-from latentia.families.latent_factors.canonical_form import presentable
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian, Kind, Layout
+from latentia.families.latent_factors.canonical_form import to_canonical_form
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, ColumnModel, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.inputs.column_encoder import Table, is_textual
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.options import check_choice, check_number
-from latentia.inputs.standardization import Standardise
-from latentia.numerics.array_api import Array, like, namespace, to_numpy
-from latentia.solvers import OnStep, Solution, StructuralEM
+from latentia.inputs.standardization import Standardizer
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.solvers import Solution, StepCallback, StructuralEM
 
 
-class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
-    """Naive Bayes on latent factors, joined to a mixture of factor analysers.
+class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
+    """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose share depends on the class, maps them to the columns:
     a continuous column is normal about ``loadings z + offset``, a binary one logistic, a categorical one a softmax of it. Missing cells add nothing to a row, at
@@ -48,7 +48,7 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as the papers do), or the best likelihood.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
-        What is maximised: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
+        What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
     trade_off : float, default=1.0
         Weight of the margin term of the hybrid objective.
     margin : float, default=1.0
@@ -68,22 +68,22 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
     validation_fraction : float, default=0.1
-        Share of the labelled rows held out for early stopping.
+        Share of the labeled rows held out for early stopping.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
     ridge : float, default=0.3
         Precision of a normal prior on the loadings and offsets of binary and categorical columns; keeps them finite where a column separates the rows.
-    unknown : {"missing", "error"}, default="missing"
+    handle_unknown : {"missing", "error"}, default="missing"
         What becomes of a category at prediction that `fit` did not see: a missing cell with a warning, or an error.
     refine : {"importance"} or None, default=None
         None: class probabilities from the bound. "importance": from importance sampling with the bound's posterior as proposal, which is unbiased for p(x, c).
-    n_draws : int, default=200
+    n_importance_samples : int, default=200
         Draws of importance sampling, per row, class and component.
-    inner_tol : float, default=1e-3
+    bound_tol : float, default=1e-3
         The bound of a row has settled when no curvature moves by more than this share of itself.
-    inner_max_iter : int, default=100
+    bound_max_iter : int, default=100
         Maximum number of rounds of settling the bound of a row.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
@@ -102,16 +102,16 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         Sorted values of each binary or categorical column, None for continuous ones.
     priors_ : array of shape (n_classes,)
         Class priors.
-    mixing_ : array of shape (n_classes, n_components)
+    mixing_weights_ : array of shape (n_classes, n_components)
         Share of each component in each class.
     latent_means_, latent_variances_ : arrays of shape (n_classes, n_latent)
         Of the factors, given the class. Under the class priors each factor has mean zero and variance one; factors are in the order of the share of the columns'
-        log odds or standardised values that they move, and the largest loading of each is positive. None of this changes the model.
+        log odds or standardized values that they move, and the largest loading of each is positive. None of this changes the model.
     loadings_ : array of shape (n_components, n_loadings, n_latent)
         In the units of the columns for continuous ones, in log odds for the others. One row per column, or per category of a categorical column.
-    offsets_ : array of shape (n_components, n_loadings)
+    intercepts_ : array of shape (n_components, n_loadings)
         The same for the offsets.
-    loading_columns_ : ndarray of shape (n_loadings,)
+    loading_features_ : ndarray of shape (n_loadings,)
         The column that each row of the loadings belongs to.
     noise_ : array of shape (n_components or 1, n_features)
         Noise variances, in squared units of the columns; NaN for binary and categorical ones.
@@ -170,11 +170,11 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float = 0.3,
-        unknown: str = "missing",
+        handle_unknown: str = "missing",
         refine: str | None = None,
-        n_draws: int = 200,
-        inner_tol: float = 1e-3,
-        inner_max_iter: int = 100,
+        n_importance_samples: int = 200,
+        bound_tol: float = 1e-3,
+        bound_max_iter: int = 100,
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -199,11 +199,11 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.refine = refine
-        self.n_draws = n_draws
-        self.inner_tol = inner_tol
-        self.inner_max_iter = inner_max_iter
+        self.n_importance_samples = n_importance_samples
+        self.bound_tol = bound_tol
+        self.bound_max_iter = bound_max_iter
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -214,12 +214,12 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
         check_choice("noise", self.noise, ["tied", "untied"])
         check_choice("structure", self.structure, ["full", "learn"])
         check_choice("selection", self.selection, ["accuracy", "likelihood"])
-        check_choice("unknown", self.unknown, ["missing", "error"])
+        check_choice("handle_unknown", self.handle_unknown, ["missing", "error"])
         if self.refine is not None:
             check_choice("refine", self.refine, ["importance"])
-        check_number("n_draws", self.n_draws, least=1, integer=True)
-        check_number("inner_tol", self.inner_tol, least=0)
-        check_number("inner_max_iter", self.inner_max_iter, least=1, integer=True)
+        check_number("n_importance_samples", self.n_importance_samples, least=1, integer=True)
+        check_number("bound_tol", self.bound_tol, least=0)
+        check_number("bound_max_iter", self.bound_max_iter, least=1, integer=True)
 
     def _check_searched(self) -> None:
         """Refuse bad values of the arguments that a search may choose."""
@@ -242,92 +242,92 @@ class LatentClassificationModel(LatentAnswers, GenerativeClassifier):
             self.table_ = Table.of(X, self.kinds)
         elif not hasattr(self, "table_"):
             self._fitted()
-        coded = self.table_.encode(X, self.unknown)
+        coded = self.table_.encode(X, self.handle_unknown)
         if coded is not X and not np.isfinite(coded[~np.isnan(coded)] if isinstance(coded, np.ndarray) else 0.0).all():
             raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
         return coded
 
-    def _fit_preparation(
+    def _make_preprocessor(
         self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
-    ) -> Standardise:
-        prepare = Standardise.of(mass, mean, deviation)
+    ) -> Standardizer:
+        preprocess = Standardizer.of(mass, mean, deviation)
         xp = namespace(mean)
         total = float(X.shape[0] if weight is None else weight.sum())
         # with weights a gap may weigh next to nothing: only a look at the cells can tell
         self._complete = bool(xp.all(mass == total)) if weight is None else not _has_gaps(X)
-        continuous = like([kind == "continuous" for kind in self.table_.kinds], mean, dtype=xp.bool)
-        shift = xp.where(continuous, prepare.shift, xp.zeros_like(mean))
-        return prepare._replace(shift=shift, scale=xp.where(continuous, prepare.scale, xp.ones_like(mean)))
+        continuous = asarray_like([kind == "continuous" for kind in self.table_.kinds], mean, dtype=xp.bool)
+        shift = xp.where(continuous, preprocess.shift, xp.zeros_like(mean))
+        return preprocess._replace(shift=shift, scale=xp.where(continuous, preprocess.scale, xp.ones_like(mean)))
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> ColumnLayout:
         table = self.table_
         places: dict[str, list[int]] = {"continuous": [], "binary": [], "categorical": []}
-        for place, kind in enumerate(table.modelled_kinds):
+        for place, kind in enumerate(table.modeled_kinds):
             places[kind].append(place)
-        kinds: list[Kind] = [Gaussian(places["continuous"]), Bernoulli(places["binary"])]
+        kinds: list[ColumnModel] = [Gaussian(places["continuous"]), Bernoulli(places["binary"])]
         kinds.append(
             Categorical(places["categorical"], [max(1, table.categories[k].size) for k in places["categorical"]])
         )
-        return Layout(kinds, len(table.kinds))
+        return ColumnLayout(kinds, len(table.kinds))
 
     def _make_family(
-        self, source: ArrayRows, log_prior: np.ndarray | None, watch: Watch, rng: np.random.Generator
+        self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
     ) -> LatentFactors:
         return LatentFactors(
             self._layout(),
             len(self.classes_),
-            self._chosen("n_latent"),
-            self._chosen("n_components"),
+            self._effective_param("n_latent"),
+            self._effective_param("n_components"),
             tied=self.noise == "tied",
             var_floor=self.var_floor,
             complete=self._complete,
-            all_edges=self.structure == "full" or self._chosen("n_latent") == 0,
+            all_edges=self.structure == "full" or self._effective_param("n_latent") == 0,
             log_prior=log_prior,
-            ridge=self._chosen("ridge"),
-            inner_tol=self.inner_tol,
-            inner_max_iter=self.inner_max_iter,
+            ridge=self._effective_param("ridge"),
+            bound_tol=self.bound_tol,
+            bound_max_iter=self.bound_max_iter,
         )
 
-    def _n_starts(self) -> int:
-        return super()._n_starts() if self.family_.n_latent > 0 or self.family_.n_components > 1 else 1
+    def _n_restarts(self) -> int:
+        return super()._n_restarts() if self.family_.n_latent > 0 or self.family_.n_components > 1 else 1
 
     # ---------------------------------------------------------------- choice of the start, and what is learned
-    def _ascend_by_em(self, source: ArrayRows, rng: np.random.Generator, on_step: OnStep) -> Solution:
-        winner = super()._ascend_by_em(source, rng, on_step)
+    def _run_em_restarts(self, source: ArraySource, rng: np.random.Generator, on_step: StepCallback) -> Solution:
+        winner = super()._run_em_restarts(source, rng, on_step)
         if not self.family_.all_edges:
-            self.family_ = self.family_.with_edges(one_start(winner.params, 0).edges)
+            self.family_ = self.family_.with_edges(select_restart(winner.params, 0).edges)
         return winner
 
     def _em(self) -> Any:
         solver = super()._em()
         return solver if self.family_.all_edges else StructuralEM(solver)
 
-    def _choose_start(self, solution: Solution, source: ArrayRows, rng: np.random.Generator) -> int:
+    def _choose_restart(self, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
         if self.selection == "likelihood" or len(solution.value) == 1:
             return int(np.argmax(solution.value))
         right = _training_accuracy(self.family_, solution.params, source, rng)
         best = right >= right.max() - 1e-9 * max(1.0, right.max())
         return int(np.flatnonzero(best)[np.argmax(solution.value[best])])
 
-    def _publish(self) -> None:
-        layout, prepare = self.family_.layout, self.preparation_
-        params = self.params_ = presentable(self.params_)
+    def _set_fitted_attributes(self) -> None:
+        layout, preprocess = self.family_.layout, self.preprocessor_
+        params = self.params_ = to_canonical_form(self.params_)
         xp = namespace(params.means)
         self.kinds_, self.categories_ = self.table_.kinds, list(self.table_.categories)
-        self.priors_, self.mixing_ = xp.exp(params.log_prior), xp.exp(params.log_mix)
+        self.priors_, self.mixing_weights_ = xp.exp(params.log_prior), xp.exp(params.log_mix)
         self.latent_means_, self.latent_variances_ = params.means, params.variances
-        columns = np.asarray(layout.head_columns(), dtype=np.int64)
+        columns = np.asarray(layout.predictor_columns(), dtype=np.int64)
         order = np.argsort(columns, kind="stable")
-        self.loading_columns_ = columns[order]
-        scale = xp.take(prepare.scale, like(columns, params.means, dtype=xp.int64))
-        shift = xp.take(prepare.shift, like(columns, params.means, dtype=xp.int64))
-        heads = like(order, params.means, dtype=xp.int64)
+        self.loading_features_ = columns[order]
+        scale = xp.take(preprocess.scale, asarray_like(columns, params.means, dtype=xp.int64))
+        shift = xp.take(preprocess.shift, asarray_like(columns, params.means, dtype=xp.int64))
+        heads = asarray_like(order, params.means, dtype=xp.int64)
         self.loadings_ = xp.take(params.loadings * scale[:, None], heads, axis=-2)
-        self.offsets_ = xp.take(params.offsets * scale + shift, heads, axis=-1)
+        self.intercepts_ = xp.take(params.offsets * scale + shift, heads, axis=-1)
         noise = np.full((params.noise.shape[0], layout.n_columns), np.nan)
         own = list(layout.gaussian.columns)
-        noise[:, own] = to_numpy(params.noise) * to_numpy(prepare.scale)[own] ** 2
-        self.noise_ = like(noise, params.means)
+        noise[:, own] = to_numpy(params.noise) * to_numpy(preprocess.scale)[own] ** 2
+        self.noise_ = asarray_like(noise, params.means)
         edges = np.zeros((layout.n_columns, self.family_.n_latent), dtype=bool)
         edges[columns] = to_numpy(params.edges) > 0
         self.edges_ = edges

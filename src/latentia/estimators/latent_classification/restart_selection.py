@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Block, Totals
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Chunk, Totals
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.numerics.array_api import namespace, to_numpy
 
@@ -15,23 +15,23 @@ from latentia.numerics.array_api import namespace, to_numpy
 ACCURACY_ROWS = 200_000
 
 
-def _training_accuracy(family: LatentFactors, params: Any, source: ArrayRows, rng: np.random.Generator) -> np.ndarray:
-    """Weight of the labelled rows that each start classifies rightly; estimated from random rows where there are very many."""
+def _training_accuracy(family: LatentFactors, params: Any, source: ArraySource, rng: np.random.Generator) -> np.ndarray:
+    """Weight of the labeled rows that each start classifies rightly; estimated from random rows where there are very many."""
     if source.n_rows > ACCURACY_ROWS:
         source = _some_rows(source, ACCURACY_ROWS // family.n_classes, rng)
 
-    def visit(block: Block) -> Totals:
-        log_joint = family.scores(params, block.cells)
+    def visit(chunk: Chunk) -> Totals:
+        log_joint = family.scores(params, chunk.cells)
         xp = namespace(log_joint)
-        right = xp.astype(xp.argmax(log_joint, axis=-2) == block.y[None, :], log_joint.dtype)
-        return {"right": xp.sum(right if block.weight is None else right * block.weight, axis=-1)}
+        right = xp.astype(xp.argmax(log_joint, axis=-2) == chunk.y[None, :], log_joint.dtype)
+        return {"right": xp.sum(right if chunk.weight is None else right * chunk.weight, axis=-1)}
 
-    return to_numpy(source.reduce(visit, family.rows_at_once(params))["right"]).astype(float)
+    return to_numpy(source.sum_over_chunks(visit, family.rows_per_chunk(params))["right"]).astype(float)
 
 
-def _some_rows(source: ArrayRows, most: int, rng: np.random.Generator) -> ArrayRows:
+def _some_rows(source: ArraySource, most: int, rng: np.random.Generator) -> ArraySource:
     """At most so many rows of each label, which weigh together what all of them do."""
-    head = source.head(most, rng)
+    head = source.sample_rows(most, rng)
     values, observed = head.cells
     codes, weight = to_numpy(head.y), np.ones(source.n_rows) if source.weight is None else source.weight
     drawn = np.ones(len(codes)) if head.weight is None else to_numpy(head.weight).astype(float)
@@ -40,4 +40,4 @@ def _some_rows(source: ArrayRows, most: int, rng: np.random.Generator) -> ArrayR
         if mine.sum() == most:  # drawn by weight, so that each stands for as much
             drawn[mine] = weight[source.y == label].sum() / most
     X = values if observed is None else namespace(values).where(observed > 0, values, np.nan)
-    return ArrayRows(X, codes, drawn)
+    return ArraySource(X, codes, drawn)

@@ -15,7 +15,7 @@ from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import Array, take_rows, to_numpy
 
 #: Log probabilities below this count as this: one confident mistake shall not decide a search.
-LEAST_LOG_PROBA = -50.0
+MIN_LOG_PROBA = -50.0
 
 
 class Setting(NamedTuple):
@@ -121,11 +121,11 @@ def _score_fold(model: Any, rows: Rows, train: np.ndarray, test: np.ndarray) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        # moved, so that a fold with one class and unlabelled rows is not taken for the classes -1 and 1
+        # moved, so that a fold with one class and unlabeled rows is not taken for the classes -1 and 1
         model.fit(take_rows(X, train), np.where(y < 0, -1, y + 2)[train], None if weight is None else weight[train])
         log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
-    full = np.full((len(test), y.max() + 1), LEAST_LOG_PROBA)
-    full[:, model.classes_ - 2] = np.maximum(log_proba, LEAST_LOG_PROBA)
+    full = np.full((len(test), y.max() + 1), MIN_LOG_PROBA)
+    full[:, model.classes_ - 2] = np.maximum(log_proba, MIN_LOG_PROBA)
     each = np.ones(len(test)) if weight is None else weight[test]
     right = np.average(full.argmax(axis=1) == y[test], weights=each)
     loss = -np.average(full[np.arange(len(test)), y[test]], weights=each)

@@ -10,19 +10,24 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.engine.array_source import ArrayRows, map_rows
-from latentia.engine.contracts import Block, Cells, Params, Totals
-from latentia.engine.problem import chunk_rows
-from latentia.estimators.base.callbacks import CallbackSupportMixin, Watch, reporting, warn_unless_converged
-from latentia.estimators.base.fitting import attributes_after, forget
-from latentia.estimators.latent_softmax.model_specs import Structure
+from latentia.engine.array_source import ArraySource, map_rows
+from latentia.engine.contracts import Chunk, MaskedRows, Params, Totals
+from latentia.engine.problem import rows_per_chunk
+from latentia.estimators.base.callbacks import (
+    CallbackSupportMixin,
+    StepNotifier,
+    notify_callbacks,
+    warn_unless_converged,
+)
+from latentia.estimators.base.fitting import attributes_if_stopped, drop_fitted_attributes
+from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.training import Fitted, Options, Rows, fit_structure
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.inputs.options import check_choice, check_flag, check_number, random_generator
-from latentia.inputs.rows import numeric_rows, refuse_gaps
-from latentia.inputs.splits import held_out_rows
-from latentia.inputs.standardization import Standardise, column_moments
-from latentia.numerics.array_api import Array, namespace, to_numpy, working_dtype
+from latentia.inputs.options import check_bool, check_choice, check_number, random_generator
+from latentia.inputs.rows import reject_missing, validate_rows
+from latentia.inputs.splits import train_validation_split
+from latentia.inputs.standardization import Standardizer, column_moments
+from latentia.numerics.array_api import Array, compute_dtype, namespace, to_numpy
 from latentia.solvers import Step
 
 INFERENCES = ("vb", "ml")
@@ -42,8 +47,8 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_choice("inference", self.inference, INFERENCES)
         check_choice("criterion", self.criterion, CRITERIA)
         check_choice("averaging", self.averaging, AVERAGES)
-        check_flag("annealing", self.annealing)
-        check_flag("standardise", self.standardise)
+        check_bool("annealing", self.annealing)
+        check_bool("standardize", self.standardize)
         check_number("shape", self.shape, above=0)
         check_number("rate", self.rate, above=0)
         check_number("ridge", self.ridge, least=0)
@@ -54,22 +59,22 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _check_rows(self, X: Any, reset: bool) -> Array:
         """Rows as a numeric array without gaps; those of a new fit (`reset`) begin without the one before."""
         if reset:
-            forget(self)
-        X = numeric_rows(self, X, reset)
-        refuse_gaps(self, X)
+            drop_fitted_attributes(self)
+        X = validate_rows(self, X, reset)
+        reject_missing(self, X)
         return X
 
     def _rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> Rows:
-        """The rows as they are modelled, and standardised for the starts."""
+        """The rows as they are modeled, and standardized for the starts."""
         xp = namespace(X)
-        moments = column_moments(X, weight, working_dtype(X))
-        standard = cast(Any, Standardise.of(*moments))
-        nothing = cast(Any, Standardise(xp.zeros_like(moments[1]), xp.ones_like(moments[1]), None))
-        self.preparation_ = standard if self.standardise else nothing
-        modelled = ArrayRows(X, y, weight, self.preparation_)
-        if self.standardise:
-            return Rows(modelled, modelled, nothing)
-        return Rows(modelled, ArrayRows(X, y, weight, standard), standard)
+        moments = column_moments(X, weight, compute_dtype(X))
+        standard = cast(Any, Standardizer.of(*moments))
+        nothing = cast(Any, Standardizer(xp.zeros_like(moments[1]), xp.ones_like(moments[1]), None))
+        self.preprocessor_ = standard if self.standardize else nothing
+        modeled = ArraySource(X, y, weight, self.preprocessor_)
+        if self.standardize:
+            return Rows(modeled, modeled, nothing)
+        return Rows(modeled, ArraySource(X, y, weight, standard), standard)
 
     @property
     def _prior(self) -> GammaPrior:
@@ -93,39 +98,39 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The posterior that predictions average over."""
         return self.params_ if self.averaging == "posterior" else self.exact_
 
-    def _score(self, fitted: Fitted, held_out: ArrayRows | None) -> float:
-        """What the choice of the structure maximises."""
+    def _score(self, fitted: Fitted, held_out: ArraySource | None) -> float:
+        """What the choice of the structure maximizes."""
         if held_out is not None:
-            self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
-            score = mean_log_score(held_out, self._log_score, chunk_rows(self._numbers_per_row()))
-            return score - self._log_units(held_out) / held_out.total_weight
+            self._set_fitted_attributes(fitted.structure, fitted.params, fitted.exact, fitted.weights)
+            score = mean_log_score(held_out, self._log_score, rows_per_chunk(self._numbers_per_row()))
+            return score - self._log_jacobian(held_out) / held_out.total_weight
         if self.inference == "ml" or self.criterion == "bic":
             return -fitted.bic / 2
         # "validation" without rows to spare goes by the evidence
-        return fitted.log_evidence if self.criterion == "bound" else fitted.tight_evidence
+        return fitted.log_evidence if self.criterion == "bound" else fitted.corrected_log_evidence
 
-    def _log_units(self, rows: ArrayRows) -> float:
-        """By how much the log density of the rows' outputs falls from the units they are modelled in to those they came in."""
+    def _log_jacobian(self, rows: ArraySource) -> float:
+        """By how much the log density of the rows' outputs falls from the units they are modeled in to those they came in."""
         return 0.0
 
     def _train(self, X: Any, y: Any, rows: Rows) -> None:
         """Search, and publish the winner."""
         rng = random_generator(self.random_state)
-        current: list[Structure] = []
+        current: list[ModelSpec] = []
         validate = self.criterion == "validation" and self._is_search
         some, held_out = hold_out(rows, rng) if validate else (rows, None)
-        with reporting(self, X, y, lambda params: self._attributes_at(current[-1], params)) as watch:
+        with notify_callbacks(self, X, y, lambda params: self._attributes_at(current[-1], params)) as watch:
 
-            def fit(structure: Structure, rows: Rows, extra: tuple[Params, ...]) -> Fitted:
+            def fit(structure: ModelSpec, rows: Rows, extra: tuple[Params, ...]) -> Fitted:
                 current.append(structure)
-                units = self._log_units(rows.raw)
+                units = self._log_jacobian(rows.raw)
 
                 def tell(step: Step) -> bool:
                     return watch(step._replace(value=step.value - units))
 
                 return _in_units(fit_structure(structure, rows, self._options(), rng, tell, extra), units)
 
-            def fit_one(structure: Structure, extra: tuple[Params, ...] = ()) -> Fitted:
+            def fit_one(structure: ModelSpec, extra: tuple[Params, ...] = ()) -> Fitted:
                 fitted = fit(structure, some, extra)
                 return fitted._replace(score=self._score(fitted, held_out))
 
@@ -136,11 +141,11 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         warn_unless_converged(self)
 
     @abstractmethod
-    def _search(self, rows: Rows, fit_one: Any, watch: Watch) -> Fitted:
+    def _search(self, rows: Rows, fit_one: Any, watch: StepNotifier) -> Fitted:
         """Fit what the options ask for, set `search_results_`, return the best."""
 
     @abstractmethod
-    def _log_score(self, cells: Cells, y: Array) -> Array:
+    def _log_score(self, cells: MaskedRows, y: Array) -> Array:
         """Log predictive probability or density (n_rows,) of what was observed."""
 
     def _keep(self, fitted: Fitted) -> None:
@@ -148,19 +153,19 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self.n_iter_ = fitted.n_iter
         self.converged_ = fitted.converged
         self.stopping_reason_ = fitted.reason
-        self.start_values_ = fitted.start_values
+        self.restart_objectives_ = fitted.start_values
         if self.inference == "vb":
-            self.log_evidence_, self.tight_evidence_ = fitted.log_evidence, fitted.tight_evidence
-        self._publish(fitted.structure, fitted.params, fitted.exact, fitted.weights)
+            self.log_evidence_, self.corrected_log_evidence_ = fitted.log_evidence, fitted.corrected_log_evidence
+        self._set_fitted_attributes(fitted.structure, fitted.params, fitted.exact, fitted.weights)
 
     @abstractmethod
-    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
+    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         """Set the learned attributes."""
 
-    def _attributes_at(self, structure: Structure, params: Params) -> dict[str, Any]:
+    def _attributes_at(self, structure: ModelSpec, params: Params) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
         weights = structure.means(params) if self.inference == "vb" else params
-        return attributes_after(self, lambda: self._publish(structure, params, params, weights))
+        return attributes_if_stopped(self, lambda: self._set_fitted_attributes(structure, params, params, weights))
 
     @abstractmethod
     def _numbers_per_row(self) -> int:
@@ -170,7 +175,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """`fn` of the rows with their one, in blocks, its results one after the other."""
         check_is_fitted(self, "params_")
         X = self._check_rows(X, reset=False)
-        parts = map_rows(X, self.preparation_, fn, chunk_rows(self._numbers_per_row()))
+        parts = map_rows(X, self.preprocessor_, fn, rows_per_chunk(self._numbers_per_row()))
         return namespace(parts[0]).concat(parts, axis=0)
 
     def __sklearn_tags__(self) -> Any:
@@ -183,25 +188,25 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 HELD_OUT = 0.25
 
 
-def hold_out(rows: Rows, rng: np.random.Generator) -> tuple[Rows, ArrayRows | None]:
+def hold_out(rows: Rows, rng: np.random.Generator) -> tuple[Rows, ArraySource | None]:
     """Rows to fit on and raw rows to compare on, a quarter of each class; None if that is nothing."""
     y = rows.raw.y
     labels = y if y.ndim == 1 and y.dtype.kind in "iu" else np.zeros(len(y), dtype=int)
-    rest, apart = held_out_rows(labels, rows.raw.weight, HELD_OUT, rng)
+    rest, apart = train_validation_split(labels, rows.raw.weight, HELD_OUT, rng)
     if not apart.size:
         return rows, None
     return rows.subset(rest), rows.raw.subset(apart)
 
 
-def mean_log_score(rows: ArrayRows, log_score: Callable[[Cells, Array], Array], chunk: int) -> float:
+def mean_log_score(rows: ArraySource, log_score: Callable[[MaskedRows, Array], Array], chunk: int) -> float:
     """Weighted mean of the log scores of rows."""
 
-    def visit(block: Block) -> Totals:
-        score = log_score(block.cells, block.y)
+    def visit(chunk: Chunk) -> Totals:
+        score = log_score(chunk.cells, chunk.y)
         xp = namespace(score)
-        return {"sum": xp.sum(score if block.weight is None else score * block.weight, axis=-1)}
+        return {"sum": xp.sum(score if chunk.weight is None else score * chunk.weight, axis=-1)}
 
-    return float(to_numpy(rows.reduce(visit, chunk)["sum"])) / rows.total_weight
+    return float(to_numpy(rows.sum_over_chunks(visit, chunk)["sum"])) / rows.total_weight
 
 
 def _in_units(fitted: Fitted, units: float) -> Fitted:
@@ -210,7 +215,7 @@ def _in_units(fitted: Fitted, units: float) -> Fitted:
         curve=fitted.curve - units,
         start_values=fitted.start_values - units,
         log_evidence=fitted.log_evidence - units,
-        tight_evidence=fitted.tight_evidence - units,
+        corrected_log_evidence=fitted.corrected_log_evidence - units,
         log_likelihood=fitted.log_likelihood - units,
         bic=fitted.bic + 2 * units,
     )
@@ -222,11 +227,11 @@ def search_table(fits: list[Fitted], **columns: list[Any]) -> dict[str, Any]:
         **columns,
         "log_evidence": np.array([fit.log_evidence for fit in fits]),
         "score": np.array([fit.score for fit in fits]),
-        "tight_evidence": np.array([fit.tight_evidence for fit in fits]),
+        "corrected_log_evidence": np.array([fit.corrected_log_evidence for fit in fits]),
         "bic": np.array([fit.bic for fit in fits]),
         "log_likelihood": np.array([fit.log_likelihood for fit in fits]),
-        "start_spread": np.array([float(fit.start_values[0] - np.median(fit.start_values)) for fit in fits]),
-        "n_starts": np.array([len(fit.start_values) for fit in fits]),
+        "restart_gap": np.array([float(fit.start_values[0] - np.median(fit.start_values)) for fit in fits]),
+        "n_restarts": np.array([len(fit.start_values) for fit in fits]),
         "n_iter": np.array([fit.n_iter for fit in fits]),
         "seconds": np.array([fit.seconds for fit in fits]),
     }

@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from latentia._user_warnings import warn_user
-from latentia.engine.contracts import Cells
+from latentia._user_warnings import warn_at_caller
+from latentia.engine.contracts import MaskedRows
 from latentia.estimators.base.callbacks import with_callbacks
 from latentia.estimators.base.classifier import AccuracyMixin
-from latentia.estimators.base.fitting import fit_method
+from latentia.estimators.base.fitting import transactional_fit
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator
-from latentia.inputs.labels import classes_at, codes_of, encode_labels
-from latentia.inputs.rows import same_namespace
+from latentia.inputs.labels import decode_labels, encode_known_labels, encode_labels
+from latentia.inputs.rows import require_fitted_namespace
 from latentia.inputs.weights import check_loss_matrix, check_weight
-from latentia.numerics.array_api import Array, like, namespace, one_hot, take_rows, to_numpy, transpose
+from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot, take_rows, to_numpy, transpose
 
 
 class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
     """Fits p(y | x). Subclasses give `_log_proba` of some rows and the number of free parameters."""
 
     @with_callbacks
-    @fit_method
+    @transactional_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and labels.
 
@@ -32,7 +32,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows, without missing cells.
         y : array-like of shape (n_samples,)
-            Classes. Unlabelled rows (-1 for integers, None or NaN for others) are dropped with a warning. Integer labels that are all -1 or 1 are two classes.
+            Classes. Unlabeled rows (-1 for integers, None or NaN for others) are dropped with a warning. Integer labels that are all -1 or 1 are two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights; a row of weight 2 counts as that row twice.
 
@@ -49,7 +49,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         codes = labels.codes
         known = codes >= 0
         if not known.all():
-            warn_user(
+            warn_at_caller(
                 f"{int((~known).sum())} of {known.size} rows have no label and are dropped: {type(self).__name__} models p(y | x), "
                 "so they carry no information. GaussianMixtureClassifier and LatentClassificationModel learn from them."
             )
@@ -59,16 +59,16 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         return self
 
     @abstractmethod
-    def _log_proba(self, cells: Cells, average: bool = True) -> Array:
+    def _log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
         """Log probabilities (n_rows, n_classes), averaged over the posterior or of the point estimate."""
 
-    def _log_score(self, cells: Cells, y: Array) -> Array:
+    def _log_score(self, cells: MaskedRows, y: Array) -> Array:
         log_proba = self._log_proba(cells)
         xp = namespace(log_proba)
         own = transpose(one_hot(y, len(self.classes_), log_proba.dtype)) > 0
         return xp.sum(xp.where(own, log_proba, xp.zeros_like(log_proba)), axis=-1)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_log_proba(self, X: Any) -> Array:
         """Log p(c | x), in the order of `classes_`.
 
@@ -82,7 +82,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         """
         return self._by_rows(X, self._log_proba)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_proba(self, X: Any) -> Array:
         """Probabilities p(c | x), in the order of `classes_`, averaged over the weights' posterior unless `averaging="plugin"`.
 
@@ -97,7 +97,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         log_proba = self.predict_log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict(self, X: Any) -> Array:
         """The class with the least expected loss: the most probable one unless `loss_matrix` says otherwise.
 
@@ -113,8 +113,8 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         xp = namespace(value)
         loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
         if loss is not None:
-            value = -xp.matmul(xp.exp(value), like(loss, value))
-        return classes_at(self.classes_, xp.argmax(value, axis=1))
+            value = -xp.matmul(xp.exp(value), asarray_like(loss, value))
+        return decode_labels(self.classes_, xp.argmax(value, axis=1))
 
     def bic(self, X: Any, y: Any) -> float:
         """Bayesian information criterion of the point estimate; lower is better.
@@ -149,7 +149,7 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         log_proba = to_numpy(self._by_rows(X, lambda cells: self._log_proba(cells, average=False))).astype(float)
-        codes = codes_of(y, self.classes_, log_proba.shape[0])
+        codes = encode_known_labels(y, self.classes_, log_proba.shape[0])
         known = np.flatnonzero(codes >= 0)
         return float(log_proba[known, codes[known]].sum()), known.size
 

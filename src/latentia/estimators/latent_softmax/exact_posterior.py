@@ -24,23 +24,23 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Block, Params, Totals
-from latentia.engine.problem import chunk_rows
-from latentia.engine.pytree import Tree, from_start_rows, start_rows
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Chunk, Params, Totals
+from latentia.engine.problem import rows_per_chunk
+from latentia.engine.pytree import Tree, flatten_restarts, unflatten_restarts
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
-    Weights,
+    GaussianWeights,
     augment,
     inverse,
     score_variance,
     weights_log_prior,
 )
-from latentia.numerics.array_api import Array, eye_like, like, namespace, to_numpy, transpose
+from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, to_numpy, transpose
 from latentia.numerics.linalg import symmetric
-from latentia.numerics.matmul import product_over_rows, product_with_rows
-from latentia.numerics.packed_symmetric import pairs, unpack
-from latentia.numerics.quasi_monte_carlo import normal_points
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
+from latentia.numerics.packed_symmetric import packed_outer, unpack
+from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 from latentia.solvers.anderson import mixed
 
 POINTS = 64  # of the averages over scores
@@ -49,7 +49,7 @@ POINTS = 64  # of the averages over scores
 STEPS = 500  # at most, unless more are allowed
 
 
-WINDOW = 6  # the ascent ends when so many steps together gain less than the structure's `least_gain`, for each row
+WINDOW = 6  # the ascent ends when so many steps together gain less than the structure's `convergence_tol`, for each row
 
 
 MEMORY = 8  # past steps that acceleration uses
@@ -68,14 +68,14 @@ class Tightenable(Protocol):
     @property
     def prior(self) -> GammaPrior: ...
     @property
-    def least_gain(self) -> float: ...  # for each row, below which the exact bound counts as at its end
-    def nodes(self, params: Any) -> tuple[Weights, ...]: ...  # posteriors (..., b, D) of the softmax models
-    def with_nodes(self, params: Any, nodes: tuple[Weights, ...]) -> Any: ...
+    def convergence_tol(self) -> float: ...  # for each row, below which the exact bound counts as at its end
+    def nodes(self, params: Any) -> tuple[GaussianWeights, ...]: ...  # posteriors (..., b, D) of the softmax models
+    def with_nodes(self, params: Any, nodes: tuple[GaussianWeights, ...]) -> Any: ...
     def row_likelihood(self, params: Any) -> RowLikelihood: ...  # of scores, x, its products and y
     def other_log_prior(self, params: Any) -> float: ...  # of what is in no node
 
 
-class Tightened(NamedTuple):
+class RefinedPosterior(NamedTuple):
     """The posterior under the exact likelihood."""
 
     params: Params
@@ -86,7 +86,7 @@ class Tightened(NamedTuple):
 class _Node(NamedTuple):
     """Posterior of the weights of some softmax models."""
 
-    weights: Weights
+    weights: GaussianWeights
     precision: Array  # (..., b, D, D)
 
 
@@ -97,7 +97,9 @@ class _Pull(NamedTuple):
     curvature: Array  # (..., b, D(D+1)/2)
 
 
-def tighten(structure: Tightenable, rows: ArrayRows, params: Params, max_steps: int = STEPS) -> Tightened:
+def refine_posterior(
+    structure: Tightenable, rows: ArraySource, params: Params, max_steps: int = STEPS
+) -> RefinedPosterior:
     """Raise the exact bound from the posterior of the quadratic one, until steps gain nothing that matters."""
     nodes = tuple(_Node(w, _precision(w)) for w in structure.nodes(params))
     likelihood, rest, prior = structure.row_likelihood(params), structure.other_log_prior(params), structure.prior
@@ -114,7 +116,7 @@ def tighten(structure: Tightenable, rows: ArrayRows, params: Params, max_steps: 
         trial = None if plain is None else past.extrapolated(nodes, plain, step)
         found = None if trial is None else sweep(trial)
         if found is None or not found[0] >= value:
-            past.forget()
+            past.drop_fitted_attributes()
             trial, found = plain, None if plain is None else sweep(plain)
             if found is None or not found[0] > value:
                 step /= 2
@@ -126,10 +128,10 @@ def tighten(structure: Tightenable, rows: ArrayRows, params: Params, max_steps: 
         assert trial is not None
         nodes, (value, pulls) = trial, found
         recent = [*recent, value][-WINDOW - 1 :]
-        converged = len(recent) > WINDOW and recent[-1] - recent[0] < structure.least_gain * rows.total_weight
+        converged = len(recent) > WINDOW and recent[-1] - recent[0] < structure.convergence_tol * rows.total_weight
         if converged:
             break
-    return Tightened(structure.with_nodes(params, tuple(node.weights for node in nodes)), value, converged)
+    return RefinedPosterior(structure.with_nodes(params, tuple(node.weights for node in nodes)), value, converged)
 
 
 class _Past:
@@ -139,20 +141,20 @@ class _Past:
         self.points: list[np.ndarray] = []
         self.residuals: list[np.ndarray] = []
 
-    def forget(self) -> None:
+    def drop_fitted_attributes(self) -> None:
         """Only the newest step counts from here on."""
         self.points, self.residuals = self.points[-1:], self.residuals[-1:]
 
     def extrapolated(self, nodes: tuple[_Node, ...], plain: tuple[_Node, ...], step: float) -> tuple[_Node, ...] | None:
         """Where the past steps lead; None while there are none."""
-        here = start_rows(_coordinates(nodes))
+        here = flatten_restarts(_coordinates(nodes))
         self.points = [*self.points, here][-MEMORY - 1 :]
-        residual = (start_rows(_coordinates(plain)) - here) / step
+        residual = (flatten_restarts(_coordinates(plain)) - here) / step
         self.residuals = [*self.residuals, residual][-MEMORY - 1 :]
         if len(self.points) == 1:
             return None
-        goal = mixed(self.points, self.residuals, np.array([MEMORY]), step, start_rows(_metric(nodes)))
-        return _at_coordinates(from_start_rows(goal, _coordinates(plain)))
+        goal = mixed(self.points, self.residuals, np.array([MEMORY]), step, flatten_restarts(_metric(nodes)))
+        return _at_coordinates(unflatten_restarts(goal, _coordinates(plain)))
 
 
 def _coordinates(nodes: tuple[_Node, ...]) -> Tree:
@@ -187,7 +189,7 @@ def _node(mean: Array, precision: Array, rate: Array) -> _Node | None:
     if not bool(xp.all(xp.linalg.diagonal(precision) > 0)):
         return None
     covariance, log_det = inverse(precision)
-    return _Node(Weights(mean, covariance, log_det, rate), precision)
+    return _Node(GaussianWeights(mean, covariance, log_det, rate), precision)
 
 
 def _together(nodes: Iterable[_Node | None]) -> tuple[_Node, ...] | None:
@@ -200,36 +202,36 @@ def _together(nodes: Iterable[_Node | None]) -> tuple[_Node, ...] | None:
 def _points(means: list[Array]) -> list[Array]:
     """Standard normal points (P, ..., b, 1) for the scores of each node."""
     sizes = [int(np.prod(mean.shape[:-1])) for mean in means]
-    parts = np.split(normal_points(POINTS, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
-    return [like(part.reshape(-1, *mean.shape[:-1], 1), mean) for part, mean in zip(parts, means, strict=True)]
+    parts = np.split(normal_qmc_points(POINTS, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
+    return [asarray_like(part.reshape(-1, *mean.shape[:-1], 1), mean) for part, mean in zip(parts, means, strict=True)]
 
 
 def _sweep(
-    likelihood: RowLikelihood, rows: ArrayRows, nodes: tuple[_Node, ...], points: list[Array]
+    likelihood: RowLikelihood, rows: ArraySource, nodes: tuple[_Node, ...], points: list[Array]
 ) -> tuple[float, tuple[_Pull, ...]]:
     """Expected log likelihood of all rows, and what they say about each node."""
 
-    def visit(block: Block) -> Totals:
-        x = augment(block.cells.values)
-        xp, outer = namespace(x), pairs(x)
+    def visit(chunk: Chunk) -> Totals:
+        x = augment(chunk.cells.values)
+        xp, outer = namespace(x), packed_outer(x)
         scores, spreads = [], []
         for node, z in zip(nodes, points, strict=True):
             spread = xp.sqrt(xp.clip(score_variance(node.weights.covariance, outer), min=1e-12))
-            scores.append(product_with_rows(node.weights.mean, x) + spread * z)
+            scores.append(params_at_rows(node.weights.mean, x) + spread * z)
             spreads.append(spread)
-        value, slopes = likelihood(tuple(scores), x, outer, block.y)
+        value, slopes = likelihood(tuple(scores), x, outer, chunk.y)
         value = xp.mean(value, axis=0)
-        weight = xp.ones_like(value) if block.weight is None else block.weight
+        weight = xp.ones_like(value) if chunk.weight is None else chunk.weight
         pulls = []
         for slope, spread, z in zip(slopes, spreads, points, strict=True):
             curvature = -xp.mean(slope * z, axis=0) / spread
-            slope = product_over_rows(weight * xp.mean(slope, axis=0), x)
-            pulls.append(_Pull(slope, product_over_rows(weight * curvature, outer)))
+            slope = weighted_row_sums(weight * xp.mean(slope, axis=0), x)
+            pulls.append(_Pull(slope, weighted_row_sums(weight * curvature, outer)))
         return {"value": xp.sum(weight * value, axis=-1), "pulls": tuple(pulls)}
 
     drawn = sum(int(np.prod(z.shape)) for z in points)
     size = nodes[0].weights.mean.shape[-1]
-    totals = rows.reduce(visit, chunk_rows(size * (size + 1) // 2 + 6 * drawn))
+    totals = rows.sum_over_chunks(visit, rows_per_chunk(size * (size + 1) // 2 + 6 * drawn))
     return float(to_numpy(totals["value"])), tuple(_Pull(*pull) for pull in totals["pulls"])
 
 
@@ -270,5 +272,5 @@ def _log_prior(node: _Node, prior: GammaPrior) -> float:
     return float(to_numpy(xp.sum(weights_log_prior(weights, prior)) + xp.sum(gain) / 2))
 
 
-def _precision(weights: Weights) -> Array:
+def _precision(weights: GaussianWeights) -> Array:
     return inverse(weights.covariance)[0]

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, Params
+from latentia.engine.contracts import MaskedRows, Params
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, search_table
-from latentia.estimators.latent_softmax.model_specs import ExpertTree
+from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec
 from latentia.estimators.latent_softmax.training import Fitted, Rows
-from latentia.families.building_blocks.expected_softmax import average_log_softmax
+from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gaussian_weights import augment, scores_of
 from latentia.families.experts.gating_tree import path_scores
 from latentia.inputs.options import check_choice, check_number
 from latentia.numerics.array_api import Array, namespace, transpose
-from latentia.numerics.packed_symmetric import pairs
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 class ExpertEstimator(LatentSoftmaxEstimator):
@@ -62,7 +62,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
     def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
         fits: list[Fitted] = []
         for branches in self._trees():
-            fits.append(fit_one(ExpertTree(branches, self._n_scores(), self._linear, self._prior)))
+            fits.append(fit_one(ExpertTreeSpec(branches, self._n_scores(), self._linear, self._prior)))
             if watch.stopped:
                 break
         self.search_results_ = search_table(
@@ -72,10 +72,10 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         )
         return max(fits, key=lambda fit: fit.score)
 
-    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
+    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
         self.n_experts_ = math.prod(structure.branches)
-        raw = structure.in_raw_units(weights, self.preparation_)
+        raw = structure.undo_standardization(weights, self.preprocessor_)
         self.gate_weights_ = tuple(gate[..., :-1] for gate in raw.gates)
         self.gate_biases_ = tuple(gate[..., -1] for gate in raw.gates)
         self.expert_weights_, self.expert_biases_ = raw.experts[..., :-1], raw.experts[..., -1]
@@ -85,7 +85,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         log_gates = []
         for level, point in enumerate(self.point_.gates):
             posterior = self._posterior.gates[level] if outer is not None else None
-            log_gates.append(average_log_softmax(*scores_of(point, posterior, x, outer)))
+            log_gates.append(log_expected_softmax(*scores_of(point, posterior, x, outer)))
         return path_scores(log_gates)
 
     def expert_proba(self, X: Any) -> Array:
@@ -101,9 +101,9 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             Experts of one group lie side by side.
         """
 
-        def gates(cells: Cells) -> Array:
+        def gates(cells: MaskedRows) -> Array:
             x = augment(cells.values)
-            return transpose(self._gate_log_proba(x, pairs(x) if self._averages else None))
+            return transpose(self._gate_log_proba(x, packed_outer(x) if self._averages else None))
 
         log_proba = self._by_rows(X, gates)
         return namespace(log_proba).exp(log_proba)

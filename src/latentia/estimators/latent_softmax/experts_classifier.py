@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
-from latentia.families.building_blocks.expected_softmax import average_log_softmax
+from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gaussian_weights import augment, scores_of
 from latentia.numerics.array_api import Array, transpose
 from latentia.numerics.logspace import logsumexp
-from latentia.numerics.packed_symmetric import pairs
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
@@ -35,7 +35,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        documentation). "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
         BIC replaces both evidences.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. The quadratic bound's own means are too confident. "corrected": averaged over the normal posterior under the exact
@@ -43,15 +43,15 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions of all weights.
     ridge : float, default=0.0
-        Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
+        Precision of a Gaussian prior on the weights of the standardized columns, for `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
-    standardise : bool, default=True
-        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
+    standardize : bool, default=True
+        Whether columns are standardized first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
     n_init : int, default=10
-        Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
+        Number of starts: random weights improved by penalized likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
         Maximum number of steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
@@ -75,12 +75,12 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Weights and biases of the experts.
     log_evidence_ : float
         Variational bound less the log number of permutations of experts (`inference="vb"`).
-    tight_evidence_ : float
+    corrected_log_evidence_ : float
         The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
-        `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
-    start_values_ : ndarray of shape (n_starts,)
+        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximized), `log_evidence`, `corrected_log_evidence`, `bic`, `log_likelihood`, `restart_gap` (best less median of the starts' values),
+        `n_restarts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
+    restart_objectives_ : ndarray of shape (n_restarts,)
         Where the starts of the chosen tree ended, best first.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound (or likelihood) after each step.
@@ -119,7 +119,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         rate: float = 1.0,
         ridge: float = 0.0,
         annealing: bool = False,
-        standardise: bool = True,
+        standardize: bool = True,
         loss_matrix: Any = None,
         n_init: int = 10,
         max_iter: int = 600,
@@ -138,7 +138,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         self.rate = rate
         self.ridge = ridge
         self.annealing = annealing
-        self.standardise = standardise
+        self.standardize = standardize
         self.loss_matrix = loss_matrix
         self.n_init = n_init
         self.max_iter = max_iter
@@ -150,9 +150,9 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     def _n_scores(self) -> int:
         return len(self.classes_)
 
-    def _log_proba(self, cells: Cells, average: bool = True) -> Array:
+    def _log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
         x = augment(cells.values)
-        outer = pairs(x) if average and self._averages else None
+        outer = packed_outer(x) if average and self._averages else None
         posterior = self._posterior.leaves if outer is not None else None
-        experts = average_log_softmax(*scores_of(self.point_.experts, posterior, x, outer))
+        experts = log_expected_softmax(*scores_of(self.point_.experts, posterior, x, outer))
         return transpose(logsumexp(self._gate_log_proba(x, outer)[:, None, :] + experts, axis=-3))

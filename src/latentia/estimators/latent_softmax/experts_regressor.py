@@ -9,30 +9,39 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from latentia._user_warnings import warn_user
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Cells, Params
+from latentia._user_warnings import warn_at_caller
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import MaskedRows, Params
 from latentia.estimators.base.callbacks import with_callbacks
-from latentia.estimators.base.fitting import fit_method
+from latentia.estimators.base.fitting import transactional_fit
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.families.building_blocks.gaussian_weights import augment, scores_of
 from latentia.families.experts.likelihood import noise_variance
-from latentia.inputs.rows import same_namespace
+from latentia.inputs.rows import require_fitted_namespace
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import LOG_2PI, Array, like, namespace, take_rows, to_numpy, transpose, working_dtype
+from latentia.numerics.array_api import (
+    LOG_2PI,
+    Array,
+    asarray_like,
+    compute_dtype,
+    namespace,
+    take_rows,
+    to_numpy,
+    transpose,
+)
 from latentia.numerics.logspace import logsumexp
-from latentia.numerics.packed_symmetric import pairs
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimator):
     """Linear models with Gaussian noise, each responsible for a part of the feature space that a softmax gate assigns it.
 
     ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its own for each expert: the spread of the predictions varies with x. The gates are softmax
-    models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them. Outputs are standardised
+    models; all weights have zero-mean Gaussian priors whose precisions have gamma hyper-priors, the biases share them. Outputs are standardized
     inside. [1]_
 
     The likelihood has no maximum where an expert fits its rows without residual. So no noise is below 1e-4 of an output's standard deviation, with either inference; under variational Bayes the
-    precision of the noise of the standardised outputs also has the weak gamma prior of shape 0.1 and rate 5e-6, which adds about 1e-5 / n to the variance of an expert with n rows.
+    precision of the noise of the standardized outputs also has the weak gamma prior of shape 0.1 and rate 5e-6, which adds about 1e-5 / n to the variance of an expert with n rows.
 
     Parameters
     ----------
@@ -47,7 +56,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        documentation). "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
         BIC replaces both evidences.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. The quadratic bound's own means are too confident. "corrected": averaged over the normal posterior under the exact
@@ -55,14 +64,14 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions of all weights.
     ridge : float, default=0.0
-        Precision of a Gaussian prior on the weights of the standardised columns, and rate of a gamma prior (of shape 1) of the precision of the noise of the standardised outputs, for
+        Precision of a Gaussian prior on the weights of the standardized columns, and rate of a gamma prior (of shape 1) of the precision of the noise of the standardized outputs, for
         `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
-    standardise : bool, default=True
-        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
+    standardize : bool, default=True
+        Whether columns are standardized first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     n_init : int, default=10
-        Number of starts: random weights improved by penalised likelihood, then all in one batch. The best bound wins.
+        Number of starts: random weights improved by penalized likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
         Maximum number of steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
@@ -88,12 +97,12 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         Weights and biases of the experts, in the units of y.
     log_evidence_ : float
         Variational bound less the log number of permutations of experts (`inference="vb"`).
-    tight_evidence_ : float
+    corrected_log_evidence_ : float
         The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximised), `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`, `start_spread` (best less median of the starts' values),
-        `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it. All but the scores of rows held out are sums over the rows that the trees were fitted on, in the units of y.
-    start_values_ : ndarray of shape (n_starts,)
+        A table of the trees tried: `n_experts`, `branches`, `score` (what was maximized), `log_evidence`, `corrected_log_evidence`, `bic`, `log_likelihood`, `restart_gap` (best less median of the starts' values),
+        `n_restarts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it. All but the scores of rows held out are sums over the rows that the trees were fitted on, in the units of y.
+    restart_objectives_ : ndarray of shape (n_restarts,)
         Where the starts of the chosen tree ended, best first.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound (or likelihood) after each step.
@@ -135,7 +144,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         rate: float = 1.0,
         ridge: float = 0.0,
         annealing: bool = False,
-        standardise: bool = True,
+        standardize: bool = True,
         n_init: int = 10,
         max_iter: int = 600,
         tol: float = 1e-5,
@@ -153,7 +162,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         self.rate = rate
         self.ridge = ridge
         self.annealing = annealing
-        self.standardise = standardise
+        self.standardize = standardize
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -165,7 +174,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         return self.n_outputs_
 
     @with_callbacks
-    @fit_method
+    @transactional_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows and numbers.
 
@@ -188,29 +197,32 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         outputs, self._flat = _check_outputs(y, X.shape[0])
         known = ~np.isnan(outputs).all(axis=1)
         if not known.all():
-            warn_user(f"{int((~known).sum())} of {known.size} rows have no output and are dropped.")
+            warn_at_caller(f"{int((~known).sum())} of {known.size} rows have no output and are dropped.")
             X = take_rows(X, np.flatnonzero(known))
             outputs, weight = outputs[known], None if weight is None else check_weight(weight[known], int(known.sum()))
         self.n_outputs_ = outputs.shape[1]
         self.output_shift_, self.output_scale_ = _output_units(
-            outputs, weight, float(namespace(X).finfo(working_dtype(X)).max)
+            outputs, weight, float(namespace(X).finfo(compute_dtype(X)).max)
         )
         rows = self._rows(X, (outputs - self.output_shift_) / self.output_scale_, weight)
         self._train(X, y, rows)
         return self
 
-    def _log_units(self, rows: ArrayRows) -> float:
+    def _log_jacobian(self, rows: ArraySource) -> float:
         return rows.total_weight * float(np.log(self.output_scale_).sum())
 
-    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
-        super()._publish(structure, params, exact, weights)
+    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
+        super()._set_fitted_attributes(structure, params, exact, weights)
         xp = namespace(weights.experts)
-        scale, shift = like(self.output_scale_, weights.experts), like(self.output_shift_, weights.experts)
+        scale, shift = (
+            asarray_like(self.output_scale_, weights.experts),
+            asarray_like(self.output_shift_, weights.experts),
+        )
         self.expert_weights_ = self.expert_weights_ * scale[:, None]
         self.expert_biases_ = self.expert_biases_ * scale + shift
         self.noise_ = xp.sqrt(noise_variance(weights.log_noise)) * scale
 
-    @same_namespace
+    @require_fitted_namespace
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected outputs.
 
@@ -227,32 +239,32 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         """
         moments = self._by_rows(X, self._moments)
         xp = namespace(moments)
-        scale = like(self.output_scale_, moments)
-        mean = moments[:, :, 0] * scale + like(self.output_shift_, moments)
+        scale = asarray_like(self.output_scale_, moments)
+        mean = moments[:, :, 0] * scale + asarray_like(self.output_shift_, moments)
         std = xp.sqrt(xp.clip(moments[:, :, 1], min=0.0)) * scale
         if self._flat:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
 
-    def _log_score(self, cells: Cells, y: Array) -> Array:
+    def _log_score(self, cells: MaskedRows, y: Array) -> Array:
         log_share, mean, variance = self._experts(cells)
         xp = namespace(mean)
         square = (transpose(y) - mean) ** 2 / variance
         return logsumexp(log_share - xp.sum(square + xp.log(variance) + LOG_2PI, axis=-2) / 2, axis=0)
 
-    def _moments(self, cells: Cells) -> Array:
-        """Mean and variance (N, O, 2) of the standardised outputs."""
+    def _moments(self, cells: MaskedRows) -> Array:
+        """Mean and variance (N, O, 2) of the standardized outputs."""
         log_share, mean, variance = self._experts(cells)
         xp = namespace(mean)
         share = xp.exp(log_share)[:, None, :]
-        centre = xp.sum(share * mean, axis=0)
-        total = xp.sum(share * (variance + (mean - centre) ** 2), axis=0)
-        return xp.stack([transpose(centre), transpose(total)], axis=-1)
+        center = xp.sum(share * mean, axis=0)
+        total = xp.sum(share * (variance + (mean - center) ** 2), axis=0)
+        return xp.stack([transpose(center), transpose(total)], axis=-1)
 
-    def _experts(self, cells: Cells) -> tuple[Array, Array, Array]:
-        """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardised outputs."""
+    def _experts(self, cells: MaskedRows) -> tuple[Array, Array, Array]:
+        """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardized outputs."""
         x = augment(cells.values)
-        outer = pairs(x) if self._averages else None
+        outer = packed_outer(x) if self._averages else None
         posterior = self._posterior.leaves.weights if outer is not None else None
         mean, variance = scores_of(self.point_.experts, posterior, x, outer)
         noise = noise_variance(self.point_.log_noise)[..., None] + namespace(x).zeros_like(mean)
@@ -272,7 +284,7 @@ def _output_units(outputs: np.ndarray, weight: np.ndarray | None, largest: float
         raise ValueError(
             f"y has values in output {place} whose squares{product} overflow; allowed are values below {most:.0e}. Rescale y{weights}."
         )
-    # as in `Standardise`: what is left of a constant's variance is rounding
+    # as in `Standardizer`: what is left of a constant's variance is rounding
     varies = variance > (10 * np.finfo(np.float64).eps * shift) ** 2
     return shift, np.where(varies, np.sqrt(variance), 1.0)
 

@@ -12,22 +12,22 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.contracts import Block, Family, SmoothFamily, Totals
-from latentia.engine.problem import chunk_rows
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Chunk, Family, SmoothFamily, Totals
+from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.latent_softmax.exact_posterior import RowLikelihood, Tightenable
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import Weights
-from latentia.families.experts.expert_models import LinearLeaf, SoftmaxLeaf
+from latentia.families.building_blocks.gaussian_weights import GaussianWeights
+from latentia.families.experts.expert_models import LinearGaussianExpert, SoftmaxExpert
 from latentia.families.experts.likelihood import ExpertsLikelihood, ExpertsWeights, LeafScores, log_noise_of
 from latentia.families.experts.variational import Experts, ExpertsParams
 from latentia.families.softmax.likelihood import SoftmaxLikelihood, SoftmaxWeights
 from latentia.families.softmax.variational import MultimodalSoftmax
-from latentia.inputs.standardization import Standardise
+from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
-class Structure(Tightenable, Protocol):
+class ModelSpec(Tightenable, Protocol):
     """One model to be fitted."""
 
     @property
@@ -39,17 +39,17 @@ class Structure(Tightenable, Protocol):
     def likelihood(self, ridge: Any = 0.0) -> SmoothFamily: ...
     def start(self, weights: Any, variance: float) -> Any: ...
     def means(self, params: Any) -> Any: ...
-    def in_raw_units(self, weights: Any, prepare: Standardise) -> Any: ...
+    def undo_standardization(self, weights: Any, preprocess: Standardizer) -> Any: ...
     def gauges(self, weights: Any) -> list[Any]: ...  # of a convex structure: equal in likelihood, unequal in prior
 
 
 @dataclass(frozen=True)
-class Subclasses:
+class SubclassSpec:
     """A softmax over subclasses, some for each class."""
 
     n_subclasses: tuple[int, ...]
     prior: GammaPrior = field(default_factory=GammaPrior)
-    least_gain: ClassVar[float] = 1e-5
+    convergence_tol: ClassVar[float] = 1e-5
 
     @property
     def log_permutations(self) -> float:
@@ -73,13 +73,13 @@ class Subclasses:
     def likelihood(self, ridge: Any = 0.0) -> SoftmaxLikelihood:
         return SoftmaxLikelihood(self.n_subclasses, ridge)
 
-    def nodes(self, params: Weights) -> tuple[Weights, ...]:
+    def nodes(self, params: GaussianWeights) -> tuple[GaussianWeights, ...]:
         return (params,)
 
-    def with_nodes(self, params: Weights, nodes: tuple[Weights, ...]) -> Weights:
+    def with_nodes(self, params: GaussianWeights, nodes: tuple[GaussianWeights, ...]) -> GaussianWeights:
         return nodes[0]
 
-    def row_likelihood(self, params: Weights) -> RowLikelihood:
+    def row_likelihood(self, params: GaussianWeights) -> RowLikelihood:
         family = self.likelihood()
 
         def at(scores: tuple[Array, ...], x: Array, outer: Array, y: Array) -> tuple[Array, tuple[Array, ...]]:
@@ -88,39 +88,41 @@ class Subclasses:
 
         return at
 
-    def other_log_prior(self, params: Weights) -> float:
+    def other_log_prior(self, params: GaussianWeights) -> float:
         return 0.0
 
-    def start(self, weights: SoftmaxWeights, variance: float) -> Weights:
+    def start(self, weights: SoftmaxWeights, variance: float) -> GaussianWeights:
         return self.variational().start(weights.weights, variance)
 
-    def means(self, params: Weights) -> SoftmaxWeights:
+    def means(self, params: GaussianWeights) -> SoftmaxWeights:
         return SoftmaxWeights(params.mean)
 
-    def in_raw_units(self, weights: SoftmaxWeights, prepare: Standardise) -> SoftmaxWeights:
-        return SoftmaxWeights(in_raw_units(weights.weights, prepare))
+    def undo_standardization(self, weights: SoftmaxWeights, preprocess: Standardizer) -> SoftmaxWeights:
+        return SoftmaxWeights(undo_standardization(weights.weights, preprocess))
 
     def gauges(self, weights: SoftmaxWeights) -> list[SoftmaxWeights]:
         """The same model with each subclass in turn at zero, where the posterior likes to have one."""
         w = weights.weights
         return [weights, *(SoftmaxWeights(w - w[..., k : k + 1, :]) for k in range(w.shape[-2]))]
 
-    def class_shares(self, family: Family, params: Any, rows: ArrayRows) -> np.ndarray:
+    def class_shares(self, family: Family, params: Any, rows: ArraySource) -> np.ndarray:
         """Eq. 33: each subclass' part of its class, by weight. (S,)"""
 
-        def visit(block: Block) -> Totals:
-            posterior = family.infer(params, block.cells, block.y)
+        def visit(chunk: Chunk) -> Totals:
+            posterior = family.infer(params, chunk.cells, chunk.y)
             xp = namespace(posterior.log_joint)
             share = posterior.share
-            return {"mass": xp.sum(share if block.weight is None else share * block.weight, axis=-1)}
+            return {"mass": xp.sum(share if chunk.weight is None else share * chunk.weight, axis=-1)}
 
-        mass = to_numpy(rows.reduce(visit, chunk_rows(family.row_size(params)))["mass"]).astype(float)
+        mass = to_numpy(rows.sum_over_chunks(visit, rows_per_chunk(family.floats_per_row(params)))["mass"]).astype(
+            float
+        )
         total = np.bincount(self.owner, mass, minlength=len(self.n_subclasses))
         return mass / np.maximum(total, 1e-300)[self.owner]
 
 
 @dataclass(frozen=True)
-class ExpertTree:
+class ExpertTreeSpec:
     """A tree of gates over softmax or linear experts."""
 
     branches: tuple[int, ...]
@@ -129,7 +131,7 @@ class ExpertTree:
     prior: GammaPrior = field(default_factory=GammaPrior)
 
     @property
-    def least_gain(self) -> float:
+    def convergence_tol(self) -> float:
         """Gates between linear experts of little noise are steep, and the bound is all but flat in how steep."""
         return 1e-6 if self.linear else 1e-5
 
@@ -149,17 +151,19 @@ class ExpertTree:
         return (gates + math.prod(self.branches) * scores) * size + noise
 
     def variational(self, beta: float = 1.0) -> Experts:
-        leaf = LinearLeaf(self.n_scores, self.prior) if self.linear else SoftmaxLeaf(self.n_scores, self.prior)
+        leaf = (
+            LinearGaussianExpert(self.n_scores, self.prior) if self.linear else SoftmaxExpert(self.n_scores, self.prior)
+        )
         return Experts(self.branches, leaf, self.prior, beta)
 
     def likelihood(self, ridge: Any = 0.0) -> ExpertsLikelihood:
         return ExpertsLikelihood(self.branches, self.n_scores, self.linear, ridge)
 
-    def nodes(self, params: ExpertsParams) -> tuple[Weights, ...]:
+    def nodes(self, params: ExpertsParams) -> tuple[GaussianWeights, ...]:
         """Gates and softmax experts; linear experts need no tighter bound and stay as they are."""
         return params.gates if self.linear else (*params.gates, params.leaves)
 
-    def with_nodes(self, params: ExpertsParams, nodes: tuple[Weights, ...]) -> ExpertsParams:
+    def with_nodes(self, params: ExpertsParams, nodes: tuple[GaussianWeights, ...]) -> ExpertsParams:
         n_gates = len(params.gates)
         return ExpertsParams(nodes[:n_gates], params.leaves if self.linear else nodes[n_gates])
 
@@ -192,9 +196,9 @@ class ExpertTree:
             return ExpertsWeights(gates, params.leaves.mean, params.leaves.rate)
         return ExpertsWeights(gates, params.leaves.weights.mean, log_noise_of(params.leaves.noise_variance))
 
-    def in_raw_units(self, weights: ExpertsWeights, prepare: Standardise) -> ExpertsWeights:
-        gates = tuple(in_raw_units(gate, prepare) for gate in weights.gates)
-        return ExpertsWeights(gates, in_raw_units(weights.experts, prepare), weights.log_noise)
+    def undo_standardization(self, weights: ExpertsWeights, preprocess: Standardizer) -> ExpertsWeights:
+        gates = tuple(undo_standardization(gate, preprocess) for gate in weights.gates)
+        return ExpertsWeights(gates, undo_standardization(weights.experts, preprocess), weights.log_noise)
 
     def gauges(self, weights: ExpertsWeights) -> list[ExpertsWeights]:
         """The same model with each class in turn at zero; linear experts have no such freedom."""
@@ -203,9 +207,9 @@ class ExpertTree:
         return [weights, *(weights._replace(experts=w - w[..., k : k + 1, :]) for k in turns)]
 
 
-def in_raw_units(weights: Array, prepare: Standardise) -> Array:
-    """Weights of standardised rows as weights of the raw rows."""
+def undo_standardization(weights: Array, preprocess: Standardizer) -> Array:
+    """Weights of standardized rows as weights of the raw rows."""
     xp = namespace(weights)
-    slopes = weights[..., :-1] / prepare.scale
-    bias = weights[..., -1:] - xp.sum(slopes * prepare.shift, axis=-1, keepdims=True)
+    slopes = weights[..., :-1] / preprocess.scale
+    bias = weights[..., -1:] - xp.sum(slopes * preprocess.shift, axis=-1, keepdims=True)
     return xp.concat([slopes, bias], axis=-1)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, Params
+from latentia.engine.contracts import MaskedRows, Params
 from latentia.estimators.latent_softmax.base import search_table
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
-from latentia.estimators.latent_softmax.model_specs import Subclasses, in_raw_units
+from latentia.estimators.latent_softmax.model_specs import SubclassSpec, undo_standardization
 from latentia.estimators.latent_softmax.subclass_search import (
     Configuration,
-    Seen,
+    SearchEntry,
     Trial,
     best_configuration,
     children_of,
@@ -22,13 +22,13 @@ from latentia.estimators.latent_softmax.subclass_search import (
     refine,
 )
 from latentia.estimators.latent_softmax.training import Fitted, Rows
-from latentia.families.building_blocks.expected_softmax import average_log_softmax
+from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gaussian_weights import augment, scores_of
 from latentia.families.softmax.likelihood import SoftmaxWeights
 from latentia.inputs.options import check_choice, check_number
-from latentia.numerics.array_api import Array, like, namespace, transpose
+from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
 from latentia.numerics.logspace import logsumexp
-from latentia.numerics.packed_symmetric import pairs
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
@@ -50,7 +50,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `tight_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
+        documentation). "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
         BIC replaces both evidences.
     search : {"compressive", "exhaustive"}, default="compressive"
         Compressive search fits equal numbers of subclasses, then drops subclasses with a small share and fits again; exhaustive search fits every
@@ -58,7 +58,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     max_rounds : int, default=2
         Rounds of compressive search.
     max_models : int, default=10
-        The most models to fit with `search="compressive"`, in all: those that it does not use are spent on neighbours of the best configuration. 0 for no limit and no neighbours.
+        The most models to fit with `search="compressive"`, in all: those that it does not use are spent on neighbors of the best configuration. 0 for no limit and no neighbors.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Class probabilities under variational Bayes. The bound's posterior means are too confident (with two subclasses the contrasts tend to twice their
         right size as rows are added). "corrected": averaged over the normal posterior under the exact likelihood; "posterior": averaged over the
@@ -66,15 +66,15 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions.
     ridge : float, default=0.0
-        Precision of a Gaussian prior on the weights of the standardised columns, for `inference="ml"`.
+        Precision of a Gaussian prior on the weights of the standardized columns, for `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
-    standardise : bool, default=True
-        Whether columns are standardised first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
+    standardize : bool, default=True
+        Whether columns are standardized first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimises the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
     n_init : int, default=10
-        Number of starts: small random weights and k-means centroids in turn, improved by penalised likelihood, then all in one batch. The best bound wins.
+        Number of starts: small random weights and k-means centroids in turn, improved by penalized likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
         Maximum number of steps of variational Bayes, or of L-BFGS.
     tol : float, default=1e-5
@@ -92,11 +92,11 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Classes in sorted order.
     n_subclasses_ : ndarray of shape (n_classes,)
         Subclasses of each class.
-    subclass_classes_ : ndarray of shape (n_total_subclasses,)
+    subclass_labels_ : ndarray of shape (n_total_subclasses,)
         The class of each subclass.
     weights_ : array of shape (n_total_subclasses, n_features)
         Point estimate of the weights: corrected, or of maximum likelihood.
-    biases_ : array of shape (n_total_subclasses,)
+    intercepts_ : array of shape (n_total_subclasses,)
         Point estimate of the biases.
     posterior_means_, posterior_covariances_ : arrays of shape (n_total_subclasses, n_features + 1[, n_features + 1])
         The variational posterior of weights and bias (`inference="vb"`).
@@ -104,12 +104,12 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Expected precisions of the weights' priors (`inference="vb"`).
     log_evidence_ : float
         Variational bound less the log number of permutations of subclasses (`inference="vb"`).
-    tight_evidence_ : float
+    corrected_log_evidence_ : float
         The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the structures tried: `n_subclasses`, `score` (what was maximised), `parents` and `children` (those that were fitted, of compressive search), `round`, `log_evidence`, `tight_evidence`, `bic`, `log_likelihood`,
-        `start_spread` (best less median of the starts' values), `n_starts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
-    start_values_ : ndarray of shape (n_starts,)
+        A table of the structures tried: `n_subclasses`, `score` (what was maximized), `parents` and `children` (those that were fitted, of compressive search), `round`, `log_evidence`, `corrected_log_evidence`, `bic`, `log_likelihood`,
+        `restart_gap` (best less median of the starts' values), `n_restarts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
+    restart_objectives_ : ndarray of shape (n_restarts,)
         Where the starts of the chosen structure ended, best first.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound (or likelihood) after each step.
@@ -151,7 +151,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         rate: float = 1.0,
         ridge: float = 0.0,
         annealing: bool = False,
-        standardise: bool = True,
+        standardize: bool = True,
         loss_matrix: Any = None,
         n_init: int = 10,
         max_iter: int = 600,
@@ -173,7 +173,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.rate = rate
         self.ridge = ridge
         self.annealing = annealing
-        self.standardise = standardise
+        self.standardize = standardize
         self.loss_matrix = loss_matrix
         self.n_init = n_init
         self.max_iter = max_iter
@@ -215,7 +215,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
         def fit(config: Configuration, parents: Sequence[tuple[Trial, np.ndarray]]) -> Trial:
-            structure = Subclasses(config, self._prior)
+            structure = SubclassSpec(config, self._prior)
             extra = tuple(_relevant(trial.model, keep) for trial, keep in parents)
             fitted = fit_one(structure, extra)
             family = structure.variational() if self.inference == "vb" else structure.likelihood()
@@ -223,7 +223,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
         if not self._is_search:
             config = self._configuration()
-            seen = {config: Seen(fit(config, ()), 1, [])}
+            seen = {config: SearchEntry(fit(config, ()), 1, [])}
         else:
             in_class = np.bincount(rows.raw.y, minlength=len(self.classes_))
             limits = tuple(np.clip(in_class, 1, self.max_subclasses).tolist())
@@ -244,26 +244,26 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         )
         return seen[best_configuration(seen)].trial.model
 
-    def _publish(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
+    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
         self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
         self.n_subclasses_ = np.array(structure.n_subclasses)
-        self.subclass_classes_ = self.classes_[structure.owner]
-        raw = in_raw_units(weights.weights, self.preparation_)
-        self.weights_, self.biases_ = raw[:, :-1], raw[:, -1]
+        self.subclass_labels_ = self.classes_[structure.owner]
+        raw = undo_standardization(weights.weights, self.preprocessor_)
+        self.weights_, self.intercepts_ = raw[:, :-1], raw[:, -1]
         if self.inference == "vb":
-            self.posterior_means_ = in_raw_units(params.mean, self.preparation_)
-            one_side = transpose(in_raw_units(params.covariance, self.preparation_))
-            self.posterior_covariances_ = in_raw_units(one_side, self.preparation_)
+            self.posterior_means_ = undo_standardization(params.mean, self.preprocessor_)
+            one_side = transpose(undo_standardization(params.covariance, self.preprocessor_))
+            self.posterior_covariances_ = undo_standardization(one_side, self.preprocessor_)
             self.precisions_ = structure.prior.precision(params.rate, params.mean.shape[-1])
 
-    def _subclass_log_proba(self, cells: Cells, average: bool = True) -> Array:
+    def _subclass_log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
         """Log probabilities (S, N) of the subclasses."""
         x = augment(cells.values)
         averages = average and self._averages
-        posterior, outer = (self._posterior, pairs(x)) if averages else (None, None)
-        return average_log_softmax(*scores_of(self.point_.weights, posterior, x, outer))
+        posterior, outer = (self._posterior, packed_outer(x)) if averages else (None, None)
+        return log_expected_softmax(*scores_of(self.point_.weights, posterior, x, outer))
 
-    def _log_proba(self, cells: Cells, average: bool = True) -> Array:
+    def _log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
         log_proba = self._subclass_log_proba(cells, average)
         ends = np.cumsum(self.structure_.n_subclasses)
         starts = ends - self.structure_.n_subclasses
@@ -271,7 +271,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         return namespace(log_proba).stack(parts, axis=-1)
 
     def subclass_proba(self, X: Any) -> Array:
-        """Probabilities of the subclasses, in the order of `subclass_classes_`; those of a class add up to its probability.
+        """Probabilities of the subclasses, in the order of `subclass_labels_`; those of a class add up to its probability.
 
         Parameters
         ----------
@@ -293,4 +293,4 @@ def _relevant(fitted: Fitted, keep: np.ndarray) -> SoftmaxWeights:
     """A parent's weights of the subclasses that were kept."""
     weights = fitted.weights.weights
     xp = namespace(weights)
-    return SoftmaxWeights(xp.take(weights, like(np.flatnonzero(keep), weights, dtype=xp.int64), axis=0))
+    return SoftmaxWeights(xp.take(weights, asarray_like(np.flatnonzero(keep), weights, dtype=xp.int64), axis=0))

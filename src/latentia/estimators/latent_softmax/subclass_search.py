@@ -3,7 +3,7 @@
 Compressive search fits the configurations with equally many subclasses in every class, 1 to r. In each it counts the subclasses whose part of their class exceeds a
 threshold (eq. 33); those counts are a new configuration, fitted in the next round from its parents' relevant subclasses. With one threshold it tries at most r models a round, however many classes there are.
 
-The paper notes that this searches the best neighbourhood without exploring it. What is left of a budget of models is therefore spent on the neighbours of the best configuration so
+The paper notes that this searches the best neighborhood without exploring it. What is left of a budget of models is therefore spent on the neighbors of the best configuration so
 far, one subclass more or less in one class, moving on whenever one is better.
 """
 
@@ -22,11 +22,11 @@ class Trial(NamedTuple):
     """A fitted configuration, as the search sees it."""
 
     score: float  # higher is better
-    shares: np.ndarray  # (S,) part of its class that each subclass holds
+    exp_flush_underflow: np.ndarray  # (S,) part of its class that each subclass holds
     model: Any
 
 
-class Seen(NamedTuple):
+class SearchEntry(NamedTuple):
     """A trial's place in the search."""
 
     trial: Trial
@@ -45,16 +45,16 @@ def compressive_search(
     max_rounds: int,
     max_models: int = 0,
     stopped: Callable[[], bool] = lambda: False,
-) -> dict[Configuration, Seen]:
+) -> dict[Configuration, SearchEntry]:
     """Fit uniform configurations up to the `limits` of the classes, then what they compress to; no more than `max_models` unless that is 0."""
     waiting: dict[Configuration, list[Configuration]] = {}
     for size in range(1, max(limits) + 1):
         waiting[tuple(min(size, limit) for limit in limits)] = []
-    seen: dict[Configuration, Seen] = {}
+    seen: dict[Configuration, SearchEntry] = {}
     for number in range(1, max_rounds + 1):
         for config, parents in waiting.items():
             sources = [(seen[p].trial, compressions(p, seen[p].trial, thresholds)[config]) for p in parents]
-            seen[config] = Seen(fit(config, sources), number, parents)
+            seen[config] = SearchEntry(fit(config, sources), number, parents)
             if stopped() or len(seen) == max_models:
                 return seen
         if number < max_rounds:
@@ -63,7 +63,7 @@ def compressive_search(
 
 
 def _spawned(
-    seen: Mapping[Configuration, Seen], configs: Iterable[Configuration], thresholds: Sequence[float]
+    seen: Mapping[Configuration, SearchEntry], configs: Iterable[Configuration], thresholds: Sequence[float]
 ) -> dict[Configuration, list[Configuration]]:
     """What some configurations compress to, with its parents; where that was fitted before, they join its parents."""
     spawned: dict[Configuration, list[Configuration]] = {}
@@ -73,19 +73,19 @@ def _spawned(
     return spawned
 
 
-def children_of(seen: Mapping[Configuration, Seen]) -> dict[Configuration, list[Configuration]]:
+def children_of(seen: Mapping[Configuration, SearchEntry]) -> dict[Configuration, list[Configuration]]:
     """The fitted configurations that came from each."""
     return {config: [child for child, entry in seen.items() if config in entry.parents] for config in seen}
 
 
 def refine(
     fit: Fit,
-    seen: dict[Configuration, Seen],
+    seen: dict[Configuration, SearchEntry],
     limits: Configuration,
     max_models: int,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Climb from the best configuration through its neighbours until none is better or `max_models` were fitted."""
+    """Climb from the best configuration through its neighbors until none is better or `max_models` were fitted."""
     best = best_configuration(seen)
     number = max(entry.round for entry in seen.values()) + 1
     grow_first = True
@@ -98,7 +98,7 @@ def refine(
         config = fresh[0]
         grows = sum(config) > sum(best)
         sources = [] if grows else [(seen[best].trial, _without_least(best, config, seen[best].trial))]
-        seen[config] = Seen(fit(config, sources), number, [best])
+        seen[config] = SearchEntry(fit(config, sources), number, [best])
         if seen[config].trial.score > seen[best].trial.score:
             # one class has gained: perhaps another has too many, and the other way round
             best, grow_first = config, not grows
@@ -114,7 +114,7 @@ def _without_least(parent: Configuration, child: Configuration, trial: Trial) ->
     label = next(d for d, (a, b) in enumerate(zip(parent, child, strict=True)) if a > b)
     members = np.flatnonzero(owner == label)
     keep = np.ones(len(owner), dtype=bool)
-    keep[members[np.argmin(trial.shares[members])]] = False
+    keep[members[np.argmin(trial.exp_flush_underflow[members])]] = False
     return keep
 
 
@@ -124,10 +124,10 @@ def compressions(config: Configuration, trial: Trial, thresholds: Sequence[float
     largest = np.zeros(len(owner), dtype=bool)
     for label in range(len(config)):
         members = np.flatnonzero(owner == label)
-        largest[members[np.argmax(trial.shares[members])]] = True
+        largest[members[np.argmax(trial.exp_flush_underflow[members])]] = True
     found: dict[Configuration, np.ndarray] = {}
     for threshold in thresholds:
-        keep = (trial.shares >= threshold) | largest
+        keep = (trial.exp_flush_underflow >= threshold) | largest
         child = tuple(np.bincount(owner[keep], minlength=len(config)).tolist())
         if child != config:
             found.setdefault(child, keep)
@@ -136,16 +136,16 @@ def compressions(config: Configuration, trial: Trial, thresholds: Sequence[float
 
 def exhaustive_search(
     fit: Fit, limits: Configuration, stopped: Callable[[], bool] = lambda: False
-) -> dict[Configuration, Seen]:
+) -> dict[Configuration, SearchEntry]:
     """Fit every configuration up to the limits."""
-    seen: dict[Configuration, Seen] = {}
+    seen: dict[Configuration, SearchEntry] = {}
     for config in product(*(range(1, limit + 1) for limit in limits)):
-        seen[config] = Seen(fit(config, ()), 1, [])
+        seen[config] = SearchEntry(fit(config, ()), 1, [])
         if stopped():
             break
     return seen
 
 
-def best_configuration(seen: dict[Configuration, Seen]) -> Configuration:
+def best_configuration(seen: dict[Configuration, SearchEntry]) -> Configuration:
     """The one with the highest score."""
     return max(seen, key=lambda config: seen[config].trial.score)

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from latentia.estimators.base.callbacks import CallbackSupportMixin, reporting, warn_unless_converged, with_callbacks
-from latentia.estimators.base.fitting import fit_method
+from latentia.estimators.base.callbacks import (
+    CallbackSupportMixin,
+    notify_callbacks,
+    warn_unless_converged,
+    with_callbacks,
+)
+from latentia.estimators.base.fitting import transactional_fit
 from latentia.estimators.probit_embedding.training import EmbeddingTraining
 from latentia.families.probit_embedding.precision_priors import GROUPINGS
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
-from latentia.inputs.options import check_choice, check_flag, check_number, random_generator
-from latentia.inputs.standardization import preparation
+from latentia.inputs.options import check_bool, check_choice, check_number, random_generator
+from latentia.inputs.standardization import make_preprocessor
 from latentia.inputs.weights import check_weight
 
 
@@ -29,7 +34,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         Dimensions of the embedding, or the number with the largest evidence.
     prior : {"entries", "columns", "rows"}, default="entries"
         Which entries of the projection share a precision: none (sparse entries), those of a dimension (superfluous dimensions vanish: see
-        `n_effective_`), or those of a feature (feature selection: see `feature_relevance_`).
+        `n_effective_latent_`), or those of a feature (feature selection: see `feature_relevance_`).
     shape, scale : float, default=1.0
         Of the gamma hyper-priors of the precisions.
     latent_noise : float, default=1.0
@@ -41,8 +46,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         clusters, and does harm if they are not: compare on held-out rows. By default unknown labels are integrated out.
     margin : float, default=1.0
         Half the width of the empty region in units of the score's noise. Used only if `semi_supervised`.
-    standardise : bool, default=True
-        Whether columns are standardised first (for sparse X, scaled to unit root mean square), as the priors expect.
+    standardize : bool, default=True
+        Whether columns are standardized first (for sparse X, scaled to unit root mean square), as the priors expect.
     n_init : int, default=1
         Number of starts, run as one batch; the largest bound wins. The first starts from the directions of label space that ridge regression
         predicts best, the others from random ones.
@@ -67,7 +72,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         Columns of y, if it was a data frame.
     n_latent_ : int
         Dimensions of the embedding.
-    n_effective_ : int
+    n_effective_latent_ : int
         Dimensions that carry at least one per cent of the variance of the labels' scores on the training rows.
     projection_ : array of shape (n_features, n_latent_)
         Mean of the projection, for prepared rows ``(X - feature_shift_) / feature_scale_``.
@@ -128,7 +133,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         averaging: str = "full",
         semi_supervised: bool = False,
         margin: float = 1.0,
-        standardise: bool = True,
+        standardize: bool = True,
         n_init: int = 1,
         max_iter: int = 2000,
         tol: float = 1e-4,
@@ -144,7 +149,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         self.averaging = averaging
         self.semi_supervised = semi_supervised
         self.margin = margin
-        self.standardise = standardise
+        self.standardize = standardize
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -153,7 +158,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         self.verbose = verbose
 
     @with_callbacks
-    @fit_method
+    @transactional_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProbitEmbeddingClassifier:
         """Learn from rows and labels.
 
@@ -163,7 +168,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
             Rows, without missing cells.
         y : array-like of shape (n_samples, n_labels) or (n_samples,)
             Either a matrix of 0 and 1, in which -1 or NaN marks an unknown entry, or the class of each row, where -1 (integers), None or NaN (others)
-            mark unlabelled rows.
+            mark unlabeled rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights; a row of weight 2 counts as that row twice.
 
@@ -181,9 +186,9 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
             self.label_names_ = labels.names
         elif hasattr(self, "label_names_"):  # of an earlier fit
             del self.label_names_
-        self.preparation_ = preparation(X, weight, self.standardise)
+        self.preprocessor_ = make_preprocessor(X, weight, self.standardize)
         rng = random_generator(self.random_state)
-        with reporting(self, X, y, self._attributes_at) as on_step:
+        with notify_callbacks(self, X, y, self._attributes_at) as on_step:
             self._train(X, labels.codes, weight, rng, on_step)
         warn_unless_converged(self)
         return self
@@ -194,8 +199,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         else:
             check_number("n_latent", self.n_latent, least=1, integer=True)
         check_choice("prior", self.prior, GROUPINGS)
-        check_flag("semi_supervised", self.semi_supervised)
-        check_flag("standardise", self.standardise)
+        check_bool("semi_supervised", self.semi_supervised)
+        check_bool("standardize", self.standardize)
         check_choice("averaging", self.averaging, ["full", "weights"])
         for name in ("shape", "scale", "latent_noise", "margin"):
             check_number(name, getattr(self, name), above=0)

@@ -1,4 +1,4 @@
-"""Rows for the probit embedding: standardised if dense; scaled but not moved if sparse, so that they stay sparse."""
+"""Rows for the probit embedding: standardized if dense; scaled but not moved if sparse, so that they stay sparse."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.engine.problem import chunk_rows
+from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.base.classifier import AccuracyMixin
-from latentia.families.building_blocks.truncated_normal import upper_side
+from latentia.families.building_blocks.truncated_normal import positive_half_line
 from latentia.families.probit_embedding.values import project
 from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.labels import classes_at
-from latentia.inputs.rows import numeric_rows, refuse_gaps, same_namespace
-from latentia.inputs.standardization import Preparation, Standardise
+from latentia.inputs.labels import decode_labels
+from latentia.inputs.rows import reject_missing, require_fitted_namespace, validate_rows
+from latentia.inputs.standardization import Preparation, Standardizer
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy
 from latentia.numerics.logspace import logsumexp
 
 
-def by_blocks(X: Any, prepare: Preparation, fn: Callable[[Any], Any], rows: int) -> list[Any]:
+def by_blocks(X: Any, preprocess: Preparation, fn: Callable[[Any], Any], rows: int) -> list[Any]:
     """`fn` of the prepared values of blocks of rows, in their order."""
-    if sparse.issparse(X) and isinstance(prepare, Standardise):
-        return by_blocks(X.tocsr(), lambda part: prepare(part.toarray()), fn, rows)
+    if sparse.issparse(X) and isinstance(preprocess, Standardizer):
+        return by_blocks(X.tocsr(), lambda part: preprocess(part.toarray()), fn, rows)
     edges = range(0, X.shape[0], rows)
-    return [fn(prepare(X[start : min(start + rows, X.shape[0]), ...]).values) for start in edges]
+    return [fn(preprocess(X[start : min(start + rows, X.shape[0]), ...]).values) for start in edges]
 
 
 class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AccuracyMixin, BaseEstimator):
-    """Probabilities and embeddings from `params_`, `family_` and `preparation_`."""
+    """Probabilities and embeddings from `params_`, `family_` and `preprocessor_`."""
 
-    @same_namespace
+    @require_fitted_namespace
     def transform(self, X: Any, return_cov: bool = False) -> Any:
         """Place rows in the embedding, before their labels are known.
 
@@ -60,7 +60,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         eye = eye_like(variance.shape[1], variance)
         return mean, variance[:, :, None] * eye
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities, as `predict_proba` has them.
 
@@ -84,7 +84,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
             return xp.concat([absent, present], axis=1)
         return present - logsumexp(present, axis=1)[:, None]
 
-    @same_namespace
+    @require_fitted_namespace
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the labels, or of the classes.
 
@@ -101,7 +101,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         log_proba = self.predict_log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
-    @same_namespace
+    @require_fitted_namespace
     def predict(self, X: Any) -> Array:
         """Labels that are more likely there than not, or the most probable class.
 
@@ -117,7 +117,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         xp = namespace(proba)
         if self.multilabel_:
             return xp.astype(proba > 0.5, xp.int64)
-        return classes_at(self.classes_, xp.argmax(proba, axis=1))
+        return decode_labels(self.classes_, xp.argmax(proba, axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose class is right or, for multilabel y, all of whose known labels are.
@@ -155,7 +155,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
         """Log probabilities (n, L) that each label is there, and that it is not."""
         mean, deviation = self._label_scores(x)
         margin = self.family_.margin
-        present, absent = (upper_side((side * mean - margin) / deviation).log_mass for side in (1, -1))
+        present, absent = (positive_half_line((side * mean - margin) / deviation).log_mass for side in (1, -1))
         if margin == 0:
             return present, absent
         xp = namespace(present)
@@ -184,9 +184,9 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
     def _by_rows(self, X: Any, fn: Any) -> list[Any]:
         check_is_fitted(self, "params_")
         X = self._check_rows(X, reset=False)
-        return by_blocks(X, self.preparation_, fn, chunk_rows(self.family_.row_size(self.params_)))
+        return by_blocks(X, self.preprocessor_, fn, rows_per_chunk(self.family_.floats_per_row(self.params_)))
 
     def _check_rows(self, X: Any, reset: bool) -> Any:
-        X = numeric_rows(self, X, reset, accept_sparse="csr")
-        refuse_gaps(self, X)
+        X = validate_rows(self, X, reset, accept_sparse="csr")
+        reject_missing(self, X)
         return sparse.csr_array(X) if sparse.issparse(X) else X

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.array_source import ArrayRows
-from latentia.engine.pytree import one_start
-from latentia.estimators.base.fitting import attributes_after
+from latentia.engine.array_source import ArraySource
+from latentia.engine.pytree import select_restart
+from latentia.estimators.base.fitting import attributes_if_stopped
 from latentia.estimators.probit_embedding.prediction import EmbeddingPredictions
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.families.probit_embedding.problem import MOST_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
+from latentia.families.probit_embedding.problem import MAX_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
 from latentia.families.probit_embedding.values import Embedding
-from latentia.numerics.array_api import like, namespace, to_numpy
+from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 from latentia.numerics.threads import one_blas_thread
-from latentia.solvers import OnStep, QuasiNewtonEM, Solution
+from latentia.solvers import QuasiNewtonEM, Solution, StepCallback
 
 #: The most dimensions that n_latent="auto" tries.
 MOST_LATENT = 10
@@ -36,7 +36,7 @@ class EmbeddingTraining(EmbeddingPredictions):
     """Fits the posteriors; the estimator adds the door: options and checks."""
 
     def _train(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray | None, rng: np.random.Generator, on_step: OnStep
+        self, X: Any, codes: np.ndarray, weight: np.ndarray | None, rng: np.random.Generator, on_step: StepCallback
     ) -> None:
         n_labels = codes.shape[1]
         self.search_results_ = None
@@ -61,7 +61,7 @@ class EmbeddingTraining(EmbeddingPredictions):
 
     def _problems(self, X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Callable[[int], Any]:
         """The problem for a number of dimensions."""
-        prepare, n_labels = self.preparation_, codes.shape[1]
+        preprocess, n_labels = self.preprocessor_, codes.shape[1]
         options: dict[str, Any] = {
             "grouping": GROUPINGS[self.prior],
             "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
@@ -70,16 +70,18 @@ class EmbeddingTraining(EmbeddingPredictions):
             "separate": bool(self.semi_supervised),
         }
         n_entries = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
-        if n_entries > MOST_ENTRIES and X.shape[1] <= X.shape[0]:
-            source = ArrayRows(X, codes, weight, prepare)
+        if n_entries > MAX_ENTRIES and X.shape[1] <= X.shape[0]:
+            source = ArraySource(X, codes, weight, preprocess)
             return lambda n_latent: StreamedEmbeddingProblem(ProbitEmbedding(n_labels, n_latent, **options), source)
-        rows = prepare(X).values
-        beside = rows.data if hasattr(rows, "tocsr") else rows
-        y = like(codes, beside, dtype=namespace(beside).int64)
-        mass = None if weight is None else like(weight, beside)
+        rows = preprocess(X).values
+        like = rows.data if hasattr(rows, "tocsr") else rows
+        y = asarray_like(codes, like, dtype=namespace(like).int64)
+        mass = None if weight is None else asarray_like(weight, like)
         return lambda n_latent: EmbeddingProblem(ProbitEmbedding(n_labels, n_latent, **options), rows, y, mass)
 
-    def _ascend(self, problem: Any, rng: np.random.Generator, on_step: OnStep) -> tuple[ProbitEmbedding, Solution]:
+    def _ascend(
+        self, problem: Any, rng: np.random.Generator, on_step: StepCallback
+    ) -> tuple[ProbitEmbedding, Solution]:
         """Variational Bayes from all starts."""
         self.family_ = problem.family
         params = self.family_.start(problem.label_sums(), rng, self.n_init)
@@ -90,15 +92,15 @@ class EmbeddingTraining(EmbeddingPredictions):
     def _keep(self, family: ProbitEmbedding, solution: Solution) -> None:
         """Keep the start with the largest bound."""
         best = int(np.argmax(solution.value))
-        self.family_, self.params_ = family, one_start(solution.params, best)
+        self.family_, self.params_ = family, select_restart(solution.params, best)
         self.objective_curve_ = solution.curves[best]
         self.log_evidence_ = float(solution.value[best])
         self.n_iter_ = int(solution.n_iter[best])
         self.converged_ = bool(solution.converged[best])
         self.stopping_reason_ = solution.reason[best]
-        self._publish()
+        self._set_fitted_attributes()
 
-    def _publish(self) -> None:
+    def _set_fitted_attributes(self) -> None:
         params: Embedding = self.params_
         xp = namespace(params.projection)
         self.n_latent_ = int(params.projection.shape[0])
@@ -107,13 +109,13 @@ class EmbeddingTraining(EmbeddingPredictions):
         self.intercepts_ = params.weights[:, 0]
         self.weights_covariance_ = params.weights_cov
         self.precisions_ = xp.matrix_transpose(self.family_.precision(params))
-        self.feature_shift_, self.feature_scale_ = self.preparation_.shift, self.preparation_.scale
+        self.feature_shift_, self.feature_scale_ = self.preprocessor_.shift, self.preprocessor_.scale
         strength = xp.sum(self.weights_**2, axis=0)  # (R,)
         share = self.projection_**2 @ strength
         self.feature_relevance_ = share / xp.clip(xp.sum(share), min=float(xp.finfo(share.dtype).smallest_normal))
         carried = to_numpy(xp.sum(params.projection**2, axis=1) * strength)
-        self.n_effective_ = int((carried > EFFECTIVE * carried.sum()).sum())
+        self.n_effective_latent_ = int((carried > EFFECTIVE * carried.sum()).sum())
 
     def _attributes_at(self, params: Embedding) -> dict[str, Any]:
         """Attributes of an estimator that stopped at `params`."""
-        return attributes_after(self, self._publish, params_=params)
+        return attributes_if_stopped(self, self._set_fitted_attributes, params_=params)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def complete_rows(
+def make_example_rows(
     rng: np.random.Generator, n_rows: int, n_features: int, n_classes: int, n_outputs: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows for tests without gaps, with a class each, or with numbers if there are outputs."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
-from latentia.numerics.array_api import Array, like, namespace
+from latentia.numerics.array_api import Array, asarray_like, namespace
 from latentia.numerics.logspace import logsumexp
-from latentia.numerics.quasi_monte_carlo import normal_points
+from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 from latentia.numerics.special import erfcx
 
 #: Points that an average over three or more scores takes.
@@ -50,23 +50,23 @@ def log_softmax(scores: Array) -> Array:
     return scores - logsumexp(scores, axis=-2)[..., None, :]
 
 
-def average_log_softmax(mean: Array, variance: Array | None) -> Array:
+def log_expected_softmax(mean: Array, variance: Array | None) -> Array:
     """Log of the averaged probabilities of scores (..., S, N); plain softmax without a variance."""
     xp, size = namespace(mean), mean.shape[-2]
     if variance is None or size == 1:
         return log_softmax(mean)
     if size == 2:
-        odds = average_log_odds(mean[..., 0, :] - mean[..., 1, :], variance[..., 0, :] + variance[..., 1, :])
+        odds = logit_expected_sigmoid(mean[..., 0, :] - mean[..., 1, :], variance[..., 0, :] + variance[..., 1, :])
         even = xp.zeros_like(odds)
         return log_softmax(xp.stack([odds, even], axis=-2))
-    spread, points = xp.sqrt(variance), like(normal_points(POINTS, size), mean)
+    spread, points = xp.sqrt(variance), asarray_like(normal_qmc_points(POINTS, size), mean)
     total = xp.full_like(mean, -math.inf)
     for k in range(points.shape[0]):  # one at a time: as much memory as the scores
         total = xp.logaddexp(total, log_softmax(mean + spread * points[k, :, None]))
     return total - math.log(points.shape[0])
 
 
-def average_log_odds(mean: Array, variance: Array) -> Array:
+def logit_expected_sigmoid(mean: Array, variance: Array) -> Array:
     """Log odds of the average of the logistic function over normal arguments."""
     xp = namespace(mean)
     size = xp.abs(mean)

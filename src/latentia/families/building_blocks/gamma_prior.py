@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from latentia.numerics.array_api import Array, like, namespace
+from latentia.numerics.array_api import Array, asarray_like, namespace
 
 
 def ridge_of(ridge: Any, weights: Array) -> Array:
     """A precision for all weights, or one for each vector (..., W), beside weights (..., W, D)."""
-    return like(ridge, weights) if np.ndim(ridge) == 0 else ridge[..., None]
+    return asarray_like(ridge, weights) if np.ndim(ridge) == 0 else ridge[..., None]
 
 
 class GammaPrior(NamedTuple):

@@ -20,11 +20,11 @@ from array_api_compat import device
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.numerics.array_api import Array, eye_like, namespace
 from latentia.numerics.linalg import spd_inverse, symmetric
-from latentia.numerics.matmul import product_with_rows
-from latentia.numerics.packed_symmetric import doubled, pack, unpack
+from latentia.numerics.matmul import params_at_rows
+from latentia.numerics.packed_symmetric import pack, unpack, with_doubled_offdiagonal
 
 
-class Weights(NamedTuple):
+class GaussianWeights(NamedTuple):
     """Posteriors of weight vectors; W stands for any axes that count vectors."""
 
     mean: Array  # (..., W, D)
@@ -47,30 +47,34 @@ def augment(x: Array) -> Array:
 
 
 def score_variance(covariance: Array, outer: Array) -> Array:
-    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the `pairs` of the rows."""
-    variance = product_with_rows(doubled(pack(covariance), covariance.shape[-1]), outer)
+    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the `packed_outer` of the rows."""
+    variance = params_at_rows(with_doubled_offdiagonal(pack(covariance), covariance.shape[-1]), outer)
     # rounding may leave a tiny negative value when a row lies far from zero
     return namespace(covariance).clip(variance, min=0.0)
 
 
-def scores_of(point: Array, posterior: Weights | None, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
+def scores_of(
+    point: Array, posterior: GaussianWeights | None, x: Array, outer: Array | None
+) -> tuple[Array, Array | None]:
     """Means and variances of scores under a posterior; plain scores of a point without one."""
     if posterior is None or outer is None:
-        return product_with_rows(point, x), None
-    return product_with_rows(posterior.mean, x), score_variance(posterior.covariance, outer)
+        return params_at_rows(point, x), None
+    return params_at_rows(posterior.mean, x), score_variance(posterior.covariance, outer)
 
 
-def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> Weights:
+def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> GaussianWeights:
     """Posteriors of spherical covariance about given means."""
     xp = namespace(mean)
     size = mean.shape[-1]
     spread = xp.ones_like(mean[..., 0]) * variance
     eye = eye_like(size, mean)
     rate = prior.rate + (xp.sum(mean * mean, axis=-1) + size * spread) / 2
-    return Weights(mean, spread[..., None, None] * eye, size * xp.log(spread), rate)
+    return GaussianWeights(mean, spread[..., None, None] * eye, size * xp.log(spread), rate)
 
 
-def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float = 1.0, shared: bool = False) -> Weights:
+def update_weights(
+    weights: GaussianWeights, pull: Pull, prior: GammaPrior, beta: float = 1.0, shared: bool = False
+) -> GaussianWeights:
     """The posterior given what the rows say: first the weights, then their precision.
 
     With `shared`, adding one vector to the means along the axis before the features changes no likelihood (a softmax), so they are moved
@@ -89,14 +93,14 @@ def update_weights(weights: Weights, pull: Pull, prior: GammaPrior, beta: float 
         )
     covariance, log_det = covariance / beta, log_det - size * math.log(beta)
     square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance)
-    return Weights(mean, covariance, log_det, beta * (prior.rate + square / 2))
+    return GaussianWeights(mean, covariance, log_det, beta * (prior.rate + square / 2))
 
 
 def inverse(matrix: Array) -> tuple[Array, Array]:
     """Inverses of positive definite matrices (..., D, D), and the log determinants of the inverses."""
     xp = namespace(matrix)
     size = matrix.shape[-1]
-    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorisation
+    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorization
     scale = xp.sqrt(xp.linalg.diagonal(matrix))
     units = scale[..., :, None] * scale[..., None, :]
     tiny = 4 * size * xp.finfo(matrix.dtype).eps
@@ -104,7 +108,7 @@ def inverse(matrix: Array) -> tuple[Array, Array]:
     return symmetric(scaled) / units, -log_det - 2 * xp.sum(xp.log(scale), axis=-1)
 
 
-def weights_log_prior(weights: Weights, prior: GammaPrior, beta: float = 1.0) -> Array:
+def weights_log_prior(weights: GaussianWeights, prior: GammaPrior, beta: float = 1.0) -> Array:
     """Minus the divergence of each posterior from its prior, (..., W); entropies weigh 1 / beta."""
     xp = namespace(weights.mean)
     size = weights.mean.shape[-1]
@@ -114,19 +118,19 @@ def weights_log_prior(weights: Weights, prior: GammaPrior, beta: float = 1.0) ->
     return prior.log_prior(weights.rate, size, square, beta) + entropy / beta + constant
 
 
-class SlowCoordinates(NamedTuple):
+class AcceleratedCoordinates(NamedTuple):
     """What the plain steps move slowly, without constraints."""
 
     mean: Array  # (..., W, D)
     log_rate: Array  # (..., W)
 
 
-def slow_coordinates(weights: Weights) -> SlowCoordinates:
+def to_accelerated(weights: GaussianWeights) -> AcceleratedCoordinates:
     """The means and log rates; the covariances settle by themselves."""
-    return SlowCoordinates(weights.mean, namespace(weights.rate).log(weights.rate))
+    return AcceleratedCoordinates(weights.mean, namespace(weights.rate).log(weights.rate))
 
 
-def with_slow_coordinates(free: SlowCoordinates, weights: Weights) -> Weights:
+def from_accelerated(free: AcceleratedCoordinates, weights: GaussianWeights) -> GaussianWeights:
     """The posteriors moved to other means and rates."""
     xp = namespace(free.mean)
     # a wild extrapolation must stay finite to be judged by its value

@@ -8,31 +8,31 @@ import numpy as np
 ROUNDS = 5
 
 
-def cluster_starts(
-    X: np.ndarray, n_clusters: int, n_starts: int, rng: np.random.Generator
+def cluster_restarts(
+    X: np.ndarray, n_clusters: int, n_restarts: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means (S, K, D), variances (S, K, D) and shares (S, K) of clusters of the rows.
 
-    A cluster without rows is put on the row that is farthest from its centre. Variances lean on those of all
+    A cluster without rows is put on the row that is farthest from its center. Variances lean on those of all
     rows, as one more row, so that a cluster of a single row does not start collapsed.
     """
     if X.shape[0] == 0:  # a class without a single row in sight: start at the origin of the prepared rows
         X = np.zeros((1, X.shape[1]))
     squares = (X * X).sum(axis=1)
-    centres = _seeds(X, squares, n_clusters, n_starts, rng)
+    centers = _seeds(X, squares, n_clusters, n_restarts, rng)
     for _ in range(ROUNDS):
-        distance = _distances(X, squares, centres)
+        distance = _distances(X, squares, centers)
         member = _members(distance)
         count = member.sum(axis=2)
-        centres = _means(X, member, count)
+        centers = _means(X, member, count)
         for s, k in zip(*np.nonzero(count == 0), strict=True):
             far = int(np.argmax(distance[s].min(axis=0)))
-            centres[s, k] = X[far]
+            centers[s, k] = X[far]
             distance[s, :, far] = 0.0
-    member = _members(_distances(X, squares, centres))
+    member = _members(_distances(X, squares, centers))
     count = member.sum(axis=2)
     spread = X.var(axis=0)
-    means = np.where(count[:, :, None] > 0, _means(X, member, count), centres)
+    means = np.where(count[:, :, None] > 0, _means(X, member, count), centers)
     second = np.einsum("skn,nd->skd", member, X * X, optimize=True)
     scatter = second - count[:, :, None] * means**2 + spread
     return (
@@ -42,33 +42,35 @@ def cluster_starts(
     )
 
 
-def _seeds(X: np.ndarray, squares: np.ndarray, n_clusters: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
+def _seeds(
+    X: np.ndarray, squares: np.ndarray, n_clusters: int, n_restarts: int, rng: np.random.Generator
+) -> np.ndarray:
     """k-means++: each next seed is a row drawn in proportion to its squared distance from the seeds so far."""
-    chosen = rng.integers(X.shape[0], size=n_starts)
-    centres = np.empty((n_starts, n_clusters, X.shape[1]))
-    nearest = np.full((n_starts, X.shape[0]), np.inf)
+    chosen = rng.integers(X.shape[0], size=n_restarts)
+    centers = np.empty((n_restarts, n_clusters, X.shape[1]))
+    nearest = np.full((n_restarts, X.shape[0]), np.inf)
     for k in range(n_clusters):
-        centres[:, k] = X[chosen]
-        nearest = np.minimum(nearest, _distances(X, squares, centres[:, k : k + 1])[:, 0])
+        centers[:, k] = X[chosen]
+        nearest = np.minimum(nearest, _distances(X, squares, centers[:, k : k + 1])[:, 0])
         edges = np.cumsum(nearest, axis=1)
-        target = rng.random(n_starts) * edges[:, -1]
+        target = rng.random(n_restarts) * edges[:, -1]
         chosen = np.minimum((edges <= target[:, None]).sum(axis=1), X.shape[0] - 1)
-    return centres
+    return centers
 
 
-def _distances(X: np.ndarray, squares: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def _distances(X: np.ndarray, squares: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Squared distances (S, K, N)."""
-    n_starts, n_clusters, D = centres.shape
-    cross = (centres.reshape(-1, D) @ X.T).reshape(n_starts, n_clusters, -1)
-    return np.maximum(squares - 2 * cross + (centres**2).sum(axis=2)[:, :, None], 0.0)
+    n_restarts, n_clusters, D = centers.shape
+    cross = (centers.reshape(-1, D) @ X.T).reshape(n_restarts, n_clusters, -1)
+    return np.maximum(squares - 2 * cross + (centers**2).sum(axis=2)[:, :, None], 0.0)
 
 
 def _members(distance: np.ndarray) -> np.ndarray:
-    """Indicators (S, K, N) of the nearest centre."""
+    """Indicators (S, K, N) of the nearest center."""
     return (np.argmin(distance, axis=1)[:, None, :] == np.arange(distance.shape[1])[:, None]).astype(float)
 
 
 def _means(X: np.ndarray, member: np.ndarray, count: np.ndarray) -> np.ndarray:
-    n_starts, n_clusters, _ = member.shape
-    sums = (member.reshape(n_starts * n_clusters, -1) @ X).reshape(n_starts, n_clusters, -1)
+    n_restarts, n_clusters, _ = member.shape
+    sums = (member.reshape(n_restarts * n_clusters, -1) @ X).reshape(n_restarts, n_clusters, -1)
     return sums / np.maximum(count, 1.0)[:, :, None]

@@ -35,7 +35,7 @@ class SoftmaxBound(NamedTuple):
     value: Array  # (..., N) the expected bound
     curvature: Array  # (..., S, N) 2 lambda: coefficient of -a^2 / 2
     slope: Array  # (..., S, N) 2 lambda gamma - 1/2: coefficient of a
-    centre: Array  # (..., N) gamma
+    center: Array  # (..., N) gamma
 
 
 def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
@@ -47,33 +47,33 @@ def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
     if mean.shape[-2] == 1:
         none = xp.zeros_like(mean)
         return SoftmaxBound(mean[..., 0, :], none, none - 1.0, none[..., 0, :])
-    centre = _centre(mean, variance)
-    xi, curvature, slope = _quadratic_at(centre, mean, variance)
-    value = centre + xp.sum((mean - centre[..., None, :]) / 2 + log_two_cosh(xi), axis=-2)
-    return SoftmaxBound(value, curvature, slope, centre)
+    center = _center(mean, variance)
+    xi, curvature, slope = _quadratic_at(center, mean, variance)
+    value = center + xp.sum((mean - center[..., None, :]) / 2 + log_two_cosh(xi), axis=-2)
+    return SoftmaxBound(value, curvature, slope, center)
 
 
-def rough_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
-    """Curvature, slope and centre of a bound that is nearly the best: one step from a centre of scores that were nearly these, a few steps without one."""
+def approximate_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
+    """Curvature, slope and center of a bound that is nearly the best: one step from a center of scores that were nearly these, a few steps without one."""
     xp = namespace(mean)
     if mean.shape[-2] == 1:
         return softmax_bound(mean, variance)[1:]
     bracket = _bracket(mean, variance)
     if near is not None:
         near = xp.where(near < bracket.low, bracket.low, xp.where(near > bracket.high, bracket.high, near))
-        bracket = bracket._replace(centre=near)
-    centre = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].centre
-    _, curvature, slope = _quadratic_at(centre, mean, variance)
-    return curvature, slope, centre
+        bracket = bracket._replace(center=near)
+    center = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].center
+    _, curvature, slope = _quadratic_at(center, mean, variance)
+    return curvature, slope, center
 
 
-def _quadratic_at(centre: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-    """The best xi of each score under a centre, and the coefficients of the quadratic there."""
+def _quadratic_at(center: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """The best xi of each score under a center, and the coefficients of the quadratic there."""
     xp = namespace(mean)
-    offset = mean - centre[..., None, :]
+    offset = mean - center[..., None, :]
     xi = xp.sqrt(offset * offset + variance)
     curvature = logistic_curvature(xi, xp.tanh(xi / 2))
-    return xi, curvature, curvature * centre[..., None, :] - 0.5
+    return xi, curvature, curvature * center[..., None, :] - 0.5
 
 
 def logistic_curvature(xi: Array, tanh: Array) -> Array:
@@ -90,31 +90,31 @@ def log_two_cosh(xi: Array) -> Array:
 
 
 class _Bracket(NamedTuple):
-    """Where the minimiser of F lies, (..., N)."""
+    """Where the minimizer of F lies, (..., N)."""
 
     low: Array
-    centre: Array
+    center: Array
     high: Array
 
 
 def _bracket(mean: Array, variance: Array) -> _Bracket:
-    """A guess of the minimiser of F between points that it cannot pass."""
+    """A guess of the minimizer of F between points that it cannot pass."""
     xp = namespace(mean)
     n_scores = mean.shape[-2]
     top = xp.max(mean, axis=-2)
     # beyond this every slope 2 lambda (gamma - m) exceeds 1/2 - 1/S
     high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
-    return _Bracket(xp.min(mean, axis=-2), _first_guess(mean, top), high)
+    return _Bracket(xp.min(mean, axis=-2), _pilot_estimate(mean, top), high)
 
 
-def _centre(mean: Array, variance: Array) -> Array:
-    """The minimiser of F, (..., N). A few steps bring most rows there; only the others go on."""
+def _center(mean: Array, variance: Array) -> Array:
+    """The minimizer of F, (..., N). A few steps bring most rows there; only the others go on."""
     xp = namespace(mean)
     n_scores = mean.shape[-2]
     bracket = _bracket(mean, variance)
     bracket, far = _newton(mean, variance, bracket, FIRST_STEPS)
     if not bool(xp.any(far)):
-        return bracket.centre
+        return bracket.center
     rest = xp.reshape(far, (-1,))
     index = xp.nonzero(rest)[0]
 
@@ -122,19 +122,19 @@ def _centre(mean: Array, variance: Array) -> Array:
         return xp.take(xp.reshape(xp.moveaxis(a, -2, 0), (n_scores, -1)), index, axis=1)
 
     some = _Bracket(*(xp.take(xp.reshape(a, (-1,)), index, axis=0) for a in bracket))
-    centre = xp.reshape(bracket.centre, (-1,))
-    centre[rest] = _newton(columns(mean), columns(variance), some, LAST_STEPS)[0].centre
-    return xp.reshape(centre, bracket.centre.shape)
+    center = xp.reshape(bracket.center, (-1,))
+    center[rest] = _newton(columns(mean), columns(variance), some, LAST_STEPS)[0].center
+    return xp.reshape(center, bracket.center.shape)
 
 
 def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tuple[_Bracket, Array]:
     """Newton's steps, by halves where they leave the bracket; and which rows have not arrived."""
     xp = namespace(mean)
-    low, centre, high = bracket
+    low, center, high = bracket
     half = 1 - mean.shape[-2] / 2
     precision = 100 * xp.finfo(mean.dtype).eps
     for _ in range(n_steps):
-        offset = centre[..., None, :] - mean
+        offset = center[..., None, :] - mean
         square = offset * offset
         xi2 = xp.clip(square + variance, min=1e-30)
         xi = xp.sqrt(xi2)
@@ -143,19 +143,19 @@ def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tu
         slope = xp.sum(curvature * offset, axis=-2) + half
         # F'' mixes the two curvatures by how much of xi^2 is the offset's
         bend = xp.sum(curvature + square / xi2 * ((1 - tanh * tanh) / 4 - curvature), axis=-2)
-        low = xp.where(slope < 0, centre, low)
-        high = xp.where(slope > 0, centre, high)
-        target = centre - slope / xp.clip(bend, min=1e-30)
+        low = xp.where(slope < 0, center, low)
+        high = xp.where(slope > 0, center, high)
+        target = center - slope / xp.clip(bend, min=1e-30)
         target = xp.where((target >= low) & (target <= high), target, (low + high) / 2)
         # F can fall by about this much more
-        far = xp.abs(slope) * xp.abs(target - centre) > precision * (1 + xp.abs(centre))
-        centre = target
+        far = xp.abs(slope) * xp.abs(target - center) > precision * (1 + xp.abs(center))
+        center = target
         if not bool(xp.any(far)):
             break
-    return _Bracket(low, centre, high), far
+    return _Bracket(low, center, high), far
 
 
-def _first_guess(mean: Array, top: Array) -> Array:
+def _pilot_estimate(mean: Array, top: Array) -> Array:
     """Midway between the largest score and the log-sum-exp of the others: exact for two scores."""
     xp = namespace(mean)
     total = logsumexp(mean, axis=-2)

@@ -18,7 +18,7 @@ from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.special import erfcx
 
 
-class Truncation(NamedTuple):
+class TruncatedMoments(NamedTuple):
     """Log mass of the allowed side, and its derivatives in the mean."""
 
     log_mass: Array
@@ -26,7 +26,7 @@ class Truncation(NamedTuple):
     curvature: Array  # 1 - Var[t]
 
 
-def upper_side(u: Array) -> Truncation:
+def positive_half_line(u: Array) -> TruncatedMoments:
     """The side t > 0 of N(u, 1): log Phi(u), the ratio phi(u) / Phi(u) and its curvature."""
     xp = namespace(u)
     below = u < 0
@@ -39,31 +39,33 @@ def upper_side(u: Array) -> Truncation:
     ratio = xp.where(below, xp.ones_like(density), density) / mass * (1 / math.sqrt(2 * math.pi))
     # far below zero r (r + u) is a difference of large numbers; its limit is 1
     bent = ratio * (ratio + u)
-    return Truncation(log_mass, ratio, xp.minimum(xp.maximum(bent, xp.zeros_like(bent)), xp.ones_like(bent)))
+    return TruncatedMoments(log_mass, ratio, xp.minimum(xp.maximum(bent, xp.zeros_like(bent)), xp.ones_like(bent)))
 
 
-def truncate(eta: Array, sign: Array, margin: float, separate: bool) -> Truncation:
+def truncate(eta: Array, sign: Array, margin: float, separate: bool) -> TruncatedMoments:
     """Known (+1, -1) and unknown (0) labels of scores `eta`.
 
     Unknown ones count nothing, unless `separate`: then they lie on either side of the margin.
     """
     xp = namespace(eta)
-    side = upper_side(sign * eta - margin)
+    side = positive_half_line(sign * eta - margin)
     if not separate:
         known = sign * sign
-        return Truncation(side.log_mass * known, side.slope * sign, side.curvature * known)
-    own = Truncation(side.log_mass, side.slope * sign, side.curvature)
-    return Truncation(*(xp.where(sign != 0, a, b) for a, b in zip(own, _either_side(eta, margin), strict=True)))
+        return TruncatedMoments(side.log_mass * known, side.slope * sign, side.curvature * known)
+    own = TruncatedMoments(side.log_mass, side.slope * sign, side.curvature)
+    return TruncatedMoments(
+        *(xp.where(sign != 0, a, b) for a, b in zip(own, _outside_margin(eta, margin), strict=True))
+    )
 
 
-def _either_side(eta: Array, margin: float) -> Truncation:
+def _outside_margin(eta: Array, margin: float) -> TruncatedMoments:
     """The set |t| > margin."""
     xp = namespace(eta)
-    up, down = upper_side(eta - margin), upper_side(-eta - margin)
+    up, down = positive_half_line(eta - margin), positive_half_line(-eta - margin)
     top = xp.maximum(up.log_mass, down.log_mass)
     total = xp.log(xp.exp(up.log_mass - top) + xp.exp(down.log_mass - top)) + top
     p, q = xp.exp(up.log_mass - total), xp.exp(down.log_mass - total)
     slope = p * up.slope - q * down.slope
     # E[t^2] of the two sides together; the curvature is negative where the two sides pull apart
     second = p * (up.slope**2 - up.curvature) + q * (down.slope**2 - down.curvature)
-    return Truncation(total, slope, slope * slope - second)
+    return TruncatedMoments(total, slope, slope * slope - second)

@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
+    AcceleratedCoordinates,
+    GaussianWeights,
     Pull,
-    SlowCoordinates,
-    Weights,
+    from_accelerated,
     score_variance,
-    slow_coordinates,
     start_weights,
+    to_accelerated,
     update_weights,
     weights_log_prior,
-    with_slow_coordinates,
 )
 from latentia.families.building_blocks.logsumexp_bound import SoftmaxBound, softmax_bound
 from latentia.numerics.array_api import LOG_2PI, Array, namespace, one_hot, transpose
-from latentia.numerics.matmul import product_over_rows, product_with_rows
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import unpack
 from latentia.numerics.special import digamma, log_gamma
 
@@ -43,7 +43,7 @@ class SoftmaxLeafPosterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SoftmaxLeaf:
+class SoftmaxExpert:
     """Experts that are softmax models over K classes; parameters are weights (..., L, K, D)."""
 
     n_classes: int
@@ -53,41 +53,41 @@ class SoftmaxLeaf:
     def n_scores(self) -> int:
         return self.n_classes
 
-    def start(self, mean: Array, variance: float) -> Weights:
+    def start(self, mean: Array, variance: float) -> GaussianWeights:
         return start_weights(mean, variance, self.prior)
 
-    def infer(self, params: Weights, x: Array, outer: Array, y: Array) -> SoftmaxLeafPosterior:
+    def infer(self, params: GaussianWeights, x: Array, outer: Array, y: Array) -> SoftmaxLeafPosterior:
         xp = namespace(x)
-        mean = product_with_rows(params.mean, x)
+        mean = params_at_rows(params.mean, x)
         bound = softmax_bound(mean, score_variance(params.covariance, outer))
         own = one_hot(y, self.n_classes, x.dtype)
         return SoftmaxLeafPosterior(xp.sum(own * mean, axis=-2) - bound.value, own, bound)
 
     def statistics(self, posterior: SoftmaxLeafPosterior, share: Array, x: Array, outer: Array) -> Pull:
         share = share[..., None, :]
-        precision = product_over_rows(share * posterior.bound.curvature, outer)
-        return Pull(precision, product_over_rows(share * (posterior.own + posterior.bound.slope), x))
+        precision = weighted_row_sums(share * posterior.bound.curvature, outer)
+        return Pull(precision, weighted_row_sums(share * (posterior.own + posterior.bound.slope), x))
 
-    def update(self, params: Weights, stats: Pull, beta: float) -> Weights:
+    def update(self, params: GaussianWeights, stats: Pull, beta: float) -> GaussianWeights:
         return update_weights(params, stats, self.prior, beta, shared=True)
 
-    def log_prior(self, params: Weights, beta: float) -> Array:
+    def log_prior(self, params: GaussianWeights, beta: float) -> Array:
         return namespace(params.mean).sum(weights_log_prior(params, self.prior, beta), axis=(-2, -1))
 
-    def row_size(self, params: Weights) -> int:
+    def floats_per_row(self, params: GaussianWeights) -> int:
         return math.prod(params.mean.shape[:-1])
 
-    def to_free(self, params: Weights) -> SlowCoordinates:
-        return slow_coordinates(params)
+    def to_free(self, params: GaussianWeights) -> AcceleratedCoordinates:
+        return to_accelerated(params)
 
-    def from_free(self, free: SlowCoordinates, params: Weights) -> Weights:
-        return with_slow_coordinates(free, params)
+    def from_free(self, free: AcceleratedCoordinates, params: GaussianWeights) -> GaussianWeights:
+        return from_accelerated(free, params)
 
 
 class LinearParams(NamedTuple):
     """Posteriors of linear experts: weights, and the precision of the noise."""
 
-    weights: Weights  # (..., L, O, D)
+    weights: GaussianWeights  # (..., L, O, D)
     shape: Array  # (..., L, O)
     rate: Array  # (..., L, O)
 
@@ -115,7 +115,7 @@ class LinearPosterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinearLeaf:
+class LinearGaussianExpert:
     """Experts that are linear in x with Gaussian noise, for O outputs."""
 
     n_outputs: int
@@ -130,13 +130,13 @@ class LinearLeaf:
         return self.n_outputs
 
     def start(self, mean: Array, variance: float) -> LinearParams:
-        """A noise variance of a tenth, which is a tenth of the outputs' when they are standardised."""
+        """A noise variance of a tenth, which is a tenth of the outputs' when they are standardized."""
         one = namespace(mean).ones_like(mean[..., 0])
         return LinearParams(start_weights(mean, variance, self.prior), one * 2.0, one * 0.2)
 
     def infer(self, params: LinearParams, x: Array, outer: Array, y: Array) -> LinearPosterior:
         xp = namespace(x)
-        mean = product_with_rows(params.weights.mean, x)
+        mean = params_at_rows(params.weights.mean, x)
         variance = score_variance(params.weights.covariance, outer)
         residual = transpose(y) - mean
         log_tau = digamma(params.shape) - xp.log(params.rate)
@@ -149,7 +149,7 @@ class LinearLeaf:
         weighted = share[..., None, :] * posterior.residual
         square = xp.sum(weighted * posterior.residual, axis=-1)
         mass = xp.sum(share, axis=-1, keepdims=True)
-        return LinearStats(product_over_rows(share, outer), product_over_rows(weighted, x), square, mass)
+        return LinearStats(weighted_row_sums(share, outer), weighted_row_sums(weighted, x), square, mass)
 
     def update(self, params: LinearParams, stats: LinearStats, beta: float) -> LinearParams:
         xp = namespace(stats.outer)
@@ -175,13 +175,13 @@ class LinearLeaf:
         weights = weights_log_prior(params.weights, self.prior, beta)
         return xp.sum(weights + expected + entropy / beta, axis=(-2, -1))
 
-    def row_size(self, params: LinearParams) -> int:
+    def floats_per_row(self, params: LinearParams) -> int:
         return math.prod(params.weights.mean.shape[:-1])
 
-    def to_free(self, params: LinearParams) -> tuple[SlowCoordinates, Array]:
-        return slow_coordinates(params.weights), namespace(params.rate).log(params.rate)
+    def to_free(self, params: LinearParams) -> tuple[AcceleratedCoordinates, Array]:
+        return to_accelerated(params.weights), namespace(params.rate).log(params.rate)
 
-    def from_free(self, free: tuple[SlowCoordinates, Array], params: LinearParams) -> LinearParams:
+    def from_free(self, free: tuple[AcceleratedCoordinates, Array], params: LinearParams) -> LinearParams:
         xp = namespace(params.rate)
         rate = xp.exp(xp.clip(free[1], min=-50.0, max=50.0))
-        return LinearParams(with_slow_coordinates(free[0], params.weights), params.shape, rate)
+        return LinearParams(from_accelerated(free[0], params.weights), params.shape, rate)

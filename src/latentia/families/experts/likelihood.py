@@ -16,14 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, SmoothFamily, Source
-from latentia.families.building_blocks.example_data import complete_rows
+from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
+from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import ridge_of
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.experts.gating_tree import gate_shares, path_scores
-from latentia.numerics.array_api import LOG_2PI, Array, like, namespace, one_hot, transpose
-from latentia.numerics.logspace import logsumexp, shares
-from latentia.numerics.matmul import product_over_rows, product_with_rows
+from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, namespace, one_hot, transpose
+from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 #: Least variance of a linear expert's noise, in units of the outputs' variance.
 NOISE_FLOOR = 1e-8
@@ -119,27 +119,27 @@ class ExpertsLikelihood(SmoothFamily):
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         """Complete rows, every one with a label or outputs."""
         n_outputs = self.n_scores if self.linear else 0
-        return complete_rows(rng, n_rows, n_features, self.n_classes, n_outputs)
+        return make_example_rows(rng, n_rows, n_features, self.n_classes, n_outputs)
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> ExpertsWeights:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExpertsWeights:
         """Random weights, larger in every other start."""
-        x = source.head(1, rng).cells.values
+        x = source.sample_rows(1, rng).cells.values
         size, n_leaves = x.shape[1] + 1, math.prod(self.branches)
-        scale = np.where(np.arange(n_starts) % 2, 1.0, 0.1)
+        scale = np.where(np.arange(n_restarts) % 2, 1.0, 0.1)
 
         def noise(*shape: int) -> Array:
-            return like(rng.normal(size=(n_starts, *shape)) * scale.reshape(-1, *[1] * len(shape)), x)
+            return asarray_like(rng.normal(size=(n_restarts, *shape)) * scale.reshape(-1, *[1] * len(shape)), x)
 
         nodes = [math.prod(self.branches[:level]) for level in range(len(self.branches))]
         gates = tuple(noise(n, b, size) for n, b in zip(nodes, self.branches, strict=True))
         experts = noise(n_leaves, self.n_scores, size)
         return ExpertsWeights(gates, experts, namespace(x).zeros_like(experts[..., 0]) - 1.0)
 
-    def infer(self, params: ExpertsWeights, cells: Cells, y: Array | None = None) -> ExpertsLikelihoodPosterior:
+    def infer(self, params: ExpertsWeights, cells: MaskedRows, y: Array | None = None) -> ExpertsLikelihoodPosterior:
         x = augment(cells.values)
-        gates = tuple(product_with_rows(gate, x) for gate in params.gates)
+        gates = tuple(params_at_rows(gate, x) for gate in params.gates)
         leaves = (
-            self._linear(params, x, y) if self.linear else self.softmax_leaves(product_with_rows(params.experts, x), y)
+            self._linear(params, x, y) if self.linear else self.softmax_leaves(params_at_rows(params.experts, x), y)
         )
         return self.at_scores(gates, leaves, x)
 
@@ -149,7 +149,7 @@ class ExpertsLikelihood(SmoothFamily):
         log_gates = [scores - logsumexp(scores, axis=-2)[..., None, :] for scores in gates]
         joint = path_scores(log_gates) + leaves.value
         value = logsumexp(joint, axis=-2)
-        share = shares(joint - value[..., None, :])
+        share = exp_flush_underflow(joint - value[..., None, :])
         proba = tuple(xp.exp(gate) for gate in log_gates)
         return ExpertsLikelihoodPosterior(value[..., None, :], share, proba, leaves.slope, leaves.noise_slope, x)
 
@@ -163,7 +163,7 @@ class ExpertsLikelihood(SmoothFamily):
 
     def _linear(self, params: ExpertsWeights, x: Array, y: Array) -> LeafScores:
         xp = namespace(x)
-        residual = transpose(y) - product_with_rows(params.experts, x)
+        residual = transpose(y) - params_at_rows(params.experts, x)
         free, variance = _above_floor(params.log_noise)[..., None], noise_variance(params.log_noise)[..., None]
         scaled = residual * residual / variance
         score = -xp.sum(scaled + xp.log(variance) + LOG_2PI, axis=-2) / 2
@@ -175,16 +175,16 @@ class ExpertsLikelihood(SmoothFamily):
         return tuple(m.branch - m.node * proba for m, proba in zip(masses, posterior.gates, strict=True))
 
     def statistics(
-        self, params: ExpertsWeights, cells: Cells, posterior: ExpertsLikelihoodPosterior, weight: Array
+        self, params: ExpertsWeights, cells: MaskedRows, posterior: ExpertsLikelihoodPosterior, weight: Array
     ) -> ExpertsSlopes:
         x = posterior.x
         xp = namespace(x)
         share = weight * posterior.share
-        gates = tuple(product_over_rows(slope, x) for slope in self.gate_slopes(posterior, share))
-        experts = product_over_rows(share[..., None, :] * posterior.slope, x)
+        gates = tuple(weighted_row_sums(slope, x) for slope in self.gate_slopes(posterior, share))
+        experts = weighted_row_sums(share[..., None, :] * posterior.slope, x)
         noise = xp.sum(share[..., None, :] * posterior.noise_slope, axis=-1)
         size = xp.abs(x)
-        reach = product_over_rows(share, size * xp.sum(size, axis=1, keepdims=True))
+        reach = weighted_row_sums(share, size * xp.sum(size, axis=1, keepdims=True))
         return ExpertsSlopes(gates, experts, noise, reach, xp.sum(share, axis=-1, keepdims=True))
 
     def update(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
@@ -228,7 +228,7 @@ class ExpertsLikelihood(SmoothFamily):
             total = total + 2 * xp.sum(ridge.log_noise / noise_variance(params.log_noise), axis=(-2, -1))
         return -total / 2
 
-    def row_size(self, params: ExpertsWeights) -> int:
+    def floats_per_row(self, params: ExpertsWeights) -> int:
         vectors = sum(math.prod(w.shape[:-1]) for w in (*params.gates, params.experts))
         return 6 * vectors + 2 * params.experts.shape[-1]
 

@@ -7,7 +7,7 @@ models (`_leaves`). Every softmax is replaced by its quadratic bound (`_softmax_
 
 .. math:: \ln p(y_n | x_n) \ge \ln \sum_g \exp\{\mu_g^T x_n - \langle\Phi^0_n\rangle + \langle \ln p(y_n | x_n, g)\rangle\},
 
-the posterior of the expert :math:`t_{gn}` being the normalised summand (eq. 48, 53). Statistics of an expert are weighted by :math:`t_{gn}`, those of a deeper gate by the mass that
+the posterior of the expert :math:`t_{gn}` being the normalized summand (eq. 48, 53). Statistics of an expert are weighted by :math:`t_{gn}`, those of a deeper gate by the mass that
 reaches it. Slips mended: the left sides of eq. 49 and 51 are precisions; a = a0 + (M+1)/2 in eq. 54 and 55; eq. 58 reads :math:`\langle t_{gn}\rangle` and :math:`\mu_{gc}`, and needs
 :math:`E[\ln\alpha]`; q(D) of eq. 41 is not needed. A gate with one branch has no parameters that matter and no divergence.
 """
@@ -20,26 +20,26 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, Family, Source
-from latentia.families.building_blocks.example_data import complete_rows
+from latentia.engine.contracts import Family, MaskedRows, Source
+from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
     Pull,
     augment,
+    from_accelerated,
     score_variance,
-    slow_coordinates,
     start_weights,
+    to_accelerated,
     update_weights,
     weights_log_prior,
-    with_slow_coordinates,
 )
 from latentia.families.building_blocks.logsumexp_bound import SoftmaxBound, softmax_bound
-from latentia.families.experts.expert_models import LinearLeaf, SoftmaxLeaf
+from latentia.families.experts.expert_models import LinearGaussianExpert, SoftmaxExpert
 from latentia.families.experts.gating_tree import gate_shares, path_scores
 from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import logsumexp, shares
-from latentia.numerics.matmul import product_over_rows, product_with_rows
-from latentia.numerics.packed_symmetric import pairs
+from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 class ExpertsParams(NamedTuple):
@@ -75,7 +75,7 @@ class Experts(Family):
     ----------
     branches : tuple of int
         Branches of the gates of each level; their product is the number of experts.
-    leaf : SoftmaxLeaf or LinearLeaf
+    leaf : SoftmaxExpert or LinearGaussianExpert
         What an expert is.
     prior : GammaPrior
         Of the precisions of the gates' weights.
@@ -85,7 +85,7 @@ class Experts(Family):
 
     conditional: ClassVar[bool] = True
     branches: tuple[int, ...]
-    leaf: SoftmaxLeaf | LinearLeaf
+    leaf: SoftmaxExpert | LinearGaussianExpert
     prior: GammaPrior = field(default_factory=GammaPrior)
     beta: float = 1.0
     n_classes: int = field(init=False)
@@ -104,23 +104,23 @@ class Experts(Family):
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Experts]:
         """Small instances for tests: flat, a tree, one expert, annealed, linear."""
-        softmax, linear = SoftmaxLeaf(n_classes), LinearLeaf(2)
+        softmax, linear = SoftmaxExpert(n_classes), LinearGaussianExpert(2)
         flat = [cls((2,), softmax), cls((1,), softmax), cls((3,), linear, beta=0.5)]
         return [*flat, cls((2, 3), softmax, GammaPrior(2.0, 0.5)), cls((2, 2), linear)]
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         """Complete rows, every one with a label or outputs."""
-        n_outputs = self.leaf.n_scores if isinstance(self.leaf, LinearLeaf) else 0
-        return complete_rows(rng, n_rows, n_features, self.n_classes, n_outputs)
+        n_outputs = self.leaf.n_scores if isinstance(self.leaf, LinearGaussianExpert) else 0
+        return make_example_rows(rng, n_rows, n_features, self.n_classes, n_outputs)
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> ExpertsParams:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExpertsParams:
         """Small random weights (the estimators start from maximum likelihood)."""
-        x = source.head(1, rng).cells.values
+        x = source.sample_rows(1, rng).cells.values
         xp = namespace(x)
         size = x.shape[1] + 1
 
         def noise(*shape: int) -> Array:
-            return xp.asarray(0.3 * rng.normal(size=(n_starts, *shape)), dtype=x.dtype)
+            return xp.asarray(0.3 * rng.normal(size=(n_restarts, *shape)), dtype=x.dtype)
 
         nodes = [math.prod(self.branches[:level]) for level in range(len(self.branches))]
         gates = tuple(noise(n, b, size) for n, b in zip(nodes, self.branches, strict=True))
@@ -131,29 +131,29 @@ class Experts(Family):
         posts = tuple(start_weights(gate, variance, self.prior) for gate in gates)
         return ExpertsParams(posts, self.leaf.start(experts, variance))
 
-    def infer(self, params: ExpertsParams, cells: Cells, y: Array | None = None) -> ExpertsPosterior:
+    def infer(self, params: ExpertsParams, cells: MaskedRows, y: Array | None = None) -> ExpertsPosterior:
         x = augment(cells.values)
-        outer = pairs(x)
+        outer = packed_outer(x)
         bounds, log_gates = [], []
         for gate in params.gates:
-            mean = product_with_rows(gate.mean, x)
+            mean = params_at_rows(gate.mean, x)
             bound = softmax_bound(mean, score_variance(gate.covariance, outer))
             bounds.append(bound)
             log_gates.append(mean - bound.value[..., None, :])
         leaves = self.leaf.infer(params.leaves, x, outer, y)
         scores = self.beta * (path_scores(log_gates) + leaves.score)
         value = logsumexp(scores, axis=-2)
-        share = shares(scores - value[..., None, :])
+        share = exp_flush_underflow(scores - value[..., None, :])
         return ExpertsPosterior(value[..., None, :] / self.beta, share, tuple(bounds), leaves, x, outer)
 
     def statistics(
-        self, params: ExpertsParams, cells: Cells, posterior: ExpertsPosterior, weight: Array
+        self, params: ExpertsParams, cells: MaskedRows, posterior: ExpertsPosterior, weight: Array
     ) -> ExpertsStats:
         share = weight * posterior.share
         gates = []
         for bound, mass in zip(posterior.gates, gate_shares(share, self.branches), strict=True):
-            precision = product_over_rows(mass.node * bound.curvature, posterior.outer)
-            gates.append(Pull(precision, product_over_rows(mass.branch + mass.node * bound.slope, posterior.x)))
+            precision = weighted_row_sums(mass.node * bound.curvature, posterior.outer)
+            gates.append(Pull(precision, weighted_row_sums(mass.branch + mass.node * bound.slope, posterior.x)))
         leaves = self.leaf.statistics(posterior.leaves, share, posterior.x, posterior.outer)
         return ExpertsStats(tuple(gates), leaves)
 
@@ -172,15 +172,15 @@ class Experts(Family):
                 total = total + xp.sum(weights_log_prior(gate, self.prior, self.beta), axis=(-2, -1))
         return total
 
-    def row_size(self, params: ExpertsParams) -> int:
+    def floats_per_row(self, params: ExpertsParams) -> int:
         size = params.gates[0].mean.shape[-1]
         vectors = sum(int(np.prod(gate.mean.shape[:-1])) for gate in params.gates)
-        return size * (size + 1) // 2 + 12 * (vectors + self.leaf.row_size(params.leaves))
+        return size * (size + 1) // 2 + 12 * (vectors + self.leaf.floats_per_row(params.leaves))
 
     def to_free(self, params: ExpertsParams) -> ExpertsParams:
         """What plain steps move slowly: the means and the log rates."""
-        return ExpertsParams(tuple(slow_coordinates(gate) for gate in params.gates), self.leaf.to_free(params.leaves))
+        return ExpertsParams(tuple(to_accelerated(gate) for gate in params.gates), self.leaf.to_free(params.leaves))
 
     def from_free(self, free: ExpertsParams, params: ExpertsParams) -> ExpertsParams:
-        gates = tuple(with_slow_coordinates(f, gate) for f, gate in zip(free.gates, params.gates, strict=True))
+        gates = tuple(from_accelerated(f, gate) for f, gate in zip(free.gates, params.gates, strict=True))
         return ExpertsParams(gates, self.leaf.from_free(free.leaves, params.leaves))

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import Tree
 from latentia.numerics.array_api import LOG_2PI, Array, namespace
-from latentia.numerics.matmul import product_over_rows, product_with_rows
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 #: Components with less weight than this keep their parameters, and with less than this share of all weight where that is less than one row's.
 TINY = 1e-10
@@ -58,16 +58,16 @@ class Covariance(ABC):
 
     @abstractmethod
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: MaskedRows
     ) -> tuple[Array, Any]:
         """log of weight times N(x) of known cells (..., C, K, N), and what `moments` can reuse."""
 
     @abstractmethod
-    def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, spread: Array, cells: MaskedRows, cache: Any, weight: Array) -> Moments:
         """Weighted expected moments, weights (..., C, K, N)."""
 
     @abstractmethod
-    def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
+    def conditional_mean(self, means: Array, spread: Array, cells: MaskedRows, k: int) -> Array:
         """Expected cells (C, N, D) under component k of each class, for parameters without leading axes."""
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Covariance(ABC):
         """Number of free parameters."""
 
     @abstractmethod
-    def row_size(self, n_features: int) -> int:
+    def floats_per_row(self, n_features: int) -> int:
         """Numbers of features a row expands to."""
 
 
@@ -127,31 +127,31 @@ class Diagonal(Covariance):
         return -0.5 * precision, pull, constant, xp.sum(constant, axis=-1)
 
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: MaskedRows
     ) -> tuple[Array, Any]:
         # One product per feature: side by side in one matrix they would have to be copied first.
         quadratic, linear, constant, total = natural
         squares = cells.values * cells.values
-        density = product_with_rows(quadratic, squares)
-        density += product_with_rows(linear, cells.values)
+        density = params_at_rows(quadratic, squares)
+        density += params_at_rows(linear, cells.values)
         if cells.observed is None:
             density += (log_weights + total)[..., None]
         else:
-            density += product_with_rows(constant, cells.observed)
+            density += params_at_rows(constant, cells.observed)
             density += log_weights[..., None]
         return density, squares
 
-    def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, spread: Array, cells: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
-        first, second = product_over_rows(weight, cells.values), product_over_rows(weight, cache)
+        first, second = weighted_row_sums(weight, cells.values), weighted_row_sums(weight, cache)
         if cells.observed is None:
             mass = xp.zeros_like(first) + count[..., None]
         else:
-            mass = product_over_rows(weight, cells.observed)
+            mass = weighted_row_sums(weight, cells.observed)
         return Moments(count, mass, first, second)
 
-    def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
+    def conditional_mean(self, means: Array, spread: Array, cells: MaskedRows, k: int) -> Array:
         known = namespace(means).ones_like(cells.values) if cells.observed is None else cells.observed
         return namespace(means).where(known > 0, cells.values, means[:, k, None, :])
 
@@ -159,14 +159,14 @@ class Diagonal(Covariance):
         xp = namespace(means)
         mass = self.pool(moments.mass)
         alive = has_weight(mass, moments.count)
-        scatter = self.pool(_centred_squares(moments, means))
+        scatter = self.pool(_centered_squares(moments, means))
         variance = scatter / xp.where(alive, mass, xp.ones_like(mass))
         return xp.where(alive, xp.clip(variance, min=self.floor), spread)
 
     def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
         precision = 1.0 / self.variances(spread, means)
         mean_slope = precision * (moments.first - moments.mass * means)
-        slope = 0.5 * precision * (_centred_squares(moments, means) * precision - moments.mass)
+        slope = 0.5 * precision * (_centered_squares(moments, means) * precision - moments.mass)
         return mean_slope, self.pool(slope) * (spread - self.floor)
 
     def to_free(self, spread: Array) -> Array:
@@ -182,7 +182,7 @@ class Diagonal(Covariance):
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_features * n_gaussians
 
-    def row_size(self, n_features: int) -> int:
+    def floats_per_row(self, n_features: int) -> int:
         return 3 * n_features
 
 
@@ -211,6 +211,6 @@ def has_weight(mass: Array, count: Array) -> Array:
     return mass > xp.reshape(least, (*least.shape, *[1] * (mass.ndim - least.ndim)))
 
 
-def _centred_squares(moments: Moments, means: Array) -> Array:
+def _centered_squares(moments: Moments, means: Array) -> Array:
     """Second moments about the means, axis by axis."""
     return moments.second - 2 * means * moments.first + moments.mass * means * means

@@ -3,4 +3,4 @@
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Spherical
 from latentia.families.gaussian_mixture.full_covariance import Full, Tied
 
-SHAPES: dict[str, type[Covariance]] = {"diag": Diagonal, "full": Full, "tied": Tied, "spherical": Spherical}
+COVARIANCES: dict[str, type[Covariance]] = {"diag": Diagonal, "full": Full, "tied": Tied, "spherical": Spherical}

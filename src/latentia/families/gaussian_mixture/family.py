@@ -3,7 +3,7 @@
     p(x, c) = pi_c  sum_k alpha_ck  N(x; mu_ck, Sigma_ck)
 
 after W. Roth's master's thesis on hybrid generative-discriminative training (eq. 2.26, 3.22-3.27, 3.30-3.35), for any shape of Sigma and with components that may differ in number between
-classes. Missing cells are integrated out. Class priors pi are counted, also under unlabelled rows, or fixed; gradient training leaves them alone, as the thesis does.
+classes. Missing cells are integrated out. Class priors pi are counted, also under unlabeled rows, or fixed; gradient training leaves them alone, as the thesis does.
 
 In the code: C classes, K components of the largest class, D features. Classes with fewer components are padded with components of weight zero.
 """
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, SmoothFamily, Source
+from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
 from latentia.engine.pytree import Tree
-from latentia.families.building_blocks.kmeans import cluster_starts
+from latentia.families.building_blocks.kmeans import cluster_restarts
 from latentia.families.gaussian_mixture.covariance import TINY, Covariance, Moments, has_weight
-from latentia.numerics.array_api import Array, like, namespace, to_numpy
-from latentia.numerics.logspace import exponentials, log_or_minus_inf, logsumexp
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.logspace import logsumexp, logsumexp_and_unnormalized, safe_log
 
 #: Rows of each class from which starts are drawn.
 HEAD_ROWS = 2000
@@ -70,42 +70,44 @@ class GaussianMixtures(SmoothFamily):
         self.params_class_axes = GaussianParams(-1, -2, -3, covariance.spread_class_axis)
         self.stats_class_axes = Moments(-2, -3, -3, covariance.second_class_axis)
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> GaussianParams:
-        head = source.head(HEAD_ROWS, rng)
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianParams:
+        head = source.sample_rows(HEAD_ROWS, rng)
         values, y = to_numpy(head.cells.values).astype(float), to_numpy(head.y)
         K, D = self.present.shape[1], values.shape[1]
-        means = np.zeros((n_starts, self.n_classes, K, D))
-        variances = np.ones((n_starts, self.n_classes, K, D))
-        weights = np.zeros((n_starts, self.n_classes, K))
+        means = np.zeros((n_restarts, self.n_classes, K, D))
+        variances = np.ones((n_restarts, self.n_classes, K, D))
+        weights = np.zeros((n_restarts, self.n_classes, K))
         for c, k in enumerate(self.n_components):
-            start = cluster_starts(values[y == c], k, n_starts, rng)
+            start = cluster_restarts(values[y == c], k, n_restarts, rng)
             means[:, c, :k], variances[:, c, :k], weights[:, c, :k] = start
         variances = np.maximum(variances, self.covariance.floor)
-        beside = head.cells.values
+        like = head.cells.values
         class_sizes = self.fixed_log_prior
         if class_sizes is None:
             class_sizes = np.log(np.full(self.n_classes, 1.0 / self.n_classes))
         return GaussianParams(
-            log_prior=like(np.tile(class_sizes, (n_starts, 1)), beside),
-            log_weights=log_or_minus_inf(like(weights, beside)),
-            means=like(means, beside),
-            spread=self.covariance.initial(like(variances, beside)),
+            log_prior=asarray_like(np.tile(class_sizes, (n_restarts, 1)), like),
+            log_weights=safe_log(asarray_like(weights, like)),
+            means=asarray_like(means, like),
+            spread=self.covariance.initial(asarray_like(variances, like)),
         )
 
     @property
-    def prepared_class_axes(self) -> GaussianParams:
+    def precomputed_class_axes(self) -> GaussianParams:
         return self.params_class_axes._replace(natural=self.covariance.natural_class_axes)
 
-    def prepare(self, params: GaussianParams) -> GaussianParams:
+    def precompute(self, params: GaussianParams) -> GaussianParams:
         return params._replace(natural=self.covariance.natural(params.means, params.spread))
 
-    def infer(self, params: GaussianParams, cells: Cells, y: Array | None = None) -> GaussianPosterior:
-        _, log_weights, means, spread, natural = params if params.natural else self.prepare(params)
+    def infer(self, params: GaussianParams, cells: MaskedRows, y: Array | None = None) -> GaussianPosterior:
+        _, log_weights, means, spread, natural = params if params.natural else self.precompute(params)
         density, cache = self.covariance.log_density(means, spread, natural, log_weights, cells)
-        score, share, total = exponentials(density, axis=-2)  # eq. 3.27
+        score, share, total = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
         return GaussianPosterior(score + params.log_prior[..., None], share, total, cache)
 
-    def statistics(self, params: GaussianParams, cells: Cells, posterior: GaussianPosterior, weight: Array) -> Moments:
+    def statistics(
+        self, params: GaussianParams, cells: MaskedRows, posterior: GaussianPosterior, weight: Array
+    ) -> Moments:
         share = posterior.share * (weight / posterior.total)[..., None, :]
         return self.covariance.moments(params.means, params.spread, cells, posterior.cache, share)
 
@@ -118,10 +120,10 @@ class GaussianMixtures(SmoothFamily):
         share = stats.count / xp.where(has_rows, in_class, xp.ones_like(in_class))[..., None]
         log_prior = params.log_prior
         if self.fixed_log_prior is None:
-            log_prior = log_or_minus_inf(in_class / xp.sum(in_class, axis=-1, keepdims=True))
+            log_prior = safe_log(in_class / xp.sum(in_class, axis=-1, keepdims=True))
         return GaussianParams(
             log_prior,
-            xp.where(has_rows[..., None], log_or_minus_inf(share), params.log_weights),
+            xp.where(has_rows[..., None], safe_log(share), params.log_weights),
             means,
             self.covariance.update(params.spread, stats, means),
         )
@@ -134,7 +136,7 @@ class GaussianMixtures(SmoothFamily):
 
     def from_free(self, free: GaussianFree, params: GaussianParams) -> GaussianParams:
         xp = namespace(free.means)
-        present = like(self.present, free.means, dtype=xp.bool)
+        present = asarray_like(self.present, free.means, dtype=xp.bool)
         logits = xp.where(present, free.logits, xp.full_like(free.logits, -math.inf))
         log_weights = logits - logsumexp(logits, axis=-1)[..., None]  # eq. 3.22
         return GaussianParams(params.log_prior, log_weights, free.means, self.covariance.from_free(free.spread))
@@ -146,9 +148,9 @@ class GaussianMixtures(SmoothFamily):
         means, spread = self.covariance.slopes(params.means, params.spread, stats)
         return GaussianFree(logits, means, spread)
 
-    def row_size(self, params: GaussianParams) -> int:
+    def floats_per_row(self, params: GaussianParams) -> int:
         n_gaussians = math.prod(params.log_weights.shape)
-        return self.covariance.row_size(params.means.shape[-1]) + 3 * n_gaussians
+        return self.covariance.floats_per_row(params.means.shape[-1]) + 3 * n_gaussians
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters, class priors included where they are counted."""
@@ -157,7 +159,7 @@ class GaussianMixtures(SmoothFamily):
         mixing = n_gaussians - self.n_classes
         return priors + mixing + n_gaussians * n_features + self.covariance.n_free(n_features, n_gaussians)
 
-    def expected_cells(self, params: GaussianParams, cells: Cells) -> Array:
+    def impute(self, params: GaussianParams, cells: MaskedRows) -> Array:
         """Mean of each row's cells given its known ones, per class: (C, N, D); known cells are what they are."""
         xp = namespace(params.means)
         posterior = self.infer(params, cells)
@@ -187,7 +189,7 @@ class GaussianMixtures(SmoothFamily):
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[GaussianMixtures]:
         """Small instances that the tests of all families run on."""
-        from latentia.families.gaussian_mixture.covariance_types import SHAPES
+        from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 
         sizes = 1 + np.arange(n_classes) % 2
-        return [cls(sizes, shape(1e-3)) for shape in SHAPES.values()]
+        return [cls(sizes, shape(1e-3)) for shape in COVARIANCES.values()]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import Tree
 from latentia.families.gaussian_mixture.covariance import ABOVE_FLOOR, Covariance, Moments, has_weight
 from latentia.families.gaussian_mixture.missing_data import (
-    Patterns,
+    MissingnessPatterns,
     Precision,
     expected_moments,
     expected_rows,
@@ -24,7 +24,7 @@ from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import floor_eigenvalues, symmetric
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
-NEXT_TO_NOTHING = 1e-8
+RELATIVE_JITTER = 1e-8
 
 
 class Full(Covariance):
@@ -49,32 +49,32 @@ class Full(Covariance):
         return Precision.of(self.each(spread))
 
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: Cells
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: MaskedRows
     ) -> tuple[Array, Any]:
-        patterns = Patterns.of(cells)
+        patterns = MissingnessPatterns.of(cells)
         sigma = self.each(spread)
         parts = [log_density(means, sigma, natural, group) for group in patterns.groups]
-        density = patterns.in_row_order(parts)
+        density = patterns.restore_row_order(parts)
         density += log_weights[..., None]
         return density, (patterns, natural)
 
-    def moments(self, means: Array, spread: Array, cells: Cells, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, spread: Array, cells: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
         first: Array = 0.0
         second: Array = 0.0
         patterns, precision = cache
-        for group, w in zip(patterns.groups, patterns.in_group_order(weight), strict=True):
+        for group, w in zip(patterns.groups, patterns.split_by_pattern(weight), strict=True):
             group_first, group_second = expected_moments(means, self.each(spread), precision, group, w)
             first, second = first + group_first, second + group_second
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 
-    def conditional_mean(self, means: Array, spread: Array, cells: Cells, k: int) -> Array:
+    def conditional_mean(self, means: Array, spread: Array, cells: MaskedRows, k: int) -> Array:
         xp = namespace(means)
         sigma = xp.broadcast_to(self.each(spread), (*means.shape, means.shape[-1]))[:, k, ...]
-        patterns = Patterns.of(cells)
+        patterns = MissingnessPatterns.of(cells)
         parts = [transpose(expected_rows(means[:, k, :], sigma, group)) for group in patterns.groups]
-        return transpose(patterns.in_row_order(parts))
+        return transpose(patterns.restore_row_order(parts))
 
     def update(self, spread: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)
@@ -93,7 +93,7 @@ class Full(Covariance):
         count = self.pool(moments.count[..., None, None])
         inner = xp.matmul(precision, xp.matmul(self._scatter(moments, means), precision))
         slope = 0.5 * symmetric(inner - count * precision)
-        L = self._factor(spread, NEXT_TO_NOTHING)
+        L = self._factor(spread, RELATIVE_JITTER)
         free = 2.0 * xp.tril(xp.matmul(slope, L))
         eye = eye_like(means.shape[-1], means)
         return mean_slope, xp.where(eye > 0, free * L, free)
@@ -131,7 +131,7 @@ class Full(Covariance):
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_gaussians * n_features * (n_features + 1) // 2
 
-    def row_size(self, n_features: int) -> int:
+    def floats_per_row(self, n_features: int) -> int:
         return n_features * (n_features + 5) // 2
 
 

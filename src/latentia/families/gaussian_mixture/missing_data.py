@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells
-from latentia.numerics.array_api import LOG_2PI, Array, eye_like, like, namespace, to_numpy, transpose
+from latentia.engine.contracts import MaskedRows
+from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, eye_like, namespace, to_numpy, transpose
 from latentia.numerics.linalg import spd_inverse, symmetric
-from latentia.numerics.matmul import product_over_rows, product_with_rows
-from latentia.numerics.packed_symmetric import doubled, pack, pairs, unpack
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
+from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
 #: A pattern of so many rows is treated on its own.
-MANY = 64
+MIN_PATTERN_ROWS = 64
 
 
 #: Numbers in the matrices of one batch of rows.
@@ -49,7 +49,7 @@ class Precision(NamedTuple):
         return namespace(self.root).matmul(transpose(self.root), self.root)
 
 
-class Group(NamedTuple):
+class PatternGroup(NamedTuple):
     """Rows that are treated together."""
 
     values: Array  # (n, D), zero where unknown
@@ -57,43 +57,43 @@ class Group(NamedTuple):
     missing: Array | None = None  # (n, M) the columns that each row misses, where it has a mask of its own
 
 
-class Patterns(NamedTuple):
+class MissingnessPatterns(NamedTuple):
     """Rows grouped by which of their cells are known."""
 
-    groups: list[Group]
+    groups: list[PatternGroup]
     order: list[Array] | None  # row numbers of each group; None for a single group in the order of the rows
 
     @classmethod
-    def of(cls, cells: Cells) -> Patterns:
+    def of(cls, cells: MaskedRows) -> MissingnessPatterns:
         if cells.observed is None:
-            return cls([Group(cells.values, None)], None)
+            return cls([PatternGroup(cells.values, None)], None)
         xp = namespace(cells.values)
         known = to_numpy(cells.observed) > 0
         _, pattern, size = np.unique(np.packbits(known, axis=1), axis=0, return_inverse=True, return_counts=True)
         pattern = pattern.ravel()
         n_missing = np.sum(~known, axis=1)
-        n_missing[size[pattern] >= MANY] *= -1  # told apart from the rare ones, and complete rows stay zero
+        n_missing[size[pattern] >= MIN_PATTERN_ROWS] *= -1  # told apart from the rare ones, and complete rows stay zero
         order, groups = [], []
         for kind in np.unique(n_missing):
             rows = np.flatnonzero(n_missing == kind)
             for index in [rows] if kind >= 0 else [rows[pattern[rows] == p] for p in np.unique(pattern[rows])]:
-                order.append(like(index, cells.values, dtype=xp.int64))
+                order.append(asarray_like(index, cells.values, dtype=xp.int64))
                 values, mask = (xp.take(a, order[-1], axis=0) for a in cells)
                 if kind > 0:
                     missing = np.nonzero(~known[index])[1].reshape(index.size, kind)
-                    groups.append(Group(values, mask, like(missing, cells.values, dtype=xp.int64)))
+                    groups.append(PatternGroup(values, mask, asarray_like(missing, cells.values, dtype=xp.int64)))
                 else:
-                    groups.append(Group(values, mask[0, :] if kind else None))
+                    groups.append(PatternGroup(values, mask[0, :] if kind else None))
         return cls(groups, order)
 
-    def in_group_order(self, weight: Array) -> list[Array]:
+    def split_by_pattern(self, weight: Array) -> list[Array]:
         """The columns of each group."""
         if self.order is None:
             return [weight]
         xp = namespace(weight)
         return [xp.take(weight, index, axis=-1) for index in self.order]
 
-    def in_row_order(self, parts: list[Array]) -> Array:
+    def restore_row_order(self, parts: list[Array]) -> Array:
         """The groups' columns put back where their rows are."""
         xp = namespace(parts[0])
         if self.order is None:
@@ -102,7 +102,7 @@ class Patterns(NamedTuple):
         return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
 
 
-def log_density(means: Array, sigma: Array, precision: Precision, group: Group) -> Array:
+def log_density(means: Array, sigma: Array, precision: Precision, group: PatternGroup) -> Array:
     """log N of the known cells, (..., C, K, n); `sigma` broadcasts against (..., C, K, D, D)."""
     xp = namespace(means)
     D = means.shape[-1]
@@ -120,13 +120,13 @@ def log_density(means: Array, sigma: Array, precision: Precision, group: Group) 
         A, log_det, n_known = _known_precision(sigma, group.mask)
     pull = xp.matmul(A, means[..., None])[..., 0]
     constant = -0.5 * (n_known * LOG_2PI + log_det + xp.sum(pull * means, axis=-1))
-    curve = doubled(pack(-0.5 * A), D)
+    curve = with_doubled_offdiagonal(pack(-0.5 * A), D)
     natural = xp.concat([xp.broadcast_to(curve, (*means.shape[:-1], curve.shape[-1])), pull], axis=-1)
-    return product_with_rows(natural, _features(group.values)) + constant[..., None]
+    return params_at_rows(natural, _features(group.values)) + constant[..., None]
 
 
 def expected_moments(
-    means: Array, sigma: Array, precision: Precision, group: Group, weight: Array
+    means: Array, sigma: Array, precision: Precision, group: PatternGroup, weight: Array
 ) -> tuple[Array, Array]:
     """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K, D, D)."""
     xp = namespace(means)
@@ -134,7 +134,7 @@ def expected_moments(
     if group.missing is not None:
         return _moments_row_by_row(means, precision, group, weight)
     count = xp.sum(weight, axis=-1)
-    sums = product_over_rows(weight, _features(group.values))
+    sums = weighted_row_sums(weight, _features(group.values))
     first, second = sums[..., -D:], unpack(sums[..., :-D], D)
     if group.mask is None:
         return first, second
@@ -151,7 +151,7 @@ def expected_moments(
     )
 
 
-def expected_rows(means: Array, sigma: Array, group: Group) -> Array:
+def expected_rows(means: Array, sigma: Array, group: PatternGroup) -> Array:
     """Completed rows (C, n, D) under one component of each class: means (C, D), matrices (C, D, D)."""
     xp = namespace(means)
     if group.missing is not None:
@@ -182,7 +182,7 @@ class _Completion(NamedTuple):
     log_det: Array  # (..., C, K, n) of that covariance
 
 
-def _complete(means: Array, precision: Precision, group: Group) -> _Completion:
+def _complete(means: Array, precision: Precision, group: PatternGroup) -> _Completion:
     xp = namespace(means)
     D = means.shape[-1]
     P, missing = precision.matrix, group.missing
@@ -197,14 +197,14 @@ def _complete(means: Array, precision: Precision, group: Group) -> _Completion:
     return _Completion(d - step, V, -log_det)
 
 
-def _places(missing: Array, beside: Array) -> Array:
+def _places(missing: Array, like: Array) -> Array:
     """Indicators (n, M, D) of the missing columns."""
-    xp = namespace(beside)
-    D = beside.shape[-1]
-    return xp.reshape(xp.take(eye_like(D, beside), xp.reshape(missing, (-1,)), axis=0), (*missing.shape, D))
+    xp = namespace(like)
+    D = like.shape[-1]
+    return xp.reshape(xp.take(eye_like(D, like), xp.reshape(missing, (-1,)), axis=0), (*missing.shape, D))
 
 
-def _moments_row_by_row(means: Array, precision: Precision, group: Group, weight: Array) -> tuple[Array, Array]:
+def _moments_row_by_row(means: Array, precision: Precision, group: PatternGroup, weight: Array) -> tuple[Array, Array]:
     xp = namespace(means)
     D = means.shape[-1]
     first: Array = 0.0
@@ -227,7 +227,7 @@ def _moments_row_by_row(means: Array, precision: Precision, group: Group, weight
     return first, symmetric(second)
 
 
-def _batches(means: Array, group: Group) -> Iterator[Group]:
+def _batches(means: Array, group: PatternGroup) -> Iterator[PatternGroup]:
     """Rows whose matrices fit the budget."""
     assert group.mask is not None and group.missing is not None
     D, M = means.shape[-1], group.missing.shape[1]
@@ -235,9 +235,9 @@ def _batches(means: Array, group: Group) -> Iterator[Group]:
     n_rows = group.values.shape[0]
     for start in range(0, n_rows, rows):
         part = slice(start, min(start + rows, n_rows))
-        yield Group(group.values[part, :], group.mask[part, :], group.missing[part, :])
+        yield PatternGroup(group.values[part, :], group.mask[part, :], group.missing[part, :])
 
 
 def _features(X: Array) -> Array:
     """Rows expanded to the upper triangle of x x', then x."""
-    return namespace(X).concat([pairs(X), X], axis=1)
+    return namespace(X).concat([packed_outer(X), X], axis=1)

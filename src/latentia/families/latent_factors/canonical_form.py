@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import like, namespace, to_numpy
+from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 
-def presentable(params: FactorParams) -> FactorParams:
+def to_canonical_form(params: FactorParams) -> FactorParams:
     """The parameters (without leading axes) in the chosen coordinates of z."""
     if params.means.shape[-1] == 0:
         return params
@@ -28,8 +28,8 @@ def presentable(params: FactorParams) -> FactorParams:
     flat = weighed.reshape(-1, s.size)
     sign = np.where(flat[np.abs(flat).argmax(axis=0), np.arange(s.size)] < 0, -1.0, 1.0)
     order = np.argsort(-(flat**2).sum(axis=0), kind="stable")
-    index = like(order, params.means, dtype=xp.int64)
-    place, scale = like(t, params.means), like(s * sign, params.means)
+    index = asarray_like(order, params.means, dtype=xp.int64)
+    place, scale = asarray_like(t, params.means), asarray_like(s * sign, params.means)
     moved = params.offsets + xp.matmul(params.loadings, place[:, None])[..., 0]
     return params._replace(
         means=xp.take((params.means - place) / scale, index, axis=-1),

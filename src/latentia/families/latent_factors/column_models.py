@@ -19,14 +19,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.families.building_blocks.logsumexp_bound import (
+    approximate_bound,
     log_two_cosh,
     logistic_curvature,
-    rough_bound,
     softmax_bound,
 )
-from latentia.numerics.array_api import Array, like, namespace, transpose
+from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
 
 
 class Quadratic(NamedTuple):
@@ -37,7 +37,7 @@ class Quadratic(NamedTuple):
     constant: Any  # (..., N), or 0.0 where it is left out
 
 
-class Kind(ABC):
+class ColumnModel(ABC):
     """Columns of one kind; `columns` are their places in the table, `n_heads` their heads in all."""
 
     def __init__(self, columns: Sequence[int]):
@@ -50,26 +50,26 @@ class Kind(ABC):
     def n_heads(self) -> int:
         return len(self.columns)
 
-    def head_columns(self) -> list[int]:
+    def predictor_columns(self) -> list[int]:
         """The column that each head belongs to."""
         return list(self.columns)
 
     @abstractmethod
-    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
-        """Rough offsets (H,) of the heads from rows of these weights (N, 1), and centred values (N, H) whose covariance the loadings start from."""
+    def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+        """Rough offsets (H,) of the heads from rows of these weights (N, 1), and centered values (N, H) whose covariance the loadings start from."""
 
 
-class Gaussian(Kind):
+class Gaussian(ColumnModel):
     """Continuous columns with normal noise."""
 
-    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+    def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
         count = xp.sum(observed * weight, axis=0)
         mean = xp.sum(values * observed * weight, axis=0) / xp.where(count > 0, count, xp.ones_like(count))
         return mean, (values - mean) * observed
 
 
-class Bounded(Kind):
+class BoundedColumnModel(ColumnModel):
     """A kind whose quadratic is a bound, placed by the moments of its heads."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Bounded(Kind):
         """The best quadratic for heads with these moments (..., N, H), or (..., 1, H) where the rows share them."""
 
     @abstractmethod
-    def rough_bound(
+    def approximate_bound(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
     ) -> Quadratic:
         """A quadratic that will do on the way to a row's fixed point: its constant is left out, and it need not be the best.
@@ -94,18 +94,18 @@ class Bounded(Kind):
         """Probabilities (..., H) at given heads: of a one, or of each category."""
 
 
-class Bernoulli(Bounded):
+class Bernoulli(BoundedColumnModel):
     """Binary columns, values 0 and 1."""
 
     def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
         xp = namespace(mean)
-        rough = self.rough_bound(values, observed, mean, variance, {})  # which is the best already
+        rough = self.approximate_bound(values, observed, mean, variance, {})  # which is the best already
         square = mean * mean + variance
         log_cosh = log_two_cosh(xp.sqrt(square))
         log_cosh = log_cosh if observed is None else log_cosh * observed
         return rough._replace(constant=xp.sum(0.5 * rough.curvature * square - log_cosh, axis=-1))
 
-    def rough_bound(
+    def approximate_bound(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
     ) -> Quadratic:
         xp = namespace(mean)
@@ -125,7 +125,7 @@ class Bernoulli(Bounded):
         xp = namespace(heads)
         return 0.5 * (1 + xp.tanh(heads / 2))
 
-    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+    def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
         count = xp.sum(observed * weight, axis=0)
         share = (xp.sum(values * observed * weight, axis=0) + 1.0) / (count + 2.0)
@@ -133,7 +133,7 @@ class Bernoulli(Bounded):
         return xp.log(share / (1 - share)), (values - share) * observed / (share * (1 - share))
 
 
-class Categorical(Bounded):
+class Categorical(BoundedColumnModel):
     """Columns of category codes 0, 1, ...; `sizes` are their numbers of categories. Kept in the order of their sizes."""
 
     def __init__(self, columns: Sequence[int], sizes: Sequence[int]):
@@ -145,7 +145,7 @@ class Categorical(Bounded):
     def n_heads(self) -> int:
         return sum(self.sizes)
 
-    def head_columns(self) -> list[int]:
+    def predictor_columns(self) -> list[int]:
         return [c for c, size in zip(self.columns, self.sizes, strict=True) for _ in range(size)]
 
     def parts(self) -> list[tuple[int, int, int]]:
@@ -172,7 +172,9 @@ class Categorical(Bounded):
         xp = namespace(values)
         parts = []
         for place, _, size in self.parts():
-            hit = xp.astype(values[:, place : place + 1] == like(list(range(size)), values)[None, :], values.dtype)
+            hit = xp.astype(
+                values[:, place : place + 1] == asarray_like(list(range(size)), values)[None, :], values.dtype
+            )
             parts.append(hit if observed is None else hit * observed[:, place : place + 1])
         return xp.concat(parts, axis=-1)
 
@@ -191,13 +193,13 @@ class Categorical(Bounded):
             slopes.append(_heads(best.slope))
         return self._quadratic(values, observed, curvatures, slopes, constant)
 
-    def rough_bound(
+    def approximate_bound(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, memory: dict[int, Array]
     ) -> Quadratic:
         curvatures, slopes = [], []
         for _, first, count, size in self.groups():
             m, v = _scores(mean, variance, first, count, size)
-            curvature, slope, memory[first] = rough_bound(m, v, memory.get(first))
+            curvature, slope, memory[first] = approximate_bound(m, v, memory.get(first))
             curvatures.append(_heads(curvature))
             slopes.append(_heads(slope))
         return self._quadratic(values, observed, curvatures, slopes, 0.0)
@@ -216,7 +218,7 @@ class Categorical(Bounded):
     def _per_head(self, cells: Array) -> Array:
         """Columns (N, columns) as often as they have heads (N, H)."""
         places = [place for place, _, size in self.parts() for _ in range(size)]
-        return namespace(cells).take(cells, like(places, cells, dtype=namespace(cells).int64), axis=1)
+        return namespace(cells).take(cells, asarray_like(places, cells, dtype=namespace(cells).int64), axis=1)
 
     def log_density(self, values: Array, observed: Array | None, heads: Array) -> Array:
         xp = namespace(heads)
@@ -231,19 +233,19 @@ class Categorical(Bounded):
 
     def expected(self, heads: Array) -> Array:
         xp = namespace(heads)
-        shares = []
+        exp_flush_underflow = []
         for _, first, size in self.parts():
             part = heads[..., first : first + size]
             share = xp.exp(part - xp.max(part, axis=-1, keepdims=True))
-            shares.append(share / xp.sum(share, axis=-1, keepdims=True))
-        return xp.concat(shares, axis=-1)
+            exp_flush_underflow.append(share / xp.sum(share, axis=-1, keepdims=True))
+        return xp.concat(exp_flush_underflow, axis=-1)
 
-    def initial_heads(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+    def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)
         hits = self.indicators(values, observed)
         wide = self._per_head(observed)
         share = (xp.sum(hits * weight, axis=0) + 1.0) / (
-            xp.sum(wide * weight, axis=0) + like([s for s in self.sizes for _ in range(s)], values)
+            xp.sum(wide * weight, axis=0) + asarray_like([s for s in self.sizes for _ in range(s)], values)
         )
         return xp.log(share), (hits - share * wide) / xp.clip(share * (1 - share), min=0.05)
 
@@ -267,12 +269,12 @@ def _heads(a: Array) -> Array:
     return xp.reshape(xp.moveaxis(a, -1, -3), (*a.shape[:-3], a.shape[-1], a.shape[-3] * a.shape[-2]))
 
 
-class Layout:
+class ColumnLayout:
     """The columns of a table by kind; the heads of the continuous columns come first."""
 
-    def __init__(self, kinds: Sequence[Kind], n_columns: int | None = None):
+    def __init__(self, kinds: Sequence[ColumnModel], n_columns: int | None = None):
         self.gaussian = next((k for k in kinds if isinstance(k, Gaussian)), Gaussian([]))
-        self.bounded = tuple(k for k in kinds if isinstance(k, Bounded) and k.columns)
+        self.bounded = tuple(k for k in kinds if isinstance(k, BoundedColumnModel) and k.columns)
         self.n_gaussian = self.gaussian.n_heads
         self.n_bounded = sum(k.n_heads for k in self.bounded)
         self.n_heads = self.n_gaussian + self.n_bounded
@@ -280,23 +282,23 @@ class Layout:
         self.continuous = not self.n_bounded and self.gaussian.columns == tuple(range(self.n_columns))
 
     @classmethod
-    def continuous_columns(cls, n_columns: int) -> Layout:
+    def continuous_columns(cls, n_columns: int) -> ColumnLayout:
         """All columns continuous."""
         return cls([Gaussian(range(n_columns))])
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[ColumnModel, ...]:
         return (self.gaussian, *self.bounded) if self.n_gaussian else self.bounded
 
-    def head_columns(self) -> list[int]:
+    def predictor_columns(self) -> list[int]:
         """The column that each head belongs to."""
-        return [column for kind in self.kinds for column in kind.head_columns()]
+        return [column for kind in self.kinds for column in kind.predictor_columns()]
 
-    def cells_of(self, kind: Kind, cells: Cells) -> tuple[Array, Array | None]:
+    def cells_of(self, kind: ColumnModel, cells: MaskedRows) -> tuple[Array, Array | None]:
         """The values and the mask of a kind's columns."""
         if kind.columns == tuple(range(self.n_columns)):
             return cells.values, cells.observed
         xp = namespace(cells.values)
-        index = like(list(kind.columns), cells.values, dtype=xp.int64)
+        index = asarray_like(list(kind.columns), cells.values, dtype=xp.int64)
         observed = None if cells.observed is None else xp.take(cells.observed, index, axis=1)
         return xp.take(cells.values, index, axis=1), observed

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from latentia.engine.contracts import Block, Source, Sweep, Totals
-from latentia.engine.problem import chunk_rows
+from latentia.engine.contracts import Chunk, Source, Sweep, Totals
+from latentia.engine.problem import rows_per_chunk
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.packed_symmetric import doubled, inverse, log_det, pack, pairs, unpack
+from latentia.numerics.packed_symmetric import inverse, log_det, pack, packed_outer, unpack, with_doubled_offdiagonal
 
 
 class Shared(NamedTuple):
@@ -29,7 +29,7 @@ class Shared(NamedTuple):
 def features(values: Array) -> Array:
     """Phi of rows (N, n): (N, n(n+1)/2 + n + 1)."""
     xp = namespace(values)
-    return xp.concat([pairs(values), values, xp.ones_like(values[:, :1])], axis=-1)
+    return xp.concat([packed_outer(values), values, xp.ones_like(values[:, :1])], axis=-1)
 
 
 def shared(params: Any) -> Shared:
@@ -60,7 +60,7 @@ def shared(params: Any) -> Shared:
     slope = xp.matmul(Vi, a[..., None])[..., 0]
     constant = -0.5 * (n * LOG_2PI + determinant + xp.sum(slope * a, axis=-1))
     constant = constant + params.log_prior[..., :, None] + params.log_mix
-    natural = xp.concat([-0.5 * doubled(pack(Vi), n), slope, constant[..., None]], axis=-1)
+    natural = xp.concat([-0.5 * with_doubled_offdiagonal(pack(Vi), n), slope, constant[..., None]], axis=-1)
     return Shared(natural, a, B, P)
 
 
@@ -113,7 +113,7 @@ class ClassMoments:
         self.family = family
         self.total_weight = source.total_weight
         width = source.n_features * (source.n_features + 3) // 2 + 1
-        totals = source.reduce(_class_sums, chunk_rows(3 * width), by_label=True)
+        totals = source.sum_over_chunks(_class_sums, rows_per_chunk(3 * width), by_label=True)
         some = next(iter(totals.values()))
         xp = namespace(some)
         empty = xp.zeros_like(some)
@@ -125,11 +125,11 @@ class ClassMoments:
         known = shared(params)
         value = xp.sum(known.natural * self.sums, axis=(-3, -2, -1)) + self.family.log_prior(params)
         sums = xp.broadcast_to(self.sums, known.natural.shape)
-        return Sweep(value, self.family.gather(params, latent_moments(params, known, sums)))
+        return Sweep(value, self.family.statistics_from_moments(params, latent_moments(params, known, sums)))
 
 
-def _class_sums(block: Block) -> Totals:
-    xp = namespace(block.cells.values)
-    phi = features(block.cells.values)
-    weight = xp.ones_like(phi[:, 0]) if block.weight is None else block.weight
-    return {block.label: xp.matmul(weight[None, :], phi)[0, :]}
+def _class_sums(chunk: Chunk) -> Totals:
+    xp = namespace(chunk.cells.values)
+    phi = features(chunk.cells.values)
+    weight = xp.ones_like(phi[:, 0]) if chunk.weight is None else chunk.weight
+    return {chunk.label: xp.matmul(weight[None, :], phi)[0, :]}

@@ -1,4 +1,4 @@
-r"""Latent classification models: naive Bayes on latent factors joined to a mixture of factor analysers.
+r"""Latent classification models: naive Bayes on latent factors joined to a mixture of factor analyzers.
 
 .. math:: p(y)\; p(m \mid y)\; N(z; \mu_y, \operatorname{diag} \Gamma_y) \prod_i p(x_i \mid W_{m} z + b_m)
 
@@ -8,7 +8,7 @@ categorical ones: see `kinds`. Rows and classes share the loadings; the class ac
 
 Where we differ from the papers: the linear model keeps its offset (without it a class mean must lie in the span of L); the posterior mean of z is
 :math:`\mu_y + \beta(x - \eta_m - L_m\mu_y)`; :math:`\theta_{mi}` untied is divided by the weight of component m, not by N; :math:`\Gamma_y` is the diagonal of its
-update about the new mean; p(m | y) is the class average of the posteriors of m. Noise has a floor, in units of the (standardised) columns, and so
+update about the new mean; p(m | y) is the class average of the posteriors of m. Noise has a floor, in units of the (standardized) columns, and so
 have the latent variances.
 
 Shapes: C classes, M components, q latents, H heads (one per column, one per category for categorical columns; continuous ones first), G continuous columns. The packed
@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import AnyProblem, Cells, Objective, SmoothFamily, Source
-from latentia.engine.problem import chunk_rows
+from latentia.engine.contracts import MaskedRows, Objective, Problem, SmoothFamily, Source
+from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import select_class
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian, Layout
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.complete_rows import (
     ClassMoments,
     LatentMoments,
@@ -35,7 +35,7 @@ from latentia.families.latent_factors.complete_rows import (
     row_moments,
     shared,
 )
-from latentia.families.latent_factors.initialization import rough_params
+from latentia.families.latent_factors.initialization import initial_params
 from latentia.families.latent_factors.m_step import (
     LATENT_FLOOR,
     latent_prior,
@@ -45,12 +45,12 @@ from latentia.families.latent_factors.m_step import (
     slope,
 )
 from latentia.families.latent_factors.row_posteriors import infer_rows
-from latentia.families.latent_factors.sampling import column_values, draw, expected_heads
+from latentia.families.latent_factors.sampling import decode_columns, draw, expected_predictors
 from latentia.families.latent_factors.statistics import complete_sums, row_sums
 from latentia.families.latent_factors.structure_search import best_edges
 from latentia.families.latent_factors.values import FactorFree, FactorParams, FactorPosterior, FactorStats
 from latentia.numerics.array_api import Array, namespace, to_numpy, transpose
-from latentia.numerics.logspace import log_normalised, logsumexp, normalise_log, shares
+from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp, logsumexp_and_softmax
 
 #: Free coordinates of a variance start at least this share of the floor above it.
 ABOVE_FLOOR = 1e-6
@@ -70,7 +70,7 @@ class LatentFactors(SmoothFamily):
     `layout` holds the kinds of the columns, `tied` says whether the components share the noise, `var_floor` is its floor. `complete` promises that
     every training row is complete and continuous: then all columns of a component share one Gram matrix. `all_edges` says that every latent feeds every column; otherwise
     `params.edges` does. `log_prior` fixes the class priors; None counts them. `ridge` is the precision of a normal prior on the loadings and
-    offsets of bounded columns; with it, the latent variances of each class count one more row, of unit variance. The bounds of a row settle when no curvature moves by more than `inner_tol` of itself, or after `inner_max_iter` rounds.
+    offsets of bounded columns; with it, the latent variances of each class count one more row, of unit variance. The bounds of a row settle when no curvature moves by more than `bound_tol` of itself, or after `bound_max_iter` rounds.
     """
 
     params_class_axes = FactorParams(-1, -2, -2, -2, None, None, None, None)
@@ -78,7 +78,7 @@ class LatentFactors(SmoothFamily):
 
     def __init__(
         self,
-        layout: Layout,
+        layout: ColumnLayout,
         n_classes: int,
         n_latent: int,
         n_components: int = 1,
@@ -89,8 +89,8 @@ class LatentFactors(SmoothFamily):
         all_edges: bool = True,
         log_prior: np.ndarray | None = None,
         ridge: float = 0.0,
-        inner_tol: float = 1e-5,
-        inner_max_iter: int = 100,
+        bound_tol: float = 1e-5,
+        bound_max_iter: int = 100,
         n_edges: int | None = None,
     ):
         self.layout = layout
@@ -102,30 +102,30 @@ class LatentFactors(SmoothFamily):
         self.fixed_log_prior = log_prior
         self.ridge = ridge
         self.pseudo = 1.0 if ridge and layout.n_bounded else 0.0
-        self.inner_tol, self.inner_max_iter = inner_tol, inner_max_iter
+        self.bound_tol, self.bound_max_iter = bound_tol, bound_max_iter
         self.n_edges = n_edges  # loadings of one component that a learned structure leaves free
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> FactorParams:
-        return FactorParams(*rough_params(self, source, rng, n_starts))
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorParams:
+        return FactorParams(*initial_params(self, source, rng, n_restarts))
 
-    def infer(self, params: FactorParams, cells: Cells, y: Array | None = None) -> FactorPosterior:
+    def infer(self, params: FactorParams, cells: MaskedRows, y: Array | None = None) -> FactorPosterior:
         rows = phi = known = None
         if self._by_features(cells):
             phi, known = features(cells.values), shared(params)
             scores = component_scores(known.natural, phi)
         else:
-            rows = infer_rows(self.layout, params, cells, self.inner_tol, self.inner_max_iter)
+            rows = infer_rows(self.layout, params, cells, self.bound_tol, self.bound_max_iter)
             scores = rows.scores
         if scores.shape[-2] == 1:
             return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), rows, phi, known)
         if known is not None:  # scores of our own making may be overwritten
-            log_joint, component = normalise_log(scores, axis=-2)
+            log_joint, component = logsumexp_and_softmax(scores, axis=-2)
         else:
             log_joint = logsumexp(scores, axis=-2)
-            component = shares(scores - log_joint[..., None, :])
+            component = exp_flush_underflow(scores - log_joint[..., None, :])
         return FactorPosterior(log_joint, component, rows, phi, known)
 
-    def scores(self, params: FactorParams, cells: Cells) -> Array:
+    def scores(self, params: FactorParams, cells: MaskedRows) -> Array:
         """Log joint (..., C, N) alone: where rows have their own posteriors, one class at a time, so that chunks may be large."""
         if self._by_features(cells):
             return self.infer(params, cells).log_joint
@@ -133,22 +133,26 @@ class LatentFactors(SmoothFamily):
         each = [self.infer(select_class(params, self.params_class_axes, c), cells).log_joint for c in classes]
         return namespace(each[0]).concat(each, axis=-2)
 
-    def rows_at_once(self, params: FactorParams) -> int:
+    def rows_per_chunk(self, params: FactorParams) -> int:
         """Rows of a chunk of `scores`."""
         one = params if self.complete and params.means.ndim > 2 else select_class(params, self.params_class_axes, 0)
-        return chunk_rows(self.row_size(one), params.means)
+        return rows_per_chunk(self.floats_per_row(one), params.means)
 
-    def _by_features(self, cells: Cells) -> bool:
+    def _by_features(self, cells: MaskedRows) -> bool:
         """Whether rows are complete and continuous, and their squares and products fewer than wide tables with few latents have."""
         return self.layout.continuous and cells.observed is None and not self.wide
 
-    def statistics(self, params: FactorParams, cells: Cells, posterior: FactorPosterior, weight: Array) -> FactorStats:
+    def statistics(
+        self, params: FactorParams, cells: MaskedRows, posterior: FactorPosterior, weight: Array
+    ) -> FactorStats:
         w = weight[..., None, :] * posterior.component
         if posterior.rows is None:
-            return self.gather(params, latent_moments(params, posterior.known, row_moments(w, posterior.features)))
+            return self.statistics_from_moments(
+                params, latent_moments(params, posterior.known, row_moments(w, posterior.features))
+            )
         return row_sums(self.layout, params, cells, posterior.rows, w, self.complete)
 
-    def gather(self, params: FactorParams, moments: LatentMoments) -> FactorStats:
+    def statistics_from_moments(self, params: FactorParams, moments: LatentMoments) -> FactorStats:
         """Statistics from the moments of complete continuous rows."""
         return complete_sums(params, moments, self.complete)
 
@@ -182,7 +186,7 @@ class LatentFactors(SmoothFamily):
             params.edges,
         )
 
-    def restructure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, np.ndarray]:
+    def update_structure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, np.ndarray]:
         """Parameters with the edges that the expected statistics prefer, and which starts have other edges now."""
         xp = namespace(params.edges)
         edges = best_edges(self.layout, self.tied, params.edges, stats)
@@ -224,7 +228,7 @@ class LatentFactors(SmoothFamily):
         edges = None if self.all_edges else params.edges
         return slope(params, stats, edges, tied=self.tied, floor=self.var_floor, ridge=self.ridge, pseudo=self.pseudo)
 
-    def row_size(self, params: FactorParams) -> int:
+    def floats_per_row(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
         leading = int(np.prod(params.log_mix.shape, dtype=int))
         if (
@@ -233,14 +237,14 @@ class LatentFactors(SmoothFamily):
             return n * (n + 3) // 2 + 1 + 4 * leading
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_heads
 
-    def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
-        """Sweeps that do not see the rows: one component, complete continuous rows, all labelled, likelihood."""
+    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
+        """Sweeps that do not see the rows: one component, complete continuous rows, all labeled, likelihood."""
         codes = getattr(source, "y", None)
-        labelled = codes is not None and bool((np.asarray(codes) >= 0).all())
+        labeled = codes is not None and bool((np.asarray(codes) >= 0).all())
         n = source.n_features
         pays = not self.wide or n <= min(MOMENTS_UP_TO, source.n_rows)
         usable = self.complete and self.n_components == 1 and objective.rises_under_em
-        return ClassMoments(self, source) if usable and pays and labelled else None
+        return ClassMoments(self, source) if usable and pays and labeled else None
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and place of each latent, which the loadings set; counted class priors included."""
@@ -249,11 +253,11 @@ class LatentFactors(SmoothFamily):
         H, G = H - empty, G - empty
         loadings = H * q if self.n_edges is None else self.n_edges
         spare_heads = sum(len(kind.columns) for kind in self.layout.bounded if isinstance(kind, Categorical))
-        shares = C * (M - 1) + (C - 1 if self.fixed_log_prior is None else 0)
+        exp_flush_underflow = C * (M - 1) + (C - 1 if self.fixed_log_prior is None else 0)
         n_free = 2 * q * (C - 1) + M * (loadings + H - spare_heads * (1 + q)) + G * (1 if self.tied else M)
         if H == G:  # however many latents there are, x has a Gaussian for each class and component, no more
             n_free = min(n_free, C * M * G * (G + 3) // 2)
-        return shares + n_free
+        return exp_flush_underflow + n_free
 
     def with_edges(self, edges: Array) -> LatentFactors:
         """The same family, told how many loadings a learned structure leaves free."""
@@ -261,10 +265,10 @@ class LatentFactors(SmoothFamily):
         other.n_edges = int(to_numpy(edges).sum())
         return other
 
-    def latent_means(self, params: FactorParams, cells: Cells) -> tuple[Array, Array]:
+    def latent_means(self, params: FactorParams, cells: MaskedRows) -> tuple[Array, Array]:
         """Log joint of class, component and row (..., C, M, N), and the mean of z given all three (..., C, M, N, q)."""
         if not self._by_features(cells):
-            rows = infer_rows(self.layout, params, cells, self.inner_tol, self.inner_max_iter)
+            rows = infer_rows(self.layout, params, cells, self.bound_tol, self.bound_max_iter)
             return rows.scores, rows.mean
         xp = namespace(params.means)
         known = shared(params)
@@ -272,17 +276,17 @@ class LatentFactors(SmoothFamily):
         z = params.means[..., :, None, None, :] + xp.matmul(away, transpose(known.gain))
         return component_scores(known.natural, features(cells.values)), z
 
-    def complete_rows(self, params: FactorParams, cells: Cells, mode: bool, given_class: bool) -> Array:
+    def complete_rows(self, params: FactorParams, cells: MaskedRows, mode: bool, given_class: bool) -> Array:
         """Rows (N, D) with missing cells filled: averaged over the classes, or given the most probable one."""
         xp = namespace(params.means)
-        component, heads = expected_heads(self, params, cells)
+        component, heads = expected_predictors(self, params, cells)
         log_joint = self.infer(params, cells).log_joint
         if given_class:
             share = xp.astype(log_joint == xp.max(log_joint, axis=-2, keepdims=True), log_joint.dtype)
             share = share / xp.sum(share, axis=-2, keepdims=True)
         else:
-            share = shares(log_normalised(log_joint, axis=-2))
-        values = column_values(
+            share = exp_flush_underflow(log_softmax(log_joint, axis=-2))
+        values = decode_columns(
             self.layout, xp.sum((share[:, None, :] * component)[..., None] * heads, axis=(0, 1)), mode
         )
         return values if cells.observed is None else xp.where(cells.observed > 0, cells.values, values)
@@ -296,11 +300,11 @@ class LatentFactors(SmoothFamily):
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[LatentFactors]:
         """Small instances that the tests of all families run on: continuous, tied or not, binary, mixed, with more latents than columns."""
-        continuous = Layout.continuous_columns(n_features)
-        binary = Layout([Bernoulli(range(n_features))])
+        continuous = ColumnLayout.continuous_columns(n_features)
+        binary = ColumnLayout([Bernoulli(range(n_features))])
         codes = Categorical(range(4, n_features), [3] * (n_features - 4))
-        mixed = Layout([Gaussian([0, 3]), Bernoulli([1, 2]), codes])
-        settled: dict[str, Any] = {"inner_tol": 1e-11, "inner_max_iter": 1000, "ridge": 1.0}
+        mixed = ColumnLayout([Gaussian([0, 3]), Bernoulli([1, 2]), codes])
+        settled: dict[str, Any] = {"bound_tol": 1e-11, "bound_max_iter": 1000, "ridge": 1.0}
         return [
             cls(continuous, n_classes, 2, 2),
             cls(continuous, n_classes, n_features + 2, 1, tied=False),

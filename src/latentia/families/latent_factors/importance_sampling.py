@@ -3,7 +3,7 @@ r"""Importance sampling of log p(x, c) with the bound's posterior of z as propos
 .. math:: p(x, c) = \sum_m p(c)\,p(m \mid c)\; E_{z \sim q}\!\left[\frac{p(x \mid z, m)\, p(z \mid c)}{q(z)}\right]
 
 is unbiased for p(x, c), and its logarithm shows how far the bound lies below. All rows share the standard normal draws, so results do not depend on chunks. The
-ratio is the bound's own normaliser times the true density over its quadratic: only the columns that are bounded need to be evaluated at the draws.
+ratio is the bound's own normalizer times the true density over its quadratic: only the columns that are bounded need to be evaluated at the draws.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import math
 
 import numpy as np
 
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.row_posteriors import infer_rows
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import Array, eye_like, like, namespace, transpose
+from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
 from latentia.numerics.logspace import logsumexp
 
 
-def importance_scores(family: LatentFactors, params: FactorParams, cells: Cells, draws: np.ndarray) -> Array:
-    """Estimates of log p(x, c), (C, N), from standard normal draws (n_draws, q)."""
+def importance_scores(family: LatentFactors, params: FactorParams, cells: MaskedRows, draws: np.ndarray) -> Array:
+    """Estimates of log p(x, c), (C, N), from standard normal draws (n_importance_samples, q)."""
     layout = family.layout
     if not layout.n_bounded:
         return family.infer(params, cells).log_joint
     xp = namespace(params.means)
-    rows = infer_rows(layout, params, cells, family.inner_tol, family.inner_max_iter)
+    rows = infer_rows(layout, params, cells, family.bound_tol, family.bound_max_iter)
     G, q = layout.n_gaussian, family.n_latent
     W, b = params.loadings[None, :, G:, :], params.offsets[None, :, None, G:]
     known = [layout.cells_of(kind, cells) for kind in layout.bounded]
@@ -35,7 +35,7 @@ def importance_scores(family: LatentFactors, params: FactorParams, cells: Cells,
     root = xp.linalg.cholesky(rows.cov + _jitter(rows.cov)) if q else rows.cov
     ratios = []
     for draw in draws:
-        e = xp.broadcast_to(like(draw, rows.mean), rows.mean.shape)
+        e = xp.broadcast_to(asarray_like(draw, rows.mean), rows.mean.shape)
         z = rows.mean + xp.matmul(root, e[..., None])[..., 0]
         heads = xp.matmul(z, transpose(W)) + b
         ratio, first = -constant, 0
@@ -48,7 +48,7 @@ def importance_scores(family: LatentFactors, params: FactorParams, cells: Cells,
 
 
 def _jitter(cov: Array) -> Array:
-    """Keeps the factorisation of nearly singular covariances alive; far below the draws' own error."""
+    """Keeps the factorization of nearly singular covariances alive; far below the draws' own error."""
     xp = namespace(cov)
     q = cov.shape[-1]
     size = xp.sum(xp.linalg.diagonal(cov), axis=-1)[..., None, None] / q

@@ -1,6 +1,6 @@
 r"""Rough starts of latent classification models.
 
-With the principal axes V and standard deviations S of the centred heads, the loadings start as :math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the heads'
+With the principal axes V and standard deviations S of the centered heads, the loadings start as :math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the heads'
 covariance as its expectation: a start follows the data in every direction. Components start towards random rows, class means and variances of the latents at those
 of their regression on the rows. All random numbers belong to principal axes or to places in the order of the rows along the first of them, so permuting the
 columns permutes the start, and a row of weight two is that row twice.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.contracts import Source
-from latentia.numerics.array_api import Array, like, namespace, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Rows of each class from which starts are drawn.
 HEAD_ROWS = 1000
@@ -31,9 +31,9 @@ OWN = 0.5
 REACH = 0.5
 
 
-def rough_params(family: Any, source: Source, rng: np.random.Generator, n_starts: int) -> tuple[Array, ...]:
+def initial_params(family: Any, source: Source, rng: np.random.Generator, n_restarts: int) -> tuple[Array, ...]:
     """The fields of the parameters, in order, beside the source's arrays."""
-    head = source.head(HEAD_ROWS, rng)
+    head = source.sample_rows(HEAD_ROWS, rng)
     y = to_numpy(head.y)
     weight = _row_weights(head, y)
     offsets, rows = _heads(family.layout, head.cells, weight)
@@ -42,42 +42,42 @@ def rough_params(family: Any, source: Source, rng: np.random.Generator, n_starts
     H = rows.shape[1]
     axes, deviations = _principal_axes(rows, weight)
     spread_out = axes * deviations  # (H, k)
-    common = spread_out @ rng.standard_normal((n_starts, 1, H, q))[..., : axes.shape[1], :]
+    common = spread_out @ rng.standard_normal((n_restarts, 1, H, q))[..., : axes.shape[1], :]
     mixed = common
     if M > 1:
-        own = spread_out @ rng.standard_normal((n_starts, M, H, q))[..., : axes.shape[1], :]
+        own = spread_out @ rng.standard_normal((n_restarts, M, H, q))[..., : axes.shape[1], :]
         mixed = np.sqrt(1 - OWN) * common + np.sqrt(OWN) * own
     loadings = mixed * np.sqrt(SIGNAL / max(q, 1))
-    centres = np.broadcast_to(offsets, (n_starts, M, H))
+    centers = np.broadcast_to(offsets, (n_restarts, M, H))
     if M > 1:
-        centres = centres + REACH * rows[_random_rows(rows @ axes[:, 0], weight, rng.random((n_starts, M)))]
+        centers = centers + REACH * rows[_random_rows(rows @ axes[:, 0], weight, rng.random((n_restarts, M)))]
     means, variances = _class_moments(loadings.mean(axis=1), rows, weight, y, C)
     noise = np.maximum((1 - SIGNAL) * (weight @ rows[:, :G] ** 2), family.var_floor)
     log_prior = family.fixed_log_prior
     log_prior = np.full(C, -np.log(C)) if log_prior is None else log_prior
     fields = (
-        np.tile(log_prior, (n_starts, 1)),
-        np.full((n_starts, C, M), -np.log(M)),
+        np.tile(log_prior, (n_restarts, 1)),
+        np.full((n_restarts, C, M), -np.log(M)),
         means,
         variances,
         loadings,
-        centres,
-        np.tile(noise, (n_starts, 1 if family.tied else M, 1)),
-        np.ones((n_starts, H, q)),
+        centers,
+        np.tile(noise, (n_restarts, 1 if family.tied else M, 1)),
+        np.ones((n_restarts, H, q)),
     )
-    beside = head.cells.values
-    return tuple(like(np.ascontiguousarray(field), beside) for field in fields)
+    like = head.cells.values
+    return tuple(asarray_like(np.ascontiguousarray(field), like) for field in fields)
 
 
 def _heads(layout: Any, cells: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets (H,) and centred rows (N, H) of all heads, on the host."""
+    """Offsets (H,) and centered rows (N, H) of all heads, on the host."""
     offsets, rows = [], []
     for kind in layout.kinds:
         values, observed = layout.cells_of(kind, cells)
         observed = namespace(values).ones_like(values) if observed is None else observed
-        offset, centred = kind.initial_heads(values, observed, like(weight[:, None], values))
+        offset, centered = kind.initial_predictors(values, observed, asarray_like(weight[:, None], values))
         offsets.append(to_numpy(offset).astype(float))
-        rows.append(to_numpy(centred).astype(float))
+        rows.append(to_numpy(centered).astype(float))
     return np.concatenate(offsets), np.concatenate(rows, axis=1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from latentia.families.latent_factors.values import FactorFree, FactorParams, FactorStats
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.logspace import log_or_minus_inf
+from latentia.numerics.logspace import safe_log
 from latentia.numerics.packed_symmetric import unpack
 
 #: Smallest variance of a latent given the class; its scale is set by the loadings.
@@ -29,12 +29,12 @@ def augmented_matrix(packed: Array, q: int) -> Array:
 
 
 def log_shares(count: Array, old: Array) -> Array:
-    """Log of the normalised counts, never -inf; the old ones where there is no weight at all."""
+    """Log of the normalized counts, never -inf; the old ones where there is no weight at all."""
     xp = namespace(count)
     total = xp.sum(count, axis=-1, keepdims=True)
     share = count / xp.where(total > SMALLEST_SHARE, total, xp.ones_like(total))
     share = xp.clip(share, min=SMALLEST_SHARE)
-    log_share = log_or_minus_inf(share / xp.sum(share, axis=-1, keepdims=True))
+    log_share = safe_log(share / xp.sum(share, axis=-1, keepdims=True))
     return xp.where(total > SMALLEST_SHARE, log_share, old)
 
 
@@ -59,7 +59,7 @@ def regression(gram: Array, cross: Array, old: Array, edges: Array | None, ridge
     G = G + (pull + ridge) * eye_like(q + 1, cross)
     right = cross + pull[..., 0] * old
     if edges is None:
-        if G.shape[-3] == 1:  # complete rows: one factorisation serves all columns of a component
+        if G.shape[-3] == 1:  # complete rows: one factorization serves all columns of a component
             return transpose(xp.linalg.solve(G[..., 0, :, :], transpose(right)))
         return xp.linalg.solve(G, right[..., None])[..., 0]
     on = xp.concat([edges, xp.ones_like(edges[..., :1])], axis=-1)[..., None, :, :]  # (..., 1, H, q + 1)
@@ -73,7 +73,7 @@ def residual(stats: FactorStats, rows: Array, tied: bool) -> tuple[Array, Array]
     G = augmented_matrix(stats.gram, rows.shape[-1] - 1)
     one_gram = G.shape[-3] == 1
     reach = xp.matmul(rows, G[..., 0, :, :]) if one_gram else xp.matmul(G, rows[..., None])[..., 0]
-    total = stats.energy + xp.sum(rows * (reach - 2 * stats.cross), axis=-1)
+    total = stats.sum_x2 + xp.sum(rows * (reach - 2 * stats.cross), axis=-1)
     cells = xp.broadcast_to(stats.gram[..., -1], total.shape)
     if tied:
         return xp.sum(total, axis=-2, keepdims=True), xp.sum(cells, axis=-2, keepdims=True)

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from latentia.engine.contracts import Cells
+from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import tree_map
-from latentia.families.latent_factors.column_models import Layout, Quadratic
+from latentia.families.latent_factors.column_models import ColumnLayout, Quadratic
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.packed_symmetric import doubled, inverse, log_det, pack, pairs, unpack
+from latentia.numerics.packed_symmetric import inverse, log_det, pack, packed_outer, unpack, with_doubled_offdiagonal
 
 FARTHEST = 1.0  # step beyond a round's image, in steps between images: more makes few rounds fewer and some rows swing
 
@@ -39,7 +39,7 @@ class _Form(NamedTuple):
     constant: Any  # (..., N)
 
 
-def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds: int) -> RowPosterior:
+def infer_rows(layout: ColumnLayout, params: Any, cells: MaskedRows, tol: float, max_rounds: int) -> RowPosterior:
     """Posterior of z for every row, class and component, with the bounds at their fixed point."""
     xp = namespace(params.loadings)
     G, q, n_rows = layout.n_gaussian, params.means.shape[-1], cells.values.shape[0]
@@ -51,8 +51,8 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
     quadratic = None
     if layout.n_bounded:
         K, a0 = K[..., G:, :], a0[..., None, G:]
-        K2 = pairs(K)
-        K2_doubled = transpose(doubled(K2, q))
+        K2 = packed_outer(K)
+        K2_doubled = transpose(with_doubled_offdiagonal(K2, q))
         known = [layout.cells_of(kind, cells) for kind in layout.bounded]
         place = _Place(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
         memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
@@ -85,14 +85,14 @@ def infer_rows(layout: Layout, params: Any, cells: Cells, tol: float, max_rounds
     return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
 
 
-def _gaussian_form(layout: Layout, K: Array, a0: Array, theta: Array, cells: Cells) -> _Form:
+def _gaussian_form(layout: ColumnLayout, K: Array, a0: Array, theta: Array, cells: MaskedRows) -> _Form:
     """What the continuous columns add."""
     xp = namespace(K)
     if not layout.n_gaussian:
         return _Form(0.0, 0.0, 0.0)
     x, seen = layout.cells_of(layout.gaussian, cells)
     scaled = K / theta[..., None]
-    square = pairs(K) / theta[..., None]
+    square = packed_outer(K) / theta[..., None]
     linear = xp.matmul(x, scaled)
     per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta)
     constant = xp.matmul(x, (a0 / theta)[..., None])[..., 0] - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])[..., 0]
@@ -140,7 +140,7 @@ class _Extrapolation:
 
 
 def _bound(
-    layout: Layout, known: list, heads: Array, spread: Array, memories: list[dict[int, Array]] | None
+    layout: ColumnLayout, known: list, heads: Array, spread: Array, memories: list[dict[int, Array]] | None
 ) -> Quadratic:
     """The quadratics of all bounded columns side by side; with memories, rough ones."""
     xp = namespace(heads)
@@ -151,7 +151,7 @@ def _bound(
         parts.append(
             kind.bound(values, observed, *moments)
             if memories is None
-            else kind.rough_bound(values, observed, *moments, memories[k])
+            else kind.approximate_bound(values, observed, *moments, memories[k])
         )
         first += kind.n_heads
     if len(parts) == 1:  # small pieces: under the prior all rows share a curvature, and slopes lack the leading axes

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Cells
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Layout
+from latentia.engine.contracts import MaskedRows
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout
 from latentia.families.latent_factors.row_posteriors import infer_rows
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import Array, like, namespace, to_numpy, transpose
-from latentia.numerics.logspace import shares
-from latentia.numerics.packed_symmetric import doubled, pack, pairs
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
+from latentia.numerics.logspace import exp_flush_underflow
+from latentia.numerics.packed_symmetric import pack, packed_outer, with_doubled_offdiagonal
 
 
 def draw(
-    layout: Layout, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None
+    layout: ColumnLayout, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None
 ) -> np.ndarray:
     """Rows of the classes `codes`, from their own components or from a given one, on the host."""
     log_mix, means, variances, loadings, offsets, noise = (to_numpy(a).astype(float) for a in params[1:7])
@@ -47,7 +47,7 @@ def draw(
     return X
 
 
-def expected_heads(family: Any, params: FactorParams, cells: Cells) -> tuple[Array, Array]:
+def expected_predictors(family: Any, params: FactorParams, cells: MaskedRows) -> tuple[Array, Array]:
     """Given class and row: the posterior of the components (C, M, N), and the expectations of the heads' values (C, M, N, H).
 
     A continuous head's value is its mean. That of a bounded head is a probability; its logistic or softmax is averaged over the Gaussian posterior of the head by
@@ -55,16 +55,16 @@ def expected_heads(family: Any, params: FactorParams, cells: Cells) -> tuple[Arr
     """
     xp = namespace(params.means)
     layout = family.layout
-    rows = infer_rows(layout, params, cells, family.inner_tol, family.inner_max_iter)
+    rows = infer_rows(layout, params, cells, family.bound_tol, family.bound_max_iter)
     top = xp.max(rows.scores, axis=-2, keepdims=True)
-    component = shares(rows.scores - top)
+    component = exp_flush_underflow(rows.scores - top)
     component = component / xp.sum(component, axis=-2, keepdims=True)
     W = params.loadings[..., None, :, :, :]
     heads = xp.matmul(rows.mean, transpose(W)) + params.offsets[..., None, :, None, :]
     if not layout.n_bounded:
         return component, heads
     G = layout.n_gaussian
-    W2 = transpose(doubled(pairs(W[..., G:, :]), W.shape[-1]))
+    W2 = transpose(with_doubled_offdiagonal(packed_outer(W[..., G:, :]), W.shape[-1]))
     spread = xp.clip(xp.matmul(pack(rows.cov), W2), min=0.0)
     bounded = heads[..., G:] / xp.sqrt(1 + (np.pi / 8) * spread)
     parts, first = [heads[..., :G]], 0
@@ -74,7 +74,7 @@ def expected_heads(family: Any, params: FactorParams, cells: Cells) -> tuple[Arr
     return component, xp.concat(parts, axis=-1)
 
 
-def column_values(layout: Layout, heads: Array, mode: bool) -> Array:
+def decode_columns(layout: ColumnLayout, heads: Array, mode: bool) -> Array:
     """Expectations of the heads (..., H) as values of the columns (..., D).
 
     A categorical column has no expectation: it gets its most probable code, as does a binary one when `mode`.
@@ -94,5 +94,5 @@ def column_values(layout: Layout, heads: Array, mode: bool) -> Array:
                 value = part[..., place]
                 columns[column] = xp.astype(value > 0.5, heads.dtype) if mode and isinstance(kind, Bernoulli) else value
         first += kind.n_heads
-    empty = xp.zeros_like(heads[..., 0]) if heads.shape[-1] else like(0.0, heads)
+    empty = xp.zeros_like(heads[..., 0]) if heads.shape[-1] else asarray_like(0.0, heads)
     return xp.stack([empty if c is None else c for c in columns], axis=-1)

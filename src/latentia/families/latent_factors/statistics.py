@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from latentia.engine.contracts import Cells
-from latentia.families.latent_factors.column_models import Layout
+from latentia.engine.contracts import MaskedRows
+from latentia.families.latent_factors.column_models import ColumnLayout
 from latentia.families.latent_factors.complete_rows import LatentMoments
 from latentia.families.latent_factors.row_posteriors import RowPosterior
 from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import Array, namespace, transpose
-from latentia.numerics.packed_symmetric import pack, pairs
+from latentia.numerics.packed_symmetric import pack, packed_outer
 
 
 def complete_sums(params: FactorParams, moments: LatentMoments, shared_gram: bool) -> FactorStats:
@@ -35,14 +35,14 @@ def complete_sums(params: FactorParams, moments: LatentMoments, shared_gram: boo
 
 
 def row_sums(
-    layout: Layout, params: FactorParams, cells: Cells, rows: RowPosterior, w: Array, shared_gram: bool
+    layout: ColumnLayout, params: FactorParams, cells: MaskedRows, rows: RowPosterior, w: Array, shared_gram: bool
 ) -> FactorStats:
     """Statistics from each row's own posterior, weighted by w (..., C, M, N)."""
     xp = namespace(w)
     away = rows.mean - params.means[..., :, None, None, :]
     spread = xp.linalg.diagonal(rows.cov)
     augmented = xp.concat([rows.mean, xp.ones_like(w)[..., None]], axis=-1)
-    moments = xp.concat([pack(rows.cov) + pairs(rows.mean), augmented], axis=-1)
+    moments = xp.concat([pack(rows.cov) + packed_outer(rows.mean), augmented], axis=-1)
     return FactorStats(
         xp.sum(w, axis=-1),
         xp.sum(w[..., None] * away, axis=(-3, -2)),
@@ -53,7 +53,7 @@ def row_sums(
 
 
 def _gaussian_sums(
-    layout: Layout, cells: Cells, moments: Array, augmented: Array, w: Array, shared_gram: bool
+    layout: ColumnLayout, cells: MaskedRows, moments: Array, augmented: Array, w: Array, shared_gram: bool
 ) -> tuple[Array, Array, Array]:
     xp = namespace(w)
     x, seen = layout.cells_of(layout.gaussian, cells)
@@ -61,9 +61,9 @@ def _gaussian_sums(
     # classes share the loadings, so their sums may be taken first
     moments = xp.sum(w[..., None] * moments, axis=-4)
     cross = xp.matmul(transpose(x), xp.sum(w[..., None] * augmented, axis=-4))
-    energy = xp.matmul(xp.sum(w, axis=-3), x * x)
+    sum_x2 = xp.matmul(xp.sum(w, axis=-3), x * x)
     gram = xp.sum(moments, axis=-2, keepdims=True) if shared_gram else xp.matmul(transpose(seen), moments)
-    return gram, cross, energy
+    return gram, cross, sum_x2
 
 
 def _bounded_sums(rows: RowPosterior, moments: Array, augmented: Array, w: Array) -> tuple[Array, Array]:

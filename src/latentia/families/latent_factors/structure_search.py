@@ -18,23 +18,23 @@ from __future__ import annotations
 
 import math
 
-from latentia.families.latent_factors.column_models import Layout
+from latentia.families.latent_factors.column_models import ColumnLayout
 from latentia.families.latent_factors.m_step import augmented_matrix
 from latentia.families.latent_factors.values import FactorStats
-from latentia.numerics.array_api import Array, eye_like, like, namespace
+from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace
 
 #: Precision of the weights' prior in units of the noise, and shape and scale of the noise's own prior (columns have unit variance).
 TAU, SHAPE, SCALE = 1.0, 1.0, 0.1
 
 
-def best_edges(layout: Layout, tied: bool, edges: Array, stats: FactorStats) -> Array:
+def best_edges(layout: ColumnLayout, tied: bool, edges: Array, stats: FactorStats) -> Array:
     """Edges (..., H, q) that the score prefers, from the present ones."""
     xp = namespace(edges)
     q = edges.shape[-1]
     groups = _column_groups(layout)
     parts = []
     if layout.n_gaussian:
-        parts.append(_regressions(stats.gram, stats.cross, stats.energy, q))
+        parts.append(_regressions(stats.gram, stats.cross, stats.sum_x2, q))
     if layout.n_bounded:
         none = xp.zeros_like(stats.bound_cross[..., 0])
         parts.append(_regressions(stats.bound_gram, stats.bound_cross, none, q))
@@ -56,19 +56,19 @@ def best_edges(layout: Layout, tied: bool, edges: Array, stats: FactorStats) -> 
     return edges
 
 
-def _regressions(gram: Array, cross: Array, energy: Array, q: int) -> Array:
+def _regressions(gram: Array, cross: Array, sum_x2: Array, q: int) -> Array:
     """Per head the matrix [[G + tau I, c], [c', x^2]] with the constant already swept in: (..., M, H, q + 2, q + 2)."""
     xp = namespace(cross)
     G = augmented_matrix(gram, q)
-    on_weights = like([1.0] * q + [0.0], cross)
+    on_weights = asarray_like([1.0] * q + [0.0], cross)
     G = G + TAU * on_weights * eye_like(q + 1, cross)
     G = xp.broadcast_to(G, (*cross.shape[:-1], q + 1, q + 1))
     top = xp.concat([G, cross[..., None]], axis=-1)
-    bottom = xp.concat([cross, energy[..., None]], axis=-1)[..., None, :]
+    bottom = xp.concat([cross, sum_x2[..., None]], axis=-1)[..., None, :]
     state = xp.concat([top, bottom], axis=-2)
     empty = (state[..., q, q] <= 0)[..., None, None]
     state = xp.where(empty, eye_like(q + 2, cross) * xp.ones_like(state), state)
-    pivot = like([0.0] * q + [1.0, 0.0], cross)
+    pivot = asarray_like([0.0] * q + [1.0, 0.0], cross)
     return _pivot(state, xp.broadcast_to(pivot, state.shape[:-1]))
 
 
@@ -108,12 +108,12 @@ def _sweep(state: Array, flip: Array) -> Array:
 
 def _sweep_in(state: Array, edges: Array) -> Array:
     for j in range(edges.shape[-1]):
-        only = like([1.0 if k == j else 0.0 for k in range(edges.shape[-1])], edges)
+        only = asarray_like([1.0 if k == j else 0.0 for k in range(edges.shape[-1])], edges)
         state = _sweep(state, edges * only)
     return state
 
 
-def _counts(layout: Layout, stats: FactorStats, state: Array) -> Array:
+def _counts(layout: ColumnLayout, stats: FactorStats, state: Array) -> Array:
     """Weights of the cells of each head, (..., M, H)."""
     xp = namespace(state)
     shape = state.shape[:-2]
@@ -155,10 +155,10 @@ def _noise_gain(rss: Array, drop: Array, counts: Array, tied: bool) -> Array:
     return xp.sum(-(SHAPE + 0.5 * counts)[..., None] * (xp.log(after) - xp.log(before)), axis=-3)
 
 
-def _column_groups(layout: Layout) -> list[list[int]]:
+def _column_groups(layout: ColumnLayout) -> list[list[int]]:
     """The heads of each column that has several."""
     groups: dict[int, list[int]] = {}
-    for head, column in enumerate(layout.head_columns()):
+    for head, column in enumerate(layout.predictor_columns()):
         groups.setdefault(column, []).append(head)
     return list(groups.values())
 

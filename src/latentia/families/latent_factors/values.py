@@ -40,7 +40,7 @@ class FactorStats(NamedTuple):
     square: Array  # (..., C, q) of (z - mu)^2
     gram: Array  # (..., M, 1 or G, T) of (z z', z, 1), over the known cells of a continuous column
     cross: Array  # (..., M, G, q + 1) of x (z, 1)
-    energy: Array  # (..., M, G) of x^2
+    sum_x2: Array  # (..., M, G) of x^2
     bound_gram: Array  # (..., M, H - G, T) the same with the bounds' curvatures
     bound_cross: Array  # (..., M, H - G, q + 1) of slope (z, 1)
 

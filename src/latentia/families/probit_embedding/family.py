@@ -29,13 +29,19 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import device
 
-from latentia.engine.contracts import AnyProblem, Cells, Family, Objective, Source
+from latentia.engine.contracts import Family, MaskedRows, Objective, Problem, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.initialization import LabelSums, label_directions, label_sums
-from latentia.families.probit_embedding.label_posterior import Labels, classifiers, place_rows, read_labels
-from latentia.families.probit_embedding.precision_priors import GROUPINGS, Entries, Grouping
-from latentia.families.probit_embedding.problem import known_gram
-from latentia.families.probit_embedding.projection import Design, Gram, Normals, Spectral, dense_spread
+from latentia.families.probit_embedding.label_posterior import Labels, classifiers, infer_latents, label_signs
+from latentia.families.probit_embedding.precision_priors import GROUPINGS, PerEntry, PrecisionSharing
+from latentia.families.probit_embedding.problem import in_memory_problem
+from latentia.families.probit_embedding.projection import (
+    GramForm,
+    ProjectionPosterior,
+    ProjectionSolver,
+    SpectralForm,
+    dense_spread,
+)
 from latentia.families.probit_embedding.values import (
     EmbeddedRows,
     Embedding,
@@ -75,12 +81,12 @@ class ProbitEmbedding(Family):
     conditional: ClassVar[bool] = True
     n_labels: int
     n_latent: int = 2
-    grouping: Grouping = Entries()
+    grouping: PrecisionSharing = PerEntry()
     prior: GammaPrior = GammaPrior()
     latent_noise: float = 1.0
     margin: float = 0.0
     separate: bool = False
-    design: Design | None = None
+    design: ProjectionSolver | None = None
     params_class_axes: ClassVar[Embedding] = Embedding(*(None,) * 9)  # type: ignore[misc]
     stats_class_axes: ClassVar[EmbeddingStats] = EmbeddingStats(*(None,) * 4)  # type: ignore[misc]
 
@@ -107,17 +113,17 @@ class ProbitEmbedding(Family):
         """Variance of z given x."""
         return self.latent_noise**2
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Embedding:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Embedding:
         """The first start from a low-rank fit of the labels, the others from random directions in label space."""
-        return self.start(label_sums(source, self.design is None, self.separate), rng, n_starts)
+        return self.start(label_sums(source, self.design is None, self.separate), rng, n_restarts)
 
-    def start(self, sums: LabelSums, rng: np.random.Generator, n_starts: int) -> Embedding:
+    def start(self, sums: LabelSums, rng: np.random.Generator, n_restarts: int) -> Embedding:
         """As `init`, from the totals of the labels."""
-        design = self.design if self.design is not None else Gram(sums.gram, self.noise)
+        design = self.design if self.design is not None else GramForm(sums.gram, self.noise)
         xp = namespace(sums.cross)
         flat = xp.ones_like(sums.cross[:1, :1] if self.grouping.isotropic else sums.cross[:1, :])
         cross, weights = label_directions(
-            lambda targets: design.posterior(flat, targets).mean, sums, self.n_latent, rng, n_starts
+            lambda targets: design.posterior(flat, targets).mean, sums, self.n_latent, rng, n_restarts
         )
         ones = xp.ones_like(self.grouping.pool(cross))
         n_entries = self.grouping.count(self.n_latent, cross.shape[-1])
@@ -129,11 +135,11 @@ class ProbitEmbedding(Family):
         return Embedding(*found, rate, weights, weights_cov, log_det, xp.ones_like(weights))
 
     def infer(
-        self, params: Embedding, cells: Cells, y: Array | None = None, start: Array | None = None
+        self, params: Embedding, cells: MaskedRows, y: Array | None = None, start: Array | None = None
     ) -> EmbeddedRows:
         x = cells.values
         xp = namespace(x)
-        labels = read_labels(y, x.dtype, self.separate)
+        labels = label_signs(y, x.dtype, self.separate)
         posterior = self.place(params, x, labels, start)
         spread = self.row_spread(params, x)
         score = posterior.log_joint[..., 0, :] - xp.sum(spread, axis=-2) * labels.used / (2 * self.noise)
@@ -143,7 +149,7 @@ class ProbitEmbedding(Family):
         """Everything about rows but the part of the score that is the spread of the projection."""
         prior_mean = project(params.projection, x)
         weights = classifiers(params.weights, params.weights_cov)
-        found = place_rows(weights, prior_mean, labels, self.noise, self.margin, self.separate, start)
+        found = infer_latents(weights, prior_mean, labels, self.noise, self.margin, self.separate, start)
         covariance, log_det = spd_inverse(found.precision)
         score = (found.value - (log_det + self.n_latent * math.log(self.noise)) / 2) * labels.used
         return EmbeddedRows(score[..., None, :], found.mean, covariance, found.target, labels)
@@ -163,7 +169,7 @@ class ProbitEmbedding(Family):
         spread = self.design.total_spread(params.covariance)
         return namespace(spread).sum(spread, axis=-1) * (self.n_latent // spread.shape[-1])
 
-    def with_design(self, design: Design) -> ProbitEmbedding:
+    def with_design(self, design: ProjectionSolver) -> ProbitEmbedding:
         """The same family for rows whose products are known."""
         return replace(self, design=design)
 
@@ -172,7 +178,9 @@ class ProbitEmbedding(Family):
         count = self.grouping.count(self.n_latent, params.projection.shape[-1])
         return self.prior.precision(params.rate, count)
 
-    def statistics(self, params: Embedding, cells: Cells, posterior: EmbeddedRows, weight: Array) -> EmbeddingStats:
+    def statistics(
+        self, params: Embedding, cells: MaskedRows, posterior: EmbeddedRows, weight: Array
+    ) -> EmbeddingStats:
         x = cells.values
         xp = namespace(x)
         used = (weight[..., 0, :] * posterior.labels.used)[..., :, None]  # (..., N, 1)
@@ -211,7 +219,7 @@ class ProbitEmbedding(Family):
         return EmbeddingStats(nothing, cross, moments, target)
 
     def update(self, params: Embedding, stats: EmbeddingStats) -> Embedding:
-        design = self.design if self.design is not None else Gram(stats.gram, self.noise)
+        design = self.design if self.design is not None else GramForm(stats.gram, self.noise)
         rate = self._settle(design, self.prior.rate + params.size / 2, stats.cross)
         found = self._projection(design, rate, stats.cross)
         weights_rate = self.prior.rate + second_moment(params.weights, params.weights_cov) / 2
@@ -222,22 +230,22 @@ class ProbitEmbedding(Family):
         weights = xp.matmul(weights_cov, stats.target[..., None])[..., 0]
         return Embedding(*found, rate, weights, weights_cov, -log_det, weights_rate)
 
-    def _settle(self, design: Design, rate: Array, cross: Array) -> Array:
+    def _settle(self, design: ProjectionSolver, rate: Array, cross: Array) -> Array:
         """Precisions of columns and the projection in turns, where that costs little: alone they creep if D is much larger than N."""
         if not self.grouping.isotropic:
             return rate
-        spectrum = design.spectrum() if isinstance(design, Gram) else design
-        assert isinstance(spectrum, Spectral)
-        energy = fold(cross, spectrum.basis) ** 2
+        spectrum = design.spectrum() if isinstance(design, GramForm) else design
+        assert isinstance(spectrum, SpectralForm)
+        sum_x2 = fold(cross, spectrum.basis) ** 2
         for _ in range(TURNS):
             precision = self.prior.precision(rate, cross.shape[-1])
-            rate = self.prior.rate + spectrum.second_moments(precision, energy) / 2
+            rate = self.prior.rate + spectrum.second_moments(precision, sum_x2) / 2
         return rate
 
-    def _projection(self, design: Design, rate: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
+    def _projection(self, design: ProjectionSolver, rate: Array, cross: Array) -> tuple[Array, Array, Array, Array]:
         """Means, covariances, their log determinants, and second moments by group."""
         count = self.grouping.count(self.n_latent, cross.shape[-1])
-        found: Normals = design.posterior(self.prior.precision(rate, count), cross)
+        found: ProjectionPosterior = design.posterior(self.prior.precision(rate, count), cross)
         size = self.grouping.pool(found.mean * found.mean + found.variance)
         return found.mean, found.covariance, found.log_det, size
 
@@ -284,15 +292,15 @@ class ProbitEmbedding(Family):
         of_weights = namespace(of_weights).matmul(params.weights_cov, of_weights[..., None])[..., 0]
         return self.design.with_covariance(params.covariance, self.precision(params), of_projection), of_weights
 
-    def row_size(self, params: Embedding) -> int:
+    def floats_per_row(self, params: Embedding) -> int:
         n_sets = math.prod(params.log_det.shape)
-        return params.projection.shape[-1] * (1 + n_sets) + self.label_row_size(params)
+        return params.projection.shape[-1] * (1 + n_sets) + self.label_floats_per_row(params)
 
-    def label_row_size(self, params: Embedding) -> int:
+    def label_floats_per_row(self, params: Embedding) -> int:
         """Numbers that one row takes without the spread of the projection."""
-        n_starts = math.prod(params.projection.shape[:-2])
-        return int(n_starts * (4 * (1 + self.n_latent) ** 2 + 10 * self.n_labels))
+        n_restarts = math.prod(params.projection.shape[:-2])
+        return int(n_restarts * (4 * (1 + self.n_latent) ** 2 + 10 * self.n_labels))
 
-    def shortcut(self, objective: Objective, source: Source) -> AnyProblem | None:
+    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
         """The products of the features are found once; rows that fit in memory start where they were."""
-        return known_gram(self, source)
+        return in_memory_problem(self, source)

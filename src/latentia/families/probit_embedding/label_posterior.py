@@ -34,7 +34,7 @@ class Labels(NamedTuple):
     used: Array  # (N,): ones for rows with an entry that takes part
 
 
-class Classifiers(NamedTuple):
+class LabelWeightMoments(NamedTuple):
     """Moments of the label weights in the shapes the rows need."""
 
     intercept: Array  # (..., 1, L)
@@ -54,7 +54,7 @@ class Places(NamedTuple):
     target: Array  # (..., N, L): mean of t
 
 
-def read_labels(y: Array, dtype: Any, separate: bool) -> Labels:
+def label_signs(y: Array, dtype: Any, separate: bool) -> Labels:
     """Codes (N, L) of 0, 1, and -1 for unknown."""
     xp = namespace(y)
     known = xp.astype(y >= 0, dtype)
@@ -65,13 +65,13 @@ def read_labels(y: Array, dtype: Any, separate: bool) -> Labels:
     return Labels(sign, known, xp.max(known, axis=1))
 
 
-def classifiers(mean: Array, covariance: Array) -> Classifiers:
+def classifiers(mean: Array, covariance: Array) -> LabelWeightMoments:
     """From means (..., L, 1 + R) and covariances of (b, w)."""
     xp = namespace(mean)
     w = mean[..., 1:]
     n_latent = w.shape[-1]
     square = (*w.shape[:-1], n_latent * n_latent)
-    return Classifiers(
+    return LabelWeightMoments(
         mean[..., None, :, 0],
         transpose(w),
         xp.reshape(w[..., :, None] * w[..., None, :], square),
@@ -81,8 +81,14 @@ def classifiers(mean: Array, covariance: Array) -> Classifiers:
     )
 
 
-def place_rows(
-    c: Classifiers, prior_mean: Array, labels: Labels, noise: float, margin: float, separate: bool, start: Array | None
+def infer_latents(
+    c: LabelWeightMoments,
+    prior_mean: Array,
+    labels: Labels,
+    noise: float,
+    margin: float,
+    separate: bool,
+    start: Array | None,
 ) -> Places:
     """The fixed point of the rows, from their prior means or a warm start."""
     xp = namespace(prior_mean)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from latentia.numerics.array_api import Array, namespace
 
 
-class Grouping:
+class PrecisionSharing:
     """Which entries of the projection (..., R, D) share a precision."""
 
     #: Whether all R columns of the projection have the same covariance.
@@ -26,12 +26,12 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class Entries(Grouping):
+class PerEntry(PrecisionSharing):
     """A precision for every entry."""
 
 
 @dataclass(frozen=True)
-class Rows(Grouping):
+class Rows(PrecisionSharing):
     """A precision for every feature."""
 
     shared: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class Rows(Grouping):
 
 
 @dataclass(frozen=True)
-class Columns(Grouping):
+class Columns(PrecisionSharing):
     """A precision for every dimension of the embedding."""
 
     isotropic: ClassVar[bool] = True
@@ -56,4 +56,4 @@ class Columns(Grouping):
         return n_features
 
 
-GROUPINGS: dict[str, Grouping] = {"entries": Entries(), "columns": Columns(), "rows": Rows()}
+GROUPINGS: dict[str, PrecisionSharing] = {"entries": PerEntry(), "columns": Columns(), "rows": Rows()}

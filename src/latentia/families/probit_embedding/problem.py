@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import AnyProblem, Block, Source, Stats, Sweep, Totals
-from latentia.engine.problem import chunk_rows
+from latentia.engine.contracts import Chunk, Problem, Source, Stats, Sweep, Totals
+from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import tree_add
 from latentia.families.probit_embedding.initialization import LabelSums, label_sums, sum_labels
-from latentia.families.probit_embedding.label_posterior import Labels, read_labels
-from latentia.families.probit_embedding.projection import Design, Gram, Spectral, Wide
+from latentia.families.probit_embedding.label_posterior import Labels, label_signs
+from latentia.families.probit_embedding.projection import GramForm, KernelForm, ProjectionSolver, SpectralForm
 from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.threads import one_blas_thread
 
@@ -20,7 +20,7 @@ SMALL = 2**22
 
 
 #: Tables with more entries are read again in every sweep.
-MOST_ENTRIES = 2**27
+MAX_ENTRIES = 2**27
 
 
 class EmbeddingProblem:
@@ -36,16 +36,16 @@ class EmbeddingProblem:
         rows: Any,
         y: Array,
         weight: Array | None = None,
-        design: Design | None = None,
+        design: ProjectionSolver | None = None,
         rows_per_chunk: int | None = None,
     ):
         xp = namespace(y)
-        self._labels = read_labels(y, rows.dtype, family.separate)
+        self._labels = label_signs(y, rows.dtype, family.separate)
         self._used = self._labels.used if weight is None else self._labels.used * weight
         self._rows, self._y, self._weight = rows, y, weight
         self._chunk = rows_per_chunk
         self._places: list[Array] = []  # where rows were in the last two sweeps
-        self.family = family.with_design(find_design(family, rows, self._used) if design is None else design)
+        self.family = family.with_design(choose_form(family, rows, self._used) if design is None else design)
         self.total_weight = float(y.shape[0] if weight is None else xp.sum(weight))
 
     @property
@@ -78,7 +78,7 @@ class EmbeddingProblem:
             places.append(posterior.mean)
         here = places[0] if len(places) == 1 else xp.concat(places, axis=-2)
         self._places = [*self._places, here][-2:]
-        return with_constants(family, params, value, stats)
+        return add_row_independent_terms(family, params, value, stats)
 
     def _guess(self, shape: tuple[int, ...]) -> Array | None:
         """Where rows will be, if they go on as in the last sweeps with as many starts."""
@@ -89,7 +89,7 @@ class EmbeddingProblem:
 
     def _parts(self, params: Any) -> list[slice]:
         n_rows = self._rows.shape[0]
-        size = self._chunk or chunk_rows(self.family.label_row_size(params))
+        size = self._chunk or rows_per_chunk(self.family.label_floats_per_row(params))
         edges = np.linspace(0, n_rows, max(1, -(-n_rows // size)) + 1).round().astype(int).tolist()
         return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
@@ -114,38 +114,38 @@ class StreamedEmbeddingProblem:
         """Value and statistics, as `Problem.sweep` has them."""
         family = self.family
 
-        def visit(block: Block) -> Totals:
-            x = block.cells.values
+        def visit(chunk: Chunk) -> Totals:
+            x = chunk.cells.values
             xp = namespace(x)
-            posterior = family.place(params, x, read_labels(block.y, x.dtype, family.separate))
-            used = posterior.labels.used if block.weight is None else posterior.labels.used * block.weight
+            posterior = family.place(params, x, label_signs(chunk.y, x.dtype, family.separate))
+            used = posterior.labels.used if chunk.weight is None else posterior.labels.used * chunk.weight
             value = xp.sum(posterior.log_joint[..., 0, :] * used, axis=-1)
             return {"stats": family.label_statistics(x, posterior, used[:, None]), "value": value}
 
-        size = params.projection.shape[-1] + family.label_row_size(params)
-        totals = self._source.reduce(visit, chunk_rows(size))
-        return with_constants(family, params, totals["value"], totals["stats"])
+        size = params.projection.shape[-1] + family.label_floats_per_row(params)
+        totals = self._source.sum_over_chunks(visit, rows_per_chunk(size))
+        return add_row_independent_terms(family, params, totals["value"], totals["stats"])
 
 
-def with_constants(family: Any, params: Any, value: Array, stats: Stats) -> Sweep:
+def add_row_independent_terms(family: Any, params: Any, value: Array, stats: Stats) -> Sweep:
     """Add to sums over rows what depends on them only through the design."""
     value = value + family.log_prior(params) - family.total_spread(params) / (2 * family.noise)
-    if isinstance(family.design, Gram):
+    if isinstance(family.design, GramForm):
         gram = family.design.gram
         lead = params.projection.shape[:-2]
         stats = stats._replace(gram=namespace(gram).broadcast_to(gram, (*lead, *gram.shape)))
     return Sweep(value, stats)
 
 
-def known_gram(family: Any, source: Source) -> AnyProblem:
+def in_memory_problem(family: Any, source: Source) -> Problem:
     """The problem whose parameters have the form that the family alone gives them."""
-    if source.n_rows * source.n_features > MOST_ENTRIES:
+    if source.n_rows * source.n_features > MAX_ENTRIES:
         return StreamedEmbeddingProblem(family, source)
-    block = source.head(source.n_rows, np.random.default_rng(0))  # all rows
-    rows, y, weight = block.cells.values, block.y, block.weight
-    used = read_labels(y, rows.dtype, family.separate).used
+    chunk = source.sample_rows(source.n_rows, np.random.default_rng(0))  # all rows
+    rows, y, weight = chunk.cells.values, chunk.y, chunk.weight
+    used = label_signs(y, rows.dtype, family.separate).used
     used = used if weight is None else used * weight
-    return EmbeddingProblem(family, rows, y, weight, Gram(_gram(rows, used), family.noise))
+    return EmbeddingProblem(family, rows, y, weight, GramForm(_gram(rows, used), family.noise))
 
 
 def cut(labels: Labels, part: slice) -> Labels:
@@ -154,18 +154,18 @@ def cut(labels: Labels, part: slice) -> Labels:
     return Labels(labels.sign[part, :], counted, labels.used[part])
 
 
-def find_design(family: Any, rows: Any, used: Array) -> Design:
+def choose_form(family: Any, rows: Any, used: Array) -> ProjectionSolver:
     """The cheapest form for these rows."""
     if rows.shape[1] <= rows.shape[0]:
         return gram_design(family, _gram(rows, used))
     root = namespace(used).sqrt(used)[:, None]
     scaled = type(rows)(rows.multiply(root)) if hasattr(rows, "tocsr") else rows * root
-    return Spectral.of_rows(scaled, family.noise) if family.grouping.isotropic else Wide(scaled, family.noise)
+    return SpectralForm.of_rows(scaled, family.noise) if family.grouping.isotropic else KernelForm(scaled, family.noise)
 
 
-def gram_design(family: Any, gram: Array) -> Design:
+def gram_design(family: Any, gram: Array) -> ProjectionSolver:
     """The cheapest form from X'X."""
-    return Spectral.of_gram(gram, family.noise) if family.grouping.isotropic else Gram(gram, family.noise)
+    return SpectralForm.of_gram(gram, family.noise) if family.grouping.isotropic else GramForm(gram, family.noise)
 
 
 def _gram(rows: Any, used: Array) -> Array:

@@ -2,10 +2,10 @@ r"""The posterior of the projection's columns, :math:`\Sigma_s = (\mathrm{diag}\
 
 The data enter through a constant, so each form is built once for a set of rows, which are weighted by :math:`\sqrt{w_n}`:
 
-- `Gram`, from :math:`G = X^T X`: a D x D inverse for each set of precisions. Isotropic precisions share one eigendecomposition.
-- `Wide`, for D > N, with :math:`K_s = \sigma^2 I + X \Phi_s^{-1} X^T` of size N x N:
+- `GramForm`, from :math:`G = X^T X`: a D x D inverse for each set of precisions. Isotropic precisions share one eigendecomposition.
+- `KernelForm`, for D > N, with :math:`K_s = \sigma^2 I + X \Phi_s^{-1} X^T` of size N x N:
   :math:`\Sigma_s = \Phi_s^{-1} - \Phi_s^{-1} X^T K_s^{-1} X \Phi_s^{-1}`, so :math:`\mathrm{tr}(\Sigma_s G) = \sigma^2 (N - \sigma^2\,\mathrm{tr}\,K_s^{-1})`.
-- `Spectral`, for isotropic precisions, with :math:`G = U \Lambda U^T` of rank K <= min(N, D), found once for all columns and
+- `SpectralForm`, for isotropic precisions, with :math:`G = U \Lambda U^T` of rank K <= min(N, D), found once for all columns and
   iterations: :math:`\Sigma_s = U \mathrm{diag}(1 / (\phi_s + \Lambda / \sigma^2)) U^T + (I - U U^T) / \phi_s`.
 
 Precisions are (..., S, D) or (..., S, 1), where S is the number of different covariances: R, or 1 if the columns share theirs.
@@ -22,11 +22,11 @@ from array_api_compat import device
 
 from latentia.families.probit_embedding.row_products import Products, products
 from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import THREADED, fold, on_cores, spd_inverse, symmetric
+from latentia.numerics.linalg import THREADED, fold, map_parallel, spd_inverse, symmetric
 from latentia.numerics.threads import one_blas_thread
 
 
-class Normals(NamedTuple):
+class ProjectionPosterior(NamedTuple):
     """Normal posteriors of the R columns of the projection."""
 
     mean: Array  # (..., R, D)
@@ -35,10 +35,10 @@ class Normals(NamedTuple):
     log_det: Array  # (..., S)
 
 
-class Design(Protocol):
+class ProjectionSolver(Protocol):
     """What the rows say about a projection, and the posterior that follows."""
 
-    def posterior(self, precision: Array, cross: Array) -> Normals:
+    def posterior(self, precision: Array, cross: Array) -> ProjectionPosterior:
         """Posterior for expected precisions and cross = E[Z^T] X of the rows, (..., R, D)."""
         ...
 
@@ -60,13 +60,13 @@ class Design(Protocol):
 
 
 @dataclass(frozen=True)
-class Gram:
+class GramForm:
     """The D x D form."""
 
     gram: Array  # (D, D), or (..., D, D) with equal entries along the leading axes
     noise: float  # sigma^2
 
-    def posterior(self, precision: Array, cross: Array) -> Normals:
+    def posterior(self, precision: Array, cross: Array) -> ProjectionPosterior:
         xp = namespace(cross)
         if precision.shape[-1] == 1:
             spectrum = self.spectrum()
@@ -80,14 +80,14 @@ class Gram:
             log_det = -log_det
         with one_blas_thread(covariance.shape[-1] >= THREADED):
             mean = xp.matmul(covariance, cross[..., None])[..., 0] / self.noise
-        return Normals(mean, covariance, xp.linalg.diagonal(covariance), log_det)
+        return ProjectionPosterior(mean, covariance, xp.linalg.diagonal(covariance), log_det)
 
-    def spectrum(self) -> Spectral:
+    def spectrum(self) -> SpectralForm:
         """The form for precisions that do not depend on the feature."""
         gram = self.gram
         while gram.ndim > 2:  # all starts see the same rows
             gram = gram[0, ...]
-        return Spectral.of_gram(gram, self.noise)
+        return SpectralForm.of_gram(gram, self.noise)
 
     def row_spread(self, covariance: Array, precision: Array, values: Array) -> Array:
         return dense_spread(covariance, values)
@@ -103,7 +103,7 @@ class Gram:
 
 
 @dataclass(frozen=True)
-class Spectral:
+class SpectralForm:
     """The eigenbasis form, for precisions that do not depend on the feature."""
 
     eigenvalues: Array  # (K,) of G
@@ -111,20 +111,20 @@ class Spectral:
     noise: float
 
     @classmethod
-    def of_gram(cls, gram: Array, noise: float) -> Spectral:
+    def of_gram(cls, gram: Array, noise: float) -> SpectralForm:
         """From G, of size D x D."""
         xp = namespace(gram)
         eigenvalues, basis = xp.linalg.eigh(symmetric(gram))
         return cls(xp.clip(eigenvalues, min=0.0), basis, noise)
 
     @classmethod
-    def of_rows(cls, rows: Any, noise: float) -> Spectral:
+    def of_rows(cls, rows: Any, noise: float) -> SpectralForm:
         """From fewer rows than features, by the N x N matrix of their products."""
         eigenvalues, vectors = row_spectrum(rows, products(rows))
         xp = namespace(eigenvalues)
         return cls(eigenvalues, rows.T @ (vectors / xp.sqrt(eigenvalues)), noise)
 
-    def posterior(self, precision: Array, cross: Array) -> Normals:
+    def posterior(self, precision: Array, cross: Array) -> ProjectionPosterior:
         xp = namespace(cross)
         n_features, rank = self.basis.shape
         scale = 1 / (precision + self.eigenvalues / self.noise)
@@ -132,7 +132,7 @@ class Spectral:
         rest = n_features - rank
         variance = (xp.sum(scale, axis=-1, keepdims=True) + rest / precision) / n_features
         log_det = xp.sum(xp.log(scale), axis=-1) - rest * xp.log(precision[..., 0])
-        return Normals(mean, scale, variance, log_det)
+        return ProjectionPosterior(mean, scale, variance, log_det)
 
     def row_spread(self, covariance: Array, precision: Array, values: Array) -> Array:
         xp = namespace(covariance)
@@ -145,12 +145,12 @@ class Spectral:
     def total_spread(self, covariance: Array) -> Array:
         return namespace(covariance).sum(covariance * self.eigenvalues, axis=-1)
 
-    def second_moments(self, precision: Array, energy: Array) -> Array:
+    def second_moments(self, precision: Array, sum_x2: Array) -> Array:
         """Sums of E[q^2] over columns, (..., R, 1), whose cross products have these squares (..., R, K) in the basis."""
-        xp = namespace(energy)
+        xp = namespace(sum_x2)
         scale = 1 / (precision + self.eigenvalues / self.noise)
         rest = (self.basis.shape[0] - self.basis.shape[1]) / precision
-        return xp.sum(energy * (scale / self.noise) ** 2 + scale, axis=-1, keepdims=True) + rest
+        return xp.sum(sum_x2 * (scale / self.noise) ** 2 + scale, axis=-1, keepdims=True) + rest
 
     def with_gram(self, vectors: Array) -> Array:
         return fold(fold(vectors, self.basis) * self.eigenvalues, transpose(self.basis))
@@ -160,7 +160,7 @@ class Spectral:
         return vectors / precision + fold(inside * (covariance - 1 / precision), transpose(self.basis))
 
 
-class Wide:
+class KernelForm:
     """The N x N form. Keeps the rows, dense or sparse."""
 
     def __init__(self, rows: Any, noise: float):
@@ -170,7 +170,7 @@ class Wide:
         eigenvalues, vectors = row_spectrum(rows, self.products)
         self.inverse_products = (vectors / eigenvalues) @ transpose(vectors)  # of X X', within its range
 
-    def posterior(self, precision: Array, cross: Array) -> Normals:
+    def posterior(self, precision: Array, cross: Array) -> ProjectionPosterior:
         xp = namespace(cross)
         lead, n_features, n_rows = cross.shape[:-2], cross.shape[-1], self.rows.shape[0]
         v = xp.reshape(1 / precision, (-1, n_features))
@@ -184,10 +184,10 @@ class Wide:
             covariance[k, ...], log_det[k] = spd_inverse(covariance[k, ...])
             mean[k, ...], variance[k, ...] = self._moments(covariance[k, ...], v[k, ...], each[k, ...])
 
-        on_cores(one, v.shape[0], n_rows)
+        map_parallel(one, v.shape[0], n_rows)
         log_det = n_rows * math.log(self.noise) + xp.sum(xp.log(v), axis=-1) - log_det
         sets = (*lead, precision.shape[-2])
-        return Normals(
+        return ProjectionPosterior(
             xp.reshape(mean, cross.shape),
             xp.reshape(covariance, (*sets, n_rows, n_rows)),
             xp.reshape(variance, (*sets, n_features)),

@@ -11,7 +11,7 @@ from scipy import sparse
 from latentia.numerics.array_api import Array, namespace
 
 #: Products of entries in one column that a sparse table may keep.
-MOST_PAIRS = 3 * 10**7
+MAX_PAIRS = 3 * 10**7
 
 
 #: Entries of a dense block of columns.
@@ -35,7 +35,7 @@ def products(rows: Any) -> Products:
     if not sparse.issparse(rows):
         return DenseProducts(rows)
     counts = np.diff(sparse.csc_array(rows).indptr).astype(np.int64)
-    few = int((counts * (counts + 1) // 2).sum()) <= MOST_PAIRS
+    few = int((counts * (counts + 1) // 2).sum()) <= MAX_PAIRS
     return PairProducts.of(rows) if few else BlockProducts(sparse.csc_array(rows))
 
 
@@ -83,9 +83,9 @@ class PairProducts:
         return upper + upper.T - np.diag(np.diagonal(upper))
 
     def diagonal(self, inner: np.ndarray) -> np.ndarray:
-        doubled = 2 * inner
-        np.fill_diagonal(doubled, np.diagonal(inner))
-        return np.asarray(self.table @ np.ravel(doubled))
+        with_doubled_offdiagonal = 2 * inner
+        np.fill_diagonal(with_doubled_offdiagonal, np.diagonal(inner))
+        return np.asarray(self.table @ np.ravel(with_doubled_offdiagonal))
 
 
 @dataclass(frozen=True)

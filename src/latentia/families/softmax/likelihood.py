@@ -13,14 +13,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, SmoothFamily, Source
-from latentia.families.building_blocks.example_data import complete_rows
+from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
+from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import ridge_of
 from latentia.families.building_blocks.gaussian_weights import augment
-from latentia.families.softmax.initialization import mixed_starts
-from latentia.numerics.array_api import Array, like, namespace, one_hot
-from latentia.numerics.logspace import logsumexp, shares
-from latentia.numerics.matmul import product_over_rows, product_with_rows
+from latentia.families.softmax.initialization import mixed_restarts
+from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot
+from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
 class SoftmaxWeights(NamedTuple):
@@ -71,29 +71,34 @@ class SoftmaxLikelihood(SmoothFamily):
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         """Complete rows, every one with a label."""
-        return complete_rows(rng, n_rows, n_features, self.n_classes)
+        return make_example_rows(rng, n_rows, n_features, self.n_classes)
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> SoftmaxWeights:
-        return SoftmaxWeights(mixed_starts(self.n_subclasses, source, rng, n_starts))
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> SoftmaxWeights:
+        return SoftmaxWeights(mixed_restarts(self.n_subclasses, source, rng, n_restarts))
 
-    def infer(self, params: SoftmaxWeights, cells: Cells, y: Array | None = None) -> LikelihoodPosterior:
-        return self.at_scores(product_with_rows(params.weights, augment(cells.values)), y)
+    def infer(self, params: SoftmaxWeights, cells: MaskedRows, y: Array | None = None) -> LikelihoodPosterior:
+        return self.at_scores(params_at_rows(params.weights, augment(cells.values)), y)
 
     def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
         """What is known of rows with scores (..., S, N)."""
         xp = namespace(scores)
-        mine = xp.take(one_hot(y, self.n_classes, scores.dtype), like(self.owner, scores, dtype=xp.int64), axis=0) > 0
+        mine = (
+            xp.take(one_hot(y, self.n_classes, scores.dtype), asarray_like(self.owner, scores, dtype=xp.int64), axis=0)
+            > 0
+        )
         allowed = xp.where(mine, scores, xp.full_like(scores, -float("inf")))
         own, every = logsumexp(allowed, axis=-2), logsumexp(scores, axis=-2)
-        share = shares(allowed - own[..., None, :])
-        slope = share - shares(scores - every[..., None, :])
+        share = exp_flush_underflow(allowed - own[..., None, :])
+        slope = share - exp_flush_underflow(scores - every[..., None, :])
         return LikelihoodPosterior((own - every)[..., None, :], share, slope)
 
-    def statistics(self, params: SoftmaxWeights, cells: Cells, posterior: LikelihoodPosterior, weight: Array) -> Slopes:
+    def statistics(
+        self, params: SoftmaxWeights, cells: MaskedRows, posterior: LikelihoodPosterior, weight: Array
+    ) -> Slopes:
         x = augment(cells.values)
         xp = namespace(x)
         length = xp.sum(weight * xp.sum(x * x, axis=1), axis=-1, keepdims=True)
-        return Slopes(product_over_rows(weight * posterior.slope, x), length)
+        return Slopes(weighted_row_sums(weight * posterior.slope, x), length)
 
     def update(self, params: SoftmaxWeights, stats: Slopes) -> SoftmaxWeights:
         """A gradient step of the length that Boehning's bound on the curvature, 1/2 sum |x|^2, allows."""
@@ -104,7 +109,7 @@ class SoftmaxLikelihood(SmoothFamily):
         xp = namespace(params.weights)
         return -xp.sum(ridge_of(self.ridge, params.weights) * params.weights**2, axis=(-2, -1)) / 2
 
-    def row_size(self, params: SoftmaxWeights) -> int:
+    def floats_per_row(self, params: SoftmaxWeights) -> int:
         return 6 * int(np.prod(params.weights.shape[:-1])) + 2 * params.weights.shape[-1]
 
     def to_free(self, params: SoftmaxWeights) -> SoftmaxWeights:

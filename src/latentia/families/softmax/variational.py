@@ -23,26 +23,26 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Cells, Family, Source
-from latentia.families.building_blocks.example_data import complete_rows
+from latentia.engine.contracts import Family, MaskedRows, Source
+from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
+    AcceleratedCoordinates,
+    GaussianWeights,
     Pull,
-    SlowCoordinates,
-    Weights,
     augment,
+    from_accelerated,
     score_variance,
-    slow_coordinates,
     start_weights,
+    to_accelerated,
     update_weights,
     weights_log_prior,
-    with_slow_coordinates,
 )
 from latentia.families.building_blocks.logsumexp_bound import softmax_bound
-from latentia.numerics.array_api import Array, like, namespace, one_hot
-from latentia.numerics.logspace import logsumexp, shares
-from latentia.numerics.matmul import product_over_rows, product_with_rows
-from latentia.numerics.packed_symmetric import pairs
+from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot
+from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 class SubclassPosterior(NamedTuple):
@@ -94,52 +94,54 @@ class MultimodalSoftmax(Family):
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         """Complete rows, every one with a label."""
-        return complete_rows(rng, n_rows, n_features, self.n_classes)
+        return make_example_rows(rng, n_rows, n_features, self.n_classes)
 
-    def init(self, source: Source, rng: np.random.Generator, n_starts: int) -> Weights:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianWeights:
         """Nearest-centroid softmax about random rows of each class (see `softmax_starts` for better ones)."""
-        from latentia.families.softmax.initialization import centroid_starts
+        from latentia.families.softmax.initialization import centroid_restarts
 
-        return self.start(centroid_starts(self.n_subclasses, source, rng, n_starts), 1.0)
+        return self.start(centroid_restarts(self.n_subclasses, source, rng, n_restarts), 1.0)
 
-    def start(self, mean: Array, variance: Array | float) -> Weights:
+    def start(self, mean: Array, variance: Array | float) -> GaussianWeights:
         """Parameters about given weights (..., S, D)."""
         return start_weights(mean, variance, self.prior)
 
-    def infer(self, params: Weights, cells: Cells, y: Array | None = None) -> SubclassPosterior:
+    def infer(self, params: GaussianWeights, cells: MaskedRows, y: Array | None = None) -> SubclassPosterior:
         x = augment(cells.values)
         xp = namespace(x)
-        outer = pairs(x)
-        mean = product_with_rows(params.mean, x)
+        outer = packed_outer(x)
+        mean = params_at_rows(params.mean, x)
         bound = softmax_bound(mean, score_variance(params.covariance, outer))
         mine = one_hot(y, self.n_classes, x.dtype)
-        mine = xp.take(mine, like(self.owner, x, dtype=xp.int64), axis=0) > 0
+        mine = xp.take(mine, asarray_like(self.owner, x, dtype=xp.int64), axis=0) > 0
         allowed = xp.where(mine, self.beta * mean, xp.full_like(mean, -float("inf")))
         own = logsumexp(allowed, axis=-2)
-        share = shares(allowed - own[..., None, :])
+        share = exp_flush_underflow(allowed - own[..., None, :])
         value = own / self.beta - bound.value
         return SubclassPosterior(value[..., None, :], share, bound.curvature, bound.slope, outer)
 
-    def statistics(self, params: Weights, cells: Cells, posterior: SubclassPosterior, weight: Array) -> Pull:
-        precision = product_over_rows(weight * posterior.curvature, posterior.outer)
-        linear = product_over_rows(weight * (posterior.share + posterior.slope), augment(cells.values))
+    def statistics(
+        self, params: GaussianWeights, cells: MaskedRows, posterior: SubclassPosterior, weight: Array
+    ) -> Pull:
+        precision = weighted_row_sums(weight * posterior.curvature, posterior.outer)
+        linear = weighted_row_sums(weight * (posterior.share + posterior.slope), augment(cells.values))
         return Pull(precision, linear)
 
-    def update(self, params: Weights, stats: Pull) -> Weights:
+    def update(self, params: GaussianWeights, stats: Pull) -> GaussianWeights:
         return update_weights(params, stats, self.prior, self.beta, shared=True)
 
-    def log_prior(self, params: Weights) -> Array:
+    def log_prior(self, params: GaussianWeights) -> Array:
         xp = namespace(params.mean)
         return xp.sum(weights_log_prior(params, self.prior, self.beta), axis=-1)
 
-    def to_free(self, params: Weights) -> SlowCoordinates:
+    def to_free(self, params: GaussianWeights) -> AcceleratedCoordinates:
         """What plain steps move slowly: the means and the log rates."""
-        return slow_coordinates(params)
+        return to_accelerated(params)
 
-    def from_free(self, free: SlowCoordinates, params: Weights) -> Weights:
-        return with_slow_coordinates(free, params)
+    def from_free(self, free: AcceleratedCoordinates, params: GaussianWeights) -> GaussianWeights:
+        return from_accelerated(free, params)
 
-    def row_size(self, params: Weights) -> int:
+    def floats_per_row(self, params: GaussianWeights) -> int:
         size = params.mean.shape[-1]
         n_vectors = int(np.prod(params.mean.shape[:-1]))
         return size * (size + 1) // 2 + 12 * n_vectors
