@@ -271,7 +271,7 @@ def test_scikit_learn_callbacks_get_estimators_that_predict(iris):
     callback = pytest.importorskip("sklearn.callback")
     X, y = iris
 
-    class StepNotifier:
+    class Recorder:
         scores: list = []
 
         def setup(self, estimator, context): ...
@@ -282,7 +282,7 @@ def test_scikit_learn_callbacks_get_estimators_that_predict(iris):
                 self.scores.append(fitted_estimator.score(X, y))
             return len(self.scores) == 3
 
-    watch = StepNotifier()
+    watch = Recorder()
     assert isinstance(watch, callback.FitCallback)
     model = GaussianMixtureClassifier(2, tol=1e-12, random_state=0).set_callbacks(watch).fit(X, y)
     assert len(watch.scores) == 3 and min(watch.scores) > 0.5

@@ -366,10 +366,8 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardize):
     options = dict(averaging="plugin", n_init=2, standardize=standardize, tol=1e-3, random_state=0)
     model = MultimodalSoftmaxClassifier(2, **options).fit(X, y)
     scores = X @ model.weights_.T + model.intercepts_
-    exp_flush_underflow = np.exp(scores - scores.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(
-        exp_flush_underflow / exp_flush_underflow.sum(axis=1, keepdims=True), model.subclass_proba(X), rtol=1e-8
-    )
+    probs = np.exp(scores - scores.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(probs / probs.sum(axis=1, keepdims=True), model.subclass_proba(X), rtol=1e-8)
     # the posterior of the scores is the same, whichever units its weights are in
     rows = np.column_stack([model.preprocessor_(X).values, np.ones(len(X))])
     own = np.column_stack([X, np.ones(len(X))])

@@ -20,11 +20,11 @@ def landscape(peak, relevant):
 
     def fit(config, parents):
         fitted.append((config, [(trial.model, keep.sum()) for trial, keep in parents]))
-        exp_flush_underflow = []
+        proportions = []
         for n, most in zip(config, relevant, strict=True):
             part = np.where(np.arange(n) < most, 1.0, 1e-4)
-            exp_flush_underflow.append(part / part.sum())
-        return Trial(-float(np.abs(np.subtract(config, peak)).sum()), np.concatenate(exp_flush_underflow), config)
+            proportions.append(part / part.sum())
+        return Trial(-float(np.abs(np.subtract(config, peak)).sum()), np.concatenate(proportions), config)
 
     return fit, fitted
 

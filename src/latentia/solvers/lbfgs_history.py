@@ -23,7 +23,7 @@ class LBFGSHistory:
         self.moves = [*self.moves, move][-self.memory :]
         self.changes = [*self.changes, change][-self.memory :]
 
-    def drop_fitted_attributes(self, index: np.ndarray) -> None:
+    def forget(self, index: np.ndarray) -> None:
         """What these starts have learnt misleads them."""
         for past in (*self.moves, *self.changes):
             past[index] = 0.0

@@ -127,7 +127,7 @@ class _Means:
         move = flatten_restarts(family.to_free(new)) - here
         change = self.slope - slope
         if open_.size:
-            self.past.drop_fitted_attributes(open_)
+            self.past.forget(open_)
         self.past.add(move, change)
         self.params, self.stats, self.values, self.slope = new, stats, values, slope
 

@@ -1,6 +1,6 @@
 r"""Normal posteriors of softmax weights under the exact likelihood, and the evidence bound that belongs to them.
 
-The quadratic bound of `_softmax_bound` makes every step of variational Bayes closed, but it lies far below the log-sum-exp where scores are close to each other, the more so the more softmax
+The quadratic bound of `logsumexp_bound` makes every step of variational Bayes closed, but it lies far below the log-sum-exp where scores are close to each other, the more so the more softmax
 models a structure has: its posteriors are too confident, and its value is biased against structures with more parts. This step keeps
 the priors and takes the likelihood itself. With scores :math:`a_{in} = w_i^T x_n` of independent :math:`u_i \sim N(m_i, \Lambda_i^{-1})`,
 

@@ -22,7 +22,7 @@ class Trial(NamedTuple):
     """A fitted configuration, as the search sees it."""
 
     score: float  # higher is better
-    exp_flush_underflow: np.ndarray  # (S,) part of its class that each subclass holds
+    proportions: np.ndarray  # (S,) part of its class that each subclass holds
     model: Any
 
 
@@ -114,7 +114,7 @@ def _without_least(parent: Configuration, child: Configuration, trial: Trial) ->
     label = next(d for d, (a, b) in enumerate(zip(parent, child, strict=True)) if a > b)
     members = np.flatnonzero(owner == label)
     keep = np.ones(len(owner), dtype=bool)
-    keep[members[np.argmin(trial.exp_flush_underflow[members])]] = False
+    keep[members[np.argmin(trial.proportions[members])]] = False
     return keep
 
 
@@ -124,10 +124,10 @@ def compressions(config: Configuration, trial: Trial, thresholds: Sequence[float
     largest = np.zeros(len(owner), dtype=bool)
     for label in range(len(config)):
         members = np.flatnonzero(owner == label)
-        largest[members[np.argmax(trial.exp_flush_underflow[members])]] = True
+        largest[members[np.argmax(trial.proportions[members])]] = True
     found: dict[Configuration, np.ndarray] = {}
     for threshold in thresholds:
-        keep = (trial.exp_flush_underflow >= threshold) | largest
+        keep = (trial.proportions >= threshold) | largest
         child = tuple(np.bincount(owner[keep], minlength=len(config)).tolist())
         if child != config:
             found.setdefault(child, keep)

@@ -4,7 +4,7 @@
    value foretells the bound's, so three times as many starts are tried as go on.
 2. Variational Bayes from those weights, all in one batch; after a while only the best starts go on. With `annealing`, first at lower inverse temperatures (section VI.B).
 3. The quadratic bound is not tight: its means are too confident, and its value is unfair to structures with more parts. From the winner's posterior the normal posterior under the
-   exact likelihood is found (`_tightening`), which predicts, and whose evidence bound compares structures.
+   exact likelihood is found (`exact_posterior`), which predicts, and whose evidence bound compares structures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""What an expert is: a softmax over the classes, or a linear-Gaussian model of continuous outputs.
 
 Linear experts (the regression model of section VI.B of Ahmed & Campbell 2011): :math:`y_o | x, g \sim N(w_{go}^T x, \tau_{go}^{-1})` for each output o, with the weight prior of
-`_weights` and :math:`\tau \sim G(e_0, f_0)`. With :math:`r_n` the expert's share of row n,
+`gaussian_weights` and :math:`\tau \sim G(e_0, f_0)`. With :math:`r_n` the expert's share of row n,
 
 .. math:: \Sigma^{-1} = \langle\beta\rangle I + \langle\tau\rangle \sum_n r_n x_n x_n^T, \quad e = e_0 + \tfrac12 \sum_n r_n, \quad
     f = f_0 + \tfrac12 \sum_n r_n [(y_n - \mu^T x_n)^2 + x_n^T \Sigma x_n].

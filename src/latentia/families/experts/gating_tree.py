@@ -33,12 +33,12 @@ def path_scores(log_gates: Sequence[Array]) -> Array:
 def gate_shares(share: Array, branches: tuple[int, ...]) -> list[GateShare]:
     """How much of the leaves' posterior (..., L, N) runs through each node and branch."""
     xp = namespace(share)
-    exp_flush_underflow = []
+    gate_probs = []
     n_nodes = 1
     for width in branches:
         below = share.shape[-2] // (n_nodes * width)
         split = xp.reshape(share, (*share.shape[:-2], n_nodes, width, below, share.shape[-1]))
         branch = xp.sum(split, axis=-2)
-        exp_flush_underflow.append(GateShare(xp.sum(branch, axis=-2, keepdims=True), branch))
+        gate_probs.append(GateShare(xp.sum(branch, axis=-2, keepdims=True), branch))
         n_nodes *= width
-    return exp_flush_underflow
+    return gate_probs

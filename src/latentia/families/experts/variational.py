@@ -3,7 +3,7 @@ r"""Mixtures of experts by variational Bayes (Ahmed & Campbell 2011, section IV)
 .. math:: p(y | x) = \sum_g P(g | x, u)\, p(y | x, g), \qquad P(g | x, u) = e^{u_g^T x} / \sum_h e^{u_h^T x}
 
 Gates are softmax models; with depth 2 every branch of the first gate leads to a gate of its own (section VI.B). Experts are softmax models over the classes or linear-Gaussian
-models (`_leaves`). Every softmax is replaced by its quadratic bound (`_softmax_bound`), so with :math:`\langle\cdot\rangle` for expectations
+models (`expert_models`). Every softmax is replaced by its quadratic bound (`logsumexp_bound`), so with :math:`\langle\cdot\rangle` for expectations
 
 .. math:: \ln p(y_n | x_n) \ge \ln \sum_g \exp\{\mu_g^T x_n - \langle\Phi^0_n\rangle + \langle \ln p(y_n | x_n, g)\rangle\},
 

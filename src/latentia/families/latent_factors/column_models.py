@@ -10,7 +10,7 @@ so every row has a Gaussian posterior of z, and a missing cell adds nothing.
 - `Bernoulli` (one head): the Jaakkola-Jordan bound of Langseth & Nielsen (2009), eq. 5, in which our :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)` is minus the
   paper's: :math:`\kappa = 2\lambda(\xi)`, :math:`s = t - 1/2`, :math:`k = \lambda\xi^2 - \ln 2\cosh(\xi/2)`, best at
   :math:`\xi^2 = E[a^2]` (their eq. 9 drops w around the mean and takes the prior mean in the cross term).
-- `Categorical` (one head per category): the softmax bound of `_softmax_bound`, with :math:`\xi` and :math:`\gamma` optimal for the moments of the heads.
+- `Categorical` (one head per category): the softmax bound of `logsumexp_bound`, with :math:`\xi` and :math:`\gamma` optimal for the moments of the heads.
 """
 
 from __future__ import annotations
@@ -233,12 +233,12 @@ class Categorical(BoundedColumnModel):
 
     def expected(self, heads: Array) -> Array:
         xp = namespace(heads)
-        exp_flush_underflow = []
+        probs = []
         for _, first, size in self.parts():
             part = heads[..., first : first + size]
             share = xp.exp(part - xp.max(part, axis=-1, keepdims=True))
-            exp_flush_underflow.append(share / xp.sum(share, axis=-1, keepdims=True))
-        return xp.concat(exp_flush_underflow, axis=-1)
+            probs.append(share / xp.sum(share, axis=-1, keepdims=True))
+        return xp.concat(probs, axis=-1)
 
     def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
         xp = namespace(values)

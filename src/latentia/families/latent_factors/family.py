@@ -4,7 +4,7 @@ r"""Latent classification models: naive Bayes on latent factors joined to a mixt
 
 Continuous columns (Langseth & Nielsen 2005, "Latent classification models", Machine Learning 59): :math:`x_i \sim N(l_{mi}^\top z + \eta_{mi}, \theta_i)`, the
 noise tied over components or one for each. Binary columns (Langseth & Nielsen 2009, "Latent classification models for binary data", Pattern Recognition 42) and
-categorical ones: see `kinds`. Rows and classes share the loadings; the class acts through the prior of z and through p(m | y).
+categorical ones: see `column_models`. Rows and classes share the loadings; the class acts through the prior of z and through p(m | y).
 
 Where we differ from the papers: the linear model keeps its offset (without it a class mean must lie in the span of L); the posterior mean of z is
 :math:`\mu_y + \beta(x - \eta_m - L_m\mu_y)`; :math:`\theta_{mi}` untied is divided by the weight of component m, not by N; :math:`\Gamma_y` is the diagonal of its
@@ -253,11 +253,11 @@ class LatentFactors(SmoothFamily):
         H, G = H - empty, G - empty
         loadings = H * q if self.n_edges is None else self.n_edges
         spare_heads = sum(len(kind.columns) for kind in self.layout.bounded if isinstance(kind, Categorical))
-        exp_flush_underflow = C * (M - 1) + (C - 1 if self.fixed_log_prior is None else 0)
+        mixing = C * (M - 1) + (C - 1 if self.fixed_log_prior is None else 0)
         n_free = 2 * q * (C - 1) + M * (loadings + H - spare_heads * (1 + q)) + G * (1 if self.tied else M)
         if H == G:  # however many latents there are, x has a Gaussian for each class and component, no more
             n_free = min(n_free, C * M * G * (G + 3) // 2)
-        return exp_flush_underflow + n_free
+        return mixing + n_free
 
     def with_edges(self, edges: Array) -> LatentFactors:
         """The same family, told how many loadings a learned structure leaves free."""

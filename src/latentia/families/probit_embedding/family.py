@@ -236,10 +236,10 @@ class ProbitEmbedding(Family):
             return rate
         spectrum = design.spectrum() if isinstance(design, GramForm) else design
         assert isinstance(spectrum, SpectralForm)
-        sum_x2 = fold(cross, spectrum.basis) ** 2
+        squares = fold(cross, spectrum.basis) ** 2
         for _ in range(TURNS):
             precision = self.prior.precision(rate, cross.shape[-1])
-            rate = self.prior.rate + spectrum.second_moments(precision, sum_x2) / 2
+            rate = self.prior.rate + spectrum.second_moments(precision, squares) / 2
         return rate
 
     def _projection(self, design: ProjectionSolver, rate: Array, cross: Array) -> tuple[Array, Array, Array, Array]:

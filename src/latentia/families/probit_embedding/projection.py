@@ -145,12 +145,12 @@ class SpectralForm:
     def total_spread(self, covariance: Array) -> Array:
         return namespace(covariance).sum(covariance * self.eigenvalues, axis=-1)
 
-    def second_moments(self, precision: Array, sum_x2: Array) -> Array:
+    def second_moments(self, precision: Array, squares: Array) -> Array:
         """Sums of E[q^2] over columns, (..., R, 1), whose cross products have these squares (..., R, K) in the basis."""
-        xp = namespace(sum_x2)
+        xp = namespace(squares)
         scale = 1 / (precision + self.eigenvalues / self.noise)
         rest = (self.basis.shape[0] - self.basis.shape[1]) / precision
-        return xp.sum(sum_x2 * (scale / self.noise) ** 2 + scale, axis=-1, keepdims=True) + rest
+        return xp.sum(squares * (scale / self.noise) ** 2 + scale, axis=-1, keepdims=True) + rest
 
     def with_gram(self, vectors: Array) -> Array:
         return fold(fold(vectors, self.basis) * self.eigenvalues, transpose(self.basis))

@@ -83,9 +83,9 @@ class PairProducts:
         return upper + upper.T - np.diag(np.diagonal(upper))
 
     def diagonal(self, inner: np.ndarray) -> np.ndarray:
-        with_doubled_offdiagonal = 2 * inner
-        np.fill_diagonal(with_doubled_offdiagonal, np.diagonal(inner))
-        return np.asarray(self.table @ np.ravel(with_doubled_offdiagonal))
+        doubled = 2 * inner
+        np.fill_diagonal(doubled, np.diagonal(inner))
+        return np.asarray(self.table @ np.ravel(doubled))
 
 
 @dataclass(frozen=True)

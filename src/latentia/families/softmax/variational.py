@@ -4,7 +4,7 @@ A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d
 
 .. math:: P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad x = (x_1, .., x_M, 1)
 
-with the priors of `_weights` on every :math:`w_i`. The denominator is bounded by `_softmax_bound`, so a row's share of the bound is
+with the priors of `gaussian_weights` on every :math:`w_i`. The denominator is bounded by `logsumexp_bound`, so a row's share of the bound is
 
 .. math:: \ln \sum_{i \in \sigma(d_n)} e^{\mu_i^T x_n} - \langle\Phi_n\rangle
 
