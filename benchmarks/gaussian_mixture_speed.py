@@ -147,7 +147,7 @@ def hybrid() -> None:
     problem = RowProblem(family, Hybrid(2.0), source)
 
     def likelihood() -> None:
-        source.sum_over_chunks(lambda block: {"value": family.infer(params, block.cells).log_joint.sum()}, rows)
+        source.sum_over_chunks(lambda block: {"value": family.infer(params, block.rows).log_joint.sum()}, rows)
 
     def gradient() -> None:
         family.gradient(params, problem.sweep(params).stats)

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import latentia
-from latentia.engine import objectives
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Family, Objective, SmoothFamily
+from latentia.engine.contracts import ConditionalFamily, EMFamily, Family, GenerativeFamily, Objective, SmoothFamily
+from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import check_compatible
 from latentia.families.latent_factors.family import LatentFactors
 
@@ -38,14 +38,7 @@ def concrete(base: type) -> list[type]:
     return sorted(found, key=lambda cls: cls.__qualname__)
 
 
-OBJECTIVES = [
-    objectives.Likelihood(),
-    objectives.Conditional(),
-    objectives.Margin(margin=0.7),
-    objectives.Margin(margin=0.7, ramp=1.5),
-    objectives.Hybrid(trade_off=1.7, margin=0.7),
-    objectives.Hybrid(trade_off=1.7, margin=0.7, ramp=1.5),
-]
+OBJECTIVES = [example for cls in concrete(Objective) for example in cls.examples()]
 
 
 class Named(NamedTuple):
@@ -67,8 +60,9 @@ FAMILIES = families()
 #: What a law may ask of a family.
 TRAITS = {
     "smooth": lambda family: isinstance(family, SmoothFamily),
-    "generative": lambda family: not family.conditional,
-    "conditional": lambda family: family.conditional,
+    "em": lambda family: isinstance(family, EMFamily),
+    "generative": lambda family: isinstance(family, GenerativeFamily),
+    "conditional": lambda family: isinstance(family, ConditionalFamily),
     "factors": lambda family: isinstance(family, LatentFactors),
 }
 
@@ -122,7 +116,8 @@ def rows(family: Family, rng: np.random.Generator) -> ArraySource:
 def params(family: Family, rows: ArraySource, rng: np.random.Generator) -> Any:
     """Parameters away from the start and from any optimum, two starts along the first axis."""
     from latentia.engine.problem import RowProblem
-    from latentia.solvers import EM
+    from latentia.solvers import EM, BatchedLBFGS
 
+    solver: Any = EM(2, -np.inf) if isinstance(family, EMFamily) else BatchedLBFGS(max_iter=2)
     start = family.init(rows, rng, N_RESTARTS)
-    return EM(max_iter=2, tol=-np.inf).solve(RowProblem(family, objectives.Likelihood(), rows), start).params
+    return solver.solve(RowProblem(family, Likelihood(), rows), start).params

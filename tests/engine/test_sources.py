@@ -33,11 +33,11 @@ def visit_rows(source, rows, by_label):
     seen = []
 
     def visit(block):
-        assert block.cells.values.shape[0] <= rows
+        assert block.rows.values.shape[0] <= rows
         if by_label:
             assert (block.y == block.label).all()
         seen.append(block)
-        return {"sum": block.cells.values.sum()}
+        return {"sum": block.rows.values.sum()}
 
     source.sum_over_chunks(visit, rows, by_label)
     return seen
@@ -53,7 +53,7 @@ def test_every_row_is_seen_once(table, rows, by_label, monkeypatch):
         weights = np.concatenate([b.weight for b in blocks])
         np.testing.assert_array_equal(np.sort(weights), np.arange(500.0))
         order = weights.astype(int)
-        values = np.concatenate([b.cells.values for b in blocks])
+        values = np.concatenate([b.rows.values for b in blocks])
         np.testing.assert_array_equal(values, np.nan_to_num(X)[order])
         np.testing.assert_array_equal(np.concatenate([b.y for b in blocks]), y[order])
 
@@ -162,9 +162,9 @@ def test_threads_ignore_the_floating_point_errors_that_their_caller_ignores(rng,
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     rows = ArraySource(rng.normal(size=(64, 2)), np.zeros(64, int))
     with np.errstate(over="ignore"):
-        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
+        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.rows.values).sum()}, 1)
     with pytest.raises(FloatingPointError), np.errstate(over="raise"):
-        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.cells.values).sum()}, 1)
+        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.rows.values).sum()}, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -177,8 +177,8 @@ def test_rows_gathered_in_pieces_are_the_rows(rng, monkeypatch, dtype, gaps):
     whole = ArraySource(X, y, weight)._keep().chunk
     monkeypatch.setattr(sources, "GATHER_CHUNK_ROWS", 64)
     pieces = ArraySource(X, y, weight)._keep().chunk
-    assert (pieces.cells.observed is None) == (gaps == 0.0)
-    for a, b in zip((*whole.cells, whole.y, whole.weight), (*pieces.cells, pieces.y, pieces.weight), strict=True):
+    assert (pieces.rows.observed is None) == (gaps == 0.0)
+    for a, b in zip((*whole.rows, whole.y, whole.weight), (*pieces.rows, pieces.y, pieces.weight), strict=True):
         if a is not None:
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)

@@ -80,7 +80,7 @@ def test_order_of_rows_does_not_matter(family, objective, rows, params, rng):
 def test_prepared_parameters_say_the_same(family, rows, params):
     """What a sweep computes of the parameters beforehand, `infer` computes when it is given the plain ones."""
     cells, y = (
-        rows.sample_rows(N_ROWS, np.random.default_rng(0)).cells,
+        rows.sample_rows(N_ROWS, np.random.default_rng(0)).rows,
         rows.sample_rows(N_ROWS, np.random.default_rng(0)).y,
     )
     plain, prepared = (family.infer(p, cells, y).log_joint for p in (params, family.precompute(params)))

@@ -22,7 +22,7 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import SmoothFamily
+from latentia.engine.contracts import EMFamily, SmoothFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
 from latentia.families.latent_factors.importance_sampling import importance_scores
@@ -41,7 +41,9 @@ def sweep_in(xp, dtype, family, objective, rows, params, device=None):
     assert all(a.dtype == dtype for a in leaves(sweep.stats)), "the dtype has changed"
     out = list(leaves(sweep))
     if objective.rises_under_em:
-        updated = family.update(moved, sweep.stats)
+        updated = (
+            family.update(moved, sweep.stats) if isinstance(family, EMFamily) else family.gradient(moved, sweep.stats)
+        )
         assert all(a.dtype == dtype for a in leaves(updated)), "the dtype has changed"
         out += list(leaves(updated))
     if isinstance(family, SmoothFamily):

@@ -13,7 +13,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
 )
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.contracts import ConditionalFamily, MaskedRows
 from latentia.engine.pytree import flatten, select_restart, unflatten
 from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec, SubclassSpec
 from latentia.families.gaussian_mixture.family import GaussianMixtures
@@ -152,7 +152,9 @@ def test_the_count_is_the_dimension_of_the_set_of_models(n_free, model, rng):
 
     def log_density(vector):
         there = model.from_free(unflatten(vector, free), params)
-        return model.infer(there, MaskedRows(X, None), y if model.conditional else None).log_joint.ravel()
+        return model.infer(
+            there, MaskedRows(X, None), y if isinstance(model, ConditionalFamily) else None
+        ).log_joint.ravel()
 
     slopes = [log_density(here + step) - log_density(here - step) for step in STEP * np.eye(here.size)[used]]
     directions = np.stack([slope / max(np.linalg.norm(slope), STEP**2) for slope in slopes])

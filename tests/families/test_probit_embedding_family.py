@@ -22,7 +22,7 @@ from latentia.families.probit_embedding.projection import GramForm, KernelForm, 
 from latentia.families.probit_embedding.row_products import BlockProducts, DenseProducts, PairProducts
 from latentia.numerics.linalg import spd_inverse
 from latentia.solvers import EM
-from latentia.solvers.quasi_newton_vb import QuasiNewtonEM
+from latentia.solvers.quasi_newton_vb import QuasiNewtonVB
 
 
 def problem_rows(seed, n_rows=25, n_features=6, n_labels=4, unknown=0.3):
@@ -211,7 +211,7 @@ def test_bound_never_falls_on_random_problems():
 
 def accelerate(problem, n_iter, tol=-np.inf, n_restarts=1):
     start = problem.family.start(problem.label_sums(), np.random.default_rng(0), n_restarts)
-    return QuasiNewtonEM(n_iter, tol).solve(problem, start)
+    return QuasiNewtonVB(n_iter, tol).solve(problem, start)
 
 
 @pytest.mark.parametrize("unknown", [0.0, 0.4])
@@ -337,9 +337,9 @@ def test_accelerated_starts_do_not_see_each_other():
     X, y = problem_rows(10)
     problem = EmbeddingProblem(some_family("entries"), X, y)
     start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 3)
-    together = QuasiNewtonEM(12, -np.inf).solve(problem, start)
+    together = QuasiNewtonVB(12, -np.inf).solve(problem, start)
     for k in range(3):
-        alone = QuasiNewtonEM(12, -np.inf).solve(problem, type(start)(*(a[k : k + 1] for a in start)))
+        alone = QuasiNewtonVB(12, -np.inf).solve(problem, type(start)(*(a[k : k + 1] for a in start)))
         np.testing.assert_allclose(alone.curves[0], together.curves[k], rtol=1e-6)
 
 
@@ -351,11 +351,11 @@ def test_slopes_of_the_means_are_derivatives_and_lead_to_the_plain_update(prior,
         problem = EmbeddingProblem(some_family(prior), rows, y)
         params = fit(problem, 6, 2).params
         family, sweep = problem.family, problem.sweep(params)
-        slope, means = family.mean_slope(params, sweep.stats), family.to_free(params)
+        slope, means = family.mean_gradient(params, sweep.stats), family.to_means(params)
         rng = np.random.default_rng(0)
         way = [rng.standard_normal(m.shape) for m in means]
         up, down = (
-            problem.sweep(family.from_free(tuple(m + h * w for m, w in zip(means, way, strict=True)), params)).value
+            problem.sweep(family.from_means(tuple(m + h * w for m, w in zip(means, way, strict=True)), params)).value
             for h in (STEP, -STEP)
         )
         found = sum((s * w).sum(axis=(1, 2)) for s, w in zip(slope, way, strict=True))

@@ -11,9 +11,10 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Hybrid, Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, take_restarts, tree_map
-from latentia.solvers import EM, LBFGS, lbfgs
+from latentia.solvers import EM, LBFGS, Outcome, lbfgs
 
 
+@pytest.mark.families("em")
 def test_em_never_falls(family, rng):
     for trial in range(5):
         X, y = family.example_rows(np.random.default_rng(trial), 31, 5)
@@ -25,7 +26,7 @@ def test_em_never_falls(family, rng):
             assert curve[-1] > curve[0]
 
 
-@pytest.mark.families("smooth")
+@pytest.mark.families("smooth", "em")
 def test_no_slope_where_em_rests(family, rng):
     X, y = family.example_rows(rng, 90, 5)  # enough complete rows to stay off the floor of the variances
     rows = ArraySource(np.nan_to_num(X), y)
@@ -46,6 +47,7 @@ def test_lbfgs_rises_from_where_em_rests(family, rows, rng):
     assert np.diff(solution.curves[0]).min() >= -MAX_RELATIVE_DECREASE * np.abs(solution.value[0])
 
 
+@pytest.mark.families("em")
 def test_converged_starts_leave_the_batch_and_nothing_else_changes(family, rows, rng):
     problem = RowProblem(family, Likelihood(), rows)
     start = family.init(rows, rng, 3)
@@ -53,13 +55,14 @@ def test_converged_starts_leave_the_batch_and_nothing_else_changes(family, rows,
     for k in range(3):
         alone = EM(max_iter=40, tol=1e-3).solve(problem, take_restarts(start, [k]))
         assert alone.n_iter[0] == together.n_iter[k]
-        assert alone.reason[0] == together.reason[k]
+        assert alone.outcomes[0] == together.outcomes[k]
         for a, b in zip(
             leaves(select_restart(alone.params, 0)), leaves(select_restart(together.params, k)), strict=True
         ):
             np.testing.assert_allclose(a, b, rtol=EQUAL["rtol"] * 1e3, atol=EQUAL["atol"] * 1e3)
 
 
+@pytest.mark.families("em")
 def test_a_callback_stops_the_solver(family, rows, rng):
     problem = RowProblem(family, Likelihood(), rows)
     steps = []
@@ -70,15 +73,17 @@ def test_a_callback_stops_the_solver(family, rows, rng):
 
     solution = EM(max_iter=40, tol=-np.inf).solve(problem, family.init(rows, rng, 2), third)
     assert [s.iteration for s in steps] == [1, 2, 3]
-    assert solution.reason == ["stopped by the callback"] * 2
+    assert solution.outcomes == [Outcome.STOPPED] * 2
     assert solution.n_iter.tolist() == [3, 3]
 
 
+@pytest.mark.families("em")
 def test_reaching_max_iter_is_said(family, rows, rng):
     solution = EM(max_iter=2, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 1))
-    assert solution.reason == ["max_iter=2 reached"] and not solution.converged[0]
+    assert solution.outcomes == [Outcome.MAX_ITER] and not solution.converged[0]
 
 
+@pytest.mark.families("em")
 def test_more_starts_are_never_worse(family, rows):
     problem = RowProblem(family, Likelihood(), rows)
     few = family.init(rows, np.random.default_rng(0), 4)
@@ -91,7 +96,7 @@ def test_more_starts_are_never_worse(family, rows):
 def test_lbfgs_says_that_a_callback_stopped_it(family, rows, rng):
     start = family.init(rows, rng, 1)
     solution = LBFGS(tol=0.0).solve(RowProblem(family, Hybrid(3.0), rows), start, lambda step: step.iteration == 2)
-    assert solution.reason == ["stopped by the callback"] and not solution.converged[0]
+    assert solution.outcomes == [Outcome.STOPPED] and not solution.converged[0]
     assert solution.n_iter.tolist() == [2]
 
 
@@ -105,7 +110,7 @@ def test_lbfgs_returns_the_parameters_with_the_least_held_out_loss(family, rows,
 
     problem = RowProblem(family, Hybrid(3.0), rows)
     solution = LBFGS(tol=0.0, validate=validate, patience=4).solve(problem, family.init(rows, rng, 1))
-    assert solution.reason == ["converged: the loss on held-out rows stopped falling"]
+    assert solution.outcomes == [Outcome.VALIDATED]
     assert len(seen) == len(losses)
     best = select_restart(solution.params, 0)
     for a, b in zip(leaves(best), leaves(seen[2]), strict=True):
@@ -125,18 +130,18 @@ def test_what_a_callback_keeps_of_lbfgs_stays_as_it_was(family, rows, rng):
 
 
 @pytest.mark.parametrize(
-    "status, slope, unit, reason",
+    "status, slope, unit, outcome",
     [
-        (0, 1.0, 2e-16, "converged: the gain fell below tol"),
-        (1, 1.0, 2e-16, "max_iter=7 reached"),
-        (2, 1e-9, 2e-16, "converged: the gain fell below rounding"),
-        (2, 1e-4, 2e-16, "no step raised the objective"),
-        (2, 1e-4, 1e-7, "converged: the gain fell below rounding"),
+        (0, 1.0, 2e-16, Outcome.CONVERGED),
+        (1, 1.0, 2e-16, Outcome.MAX_ITER),
+        (2, 1e-9, 2e-16, Outcome.AT_ROUNDING),
+        (2, 1e-4, 2e-16, Outcome.NO_ASCENT),
+        (2, 1e-4, 1e-7, Outcome.AT_ROUNDING),
     ],
 )
-def test_how_lbfgs_ended(status, slope, unit, reason):
-    ended = OptimizeResult(success=status == 0, status=status, jac=np.array([0.0, -slope]), fun=0.3)
-    assert LBFGS(max_iter=7)._ending(ended, unit) == reason
+def test_how_lbfgs_ended(status, slope, unit, outcome):
+    ended = OptimizeResult(success=status == 0, status=status, jac=np.array([0.0, -slope]), fun=0.3, x=np.zeros(2))
+    assert lbfgs.outcome_of(ended, unit) is outcome
 
 
 def test_lbfgs_converges_also_where_tol_is_below_rounding():
@@ -169,7 +174,7 @@ def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(famil
     found = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
     monkeypatch.setattr(lbfgs, "minimize", lose)
     lost = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
-    assert lost.reason == ["no step raised the objective"] and not lost.converged[0]
+    assert lost.outcomes == [Outcome.NO_ASCENT] and not lost.converged[0]
     np.testing.assert_allclose(lost.value, found.value, **EQUAL)
     np.testing.assert_allclose(problem.sweep(select_restart(lost.params, 0)).value, lost.value[0], **EQUAL)
 

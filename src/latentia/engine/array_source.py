@@ -61,7 +61,7 @@ class ArraySource(Source):
         self._order: np.ndarray | None = None
 
     @property
-    def any_unlabeled(self) -> bool:  # type: ignore[override]
+    def any_unlabeled(self) -> bool:
         return not self.skip_unlabeled and bool((self.y < 0).any())
 
     @property
@@ -161,7 +161,7 @@ class ArraySource(Source):
         if len(pieces) == 1 or not is_numpy_array(self.X):
             return self._chunk(order, None)
         first = self._chunk(order[:1], None)
-        values = np.empty((self.n_rows, self.n_features), dtype=first.cells.values.dtype)
+        values = np.empty((self.n_rows, self.n_features), dtype=first.rows.values.dtype)
 
         def fill(piece: tuple[int, int]) -> tuple[slice, np.ndarray | None]:
             part = slice(*piece)

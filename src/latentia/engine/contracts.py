@@ -1,21 +1,34 @@
-"""Family, objective and source, and the one sweep in which they meet.
+"""What the parts of a training ask of each other.
 
-Let ``s_nc = log p(x_n, c)``. An objective ``J = sum_n phi(s_n, y_n)`` has the gradient ``sum_nc w_nc grad s_nc`` with ``w_nc = dphi/ds_nc``, and
-Fisher's identity turns ``grad s_nc`` into the expected gradient of the complete-data log likelihood. So a weight matrix times expected sufficient
-statistics is all that any training needs: an M-step when ``phi`` is convex and non-decreasing in the scores (likelihood of labeled
-and unlabeled rows), a gradient for every ``phi``. Variational Bayes is the same loop: the parameters are the posterior's hyper-parameters and
+Let ``s_nc = log p(x_n, c)``. An objective ``J = sum_n phi(s_n, y_n)`` has the gradient
+``sum_nc w_nc grad s_nc`` with ``w_nc = dphi/ds_nc``, and Fisher's identity turns ``grad s_nc`` into
+the expected gradient of the complete-data log likelihood. So a weight matrix times expected
+sufficient statistics is all that any training needs: an M-step when ``phi`` is convex and
+non-decreasing in the scores (likelihood of labeled and unlabeled rows), a gradient for every
+``phi``. Variational Bayes is the same loop: the parameters are the posterior's hyper-parameters and
 ``log_prior`` is minus the Kullback-Leibler divergence from the prior.
 
-Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K components, D features, N rows. Scores have their rows last,
-``log_joint`` is ``(..., C, N)``: the leading axes really lead, sums over classes and components run along whole vectors, and a product of parameters
+A `Family` says what the scores look like. Its refinements say what can be done with it:
+
+- `EMFamily`: an M-step (EM, variational Bayes);
+- `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
+- `AcceleratedFamily`: coordinates in which EM steps may be extrapolated;
+- `QuasiNewtonFamily`: means that take quasi-Newton steps between updates;
+- `StructuredFamily`: a structure that its statistics can improve;
+- `GenerativeFamily`: p(x, c), so rows can be drawn and completed;
+- `ConditionalFamily`: p(y | x) alone.
+
+Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K components, D features,
+N rows. Scores have their rows last, ``log_joint`` is ``(..., C, N)``: the leading axes really lead,
+sums over classes and components run along whole vectors, and a product of parameters
 ``(..., C, K, D)`` with the rows ``(N, D)`` is one matrix product.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,25 +36,27 @@ from latentia.engine.pytree import Tree
 from latentia.numerics.array_api import Array
 
 Params = Any
-
-
 Stats = Any
 
 
 class MaskedRows(NamedTuple):
-    """The cells of some rows: what every family computes with."""
+    """Some rows and which of their cells are known: what every family computes with."""
 
     values: Array  # (N, D), zero where a cell is missing
     observed: Array | None  # (N, D) of zeros and ones, or None when no cell is missing
 
 
 class Chunk(NamedTuple):
-    """Some rows, prepared for a family."""
+    """Some rows with their labels and weights, preprocessed for a family."""
 
-    cells: MaskedRows
-    y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for families that condition on y
+    rows: MaskedRows
+    y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
     weight: Array | None  # (N,) sample weights, None for ones
-    label: int | None  # the code that all rows share, if the source grouped them
+    label: int | None  # the code that all rows share if the source grouped them (-1: unlabeled)
+
+    def weighted(self, x: Array) -> Array:
+        """Numbers (..., N) times the sample weights."""
+        return x if self.weight is None else x * self.weight
 
 
 class Posterior(Protocol):
@@ -52,12 +67,10 @@ class Posterior(Protocol):
 
 
 class Family(ABC):
-    """What p(x, c) looks like. Parameters and statistics are named tuples of arrays."""
+    """What the scores of rows look like. Parameters and statistics are named tuples of arrays."""
 
-    #: Whether scores are conditional on y: one score a row, ``log p(y | x)`` or a bound of it.
-    conditional: ClassVar[bool] = False
     n_classes: int
-    #: Axis of each parameter / statistic that runs over the classes (see `tree`).
+    #: Axis of each parameter / statistic that runs over the classes (see `pytree`).
     params_class_axes: Tree
     stats_class_axes: Tree
 
@@ -68,23 +81,19 @@ class Family(ABC):
 
     @abstractmethod
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Params:
-        """Rough parameters, one set per start along the first axis."""
+        """Rough parameters, one set per restart along the first axis."""
 
     def precompute(self, params: Params) -> Params:
-        """The parameters together with what all blocks of a sweep need of them; `infer` takes either."""
+        """The parameters with what all chunks of a sweep need of them; `infer` takes either."""
         return params
 
     @abstractmethod
-    def infer(self, params: Params, cells: MaskedRows, y: Array | None = None) -> Any:
-        """Log joint score of each class in `params`, and what is known of the latents."""
+    def infer(self, params: Params, rows: MaskedRows, y: Array | None = None) -> Any:
+        """Score of each class in `params`, and the posterior of the latents."""
 
     @abstractmethod
-    def statistics(self, params: Params, cells: MaskedRows, posterior: Any, weight: Array) -> Stats:
+    def statistics(self, params: Params, rows: MaskedRows, posterior: Any, weight: Array) -> Stats:
         """Weighted expected statistics: additive in rows, linear in `weight` (..., C, N)."""
-
-    @abstractmethod
-    def update(self, params: Params, stats: Stats) -> Params:
-        """Parameters that do not lower the bound these statistics define."""
 
     def log_prior(self, params: Params) -> Array | float:
         """Log prior (...,), or minus KL when the parameters describe a posterior."""
@@ -92,23 +101,31 @@ class Family(ABC):
 
     @abstractmethod
     def floats_per_row(self, params: Params) -> int:
-        """Numbers of working memory that one row takes in `infer` and `statistics`."""
+        """Floats of workspace per row in `infer` and `statistics`."""
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:
-        """Small instances, one per variant: the laws in tests/ run on all of them, and fail for a family without any."""
+        """Small instances, one per variant, on which the laws in tests/ run."""
         return []
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and codes that suit this family, with gaps and unlabeled rows if it takes them."""
+        """Rows and codes that suit this family, with missing cells and labels if it takes them."""
         y = rng.permutation(np.arange(n_rows) % self.n_classes)
         X = rng.normal(size=(n_rows, n_features)) + rng.normal(size=(self.n_classes, n_features))[y]
         X[rng.random(X.shape) < 0.2] = np.nan
         return X, np.where(rng.random(n_rows) < 0.2, -1, y)
 
-    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
+    def specialized_problem(self, objective: Objective, source: Source) -> Problem[Any] | None:
         """A cheaper problem with the same sweep, if this family knows one for such rows."""
         return None
+
+
+class EMFamily(Family):
+    """A family with an M-step."""
+
+    @abstractmethod
+    def update(self, params: Params, stats: Stats) -> Params:
+        """Parameters that do not lower the bound these statistics define."""
 
 
 class SmoothFamily(Family):
@@ -120,11 +137,95 @@ class SmoothFamily(Family):
 
     @abstractmethod
     def from_free(self, free: Tree, params: Params) -> Params:
-        """The parameters at unconstrained coordinates; what is not free is taken from `params`."""
+        """The parameters at unconstrained coordinates; the rest is taken from `params`."""
 
     @abstractmethod
     def gradient(self, params: Params, stats: Stats) -> Tree:
-        """Slope, in free coordinates, of the objective whose weights made these statistics, log prior included."""
+        """Gradient, in free coordinates, of the objective whose weights made these statistics.
+
+        The log prior is included.
+        """
+
+
+class AcceleratedFamily(EMFamily):
+    """A family whose slow EM steps may be extrapolated."""
+
+    @abstractmethod
+    def to_accelerated(self, params: Params) -> Tree:
+        """The unconstrained coordinates that plain steps move slowly."""
+
+    @abstractmethod
+    def from_accelerated(self, coordinates: Tree, params: Params) -> Params:
+        """The parameters at such coordinates; the rest is taken from `params`."""
+
+
+class QuasiNewtonFamily(EMFamily):
+    """A family whose means may take quasi-Newton steps while the rest stays."""
+
+    @abstractmethod
+    def to_means(self, params: Params) -> Tree:
+        """The means of the posteriors."""
+
+    @abstractmethod
+    def from_means(self, means: Tree, params: Params) -> Params:
+        """The parameters with these means."""
+
+    @abstractmethod
+    def mean_gradient(self, params: Params, stats: Stats) -> Tree:
+        """Gradient of the bound in the means."""
+
+    @abstractmethod
+    def precondition(self, params: Params, gradient: Tree) -> Tree:
+        """A gradient times the covariances of the means."""
+
+
+class StructuredFamily(EMFamily):
+    """A family some of whose parameters may be absent."""
+
+    @abstractmethod
+    def update_structure(self, params: Params, stats: Stats) -> tuple[Params, np.ndarray]:
+        """Parameters with the structure the statistics prefer, and which restarts have changed."""
+
+
+class GenerativeFamily(EMFamily):
+    """A model of p(x, c)."""
+
+    def scores(self, params: Params, rows: MaskedRows) -> Array:
+        """Log joint (..., C, N) alone."""
+        return self.infer(params, rows).log_joint
+
+    def score_floats_per_row(self, params: Params) -> int:
+        """Floats of workspace per row in `scores`."""
+        return self.floats_per_row(params)
+
+    @abstractmethod
+    def impute(self, params: Params, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
+        """Rows (N, D) with missing cells filled, averaged over the classes by `class_probs` (C, N).
+
+        By expectation; with `mode`, by the most probable value where a column has few values.
+        """
+
+    @abstractmethod
+    def impute_floats_per_row(self, params: Params) -> int:
+        """Floats of workspace per row in `impute`."""
+
+    @abstractmethod
+    def sample(
+        self, params: Params, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
+    ) -> np.ndarray:
+        """Rows drawn from the classes `codes` (N,), in NumPy; all from one component if given."""
+
+    @abstractmethod
+    def n_free(self, n_features: int) -> int:
+        """Number of free parameters, class priors included where they are counted."""
+
+
+class ConditionalFamily(Family):
+    """A model of p(y | x): one score a row, ``log p(y | x)`` or a bound of it."""
+
+    # never cut by class
+    params_class_axes: Tree = None
+    stats_class_axes: Tree = None
 
 
 class Objective(ABC):
@@ -141,8 +242,13 @@ class Objective(ABC):
     def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         """Values (..., N) and weights (..., C, N) of scores (..., C, N) under codes (N,)."""
 
+    @classmethod
+    def examples(cls) -> list[Any]:
+        """Instances on which the laws in tests/ run."""
+        return [cls()]
 
-Totals = dict[Any, Tree]
+
+Totals = dict[Hashable, Tree]
 
 
 class Source(ABC):
@@ -150,20 +256,30 @@ class Source(ABC):
 
     n_rows: int
     n_features: int
-    any_unlabeled: bool = True
 
+    @property
     @abstractmethod
-    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], rows: int, by_label: bool = False) -> Totals:
-        """Add up `fn` over blocks of at most `rows` rows (of one label each if asked), key by key."""
-
-    @abstractmethod
-    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
-        """At most `n_rows` random rows in memory, for initialization."""
+    def any_unlabeled(self) -> bool:
+        """Whether some rows count although they have no label."""
 
     @property
     @abstractmethod
     def total_weight(self) -> float:
         """Sum of the sample weights."""
+
+    @abstractmethod
+    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
+        """Add up `fn` over chunks of at most `max_rows` rows (of one label each if asked), by key."""
+
+    @abstractmethod
+    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
+        """At most `n_rows` random rows of each label in memory, for initialization."""
+
+
+class Preprocessor(Protocol):
+    """How raw rows become the rows that a family models."""
+
+    def __call__(self, X: Array) -> MaskedRows: ...
 
 
 class Sweep(NamedTuple):
@@ -173,11 +289,15 @@ class Sweep(NamedTuple):
     stats: Stats
 
 
-class Problem(Protocol):
+F = TypeVar("F", bound=Family)
+F_co = TypeVar("F_co", bound=Family, covariant=True)
+
+
+class Problem(Protocol[F_co]):
     """All that a solver may touch."""
 
     @property
-    def family(self) -> Family: ...
+    def family(self) -> F_co: ...
     @property
     def total_weight(self) -> float: ...
     def sweep(self, params: Params) -> Sweep: ...

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from latentia.engine.contracts import Objective
 from latentia.numerics.array_api import Array, namespace, one_hot
-from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 SOFT_HINGE = 0.1  # epsilon of eq. 3.17
 
@@ -36,12 +36,9 @@ class Likelihood(Objective):
 
     def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
-        if log_joint.shape[-2] == 1:  # one class, or the one score of a conditional family
-            return log_joint[..., 0, :], xp.ones_like(log_joint)
         own, known = _labels(log_joint, y)
-        marginal = logsumexp(log_joint, axis=-2)
-        class_posterior = exp_flush_underflow(log_joint - marginal[..., None, :])
-        value = xp.where(known, _own_score(log_joint, own), marginal)
+        class_posterior = softmax(log_joint, axis=-2)
+        value = xp.where(known, _own_score(log_joint, own), logsumexp(log_joint, axis=-2))
         return value, xp.where(known, own, class_posterior)
 
 
@@ -52,9 +49,8 @@ class Conditional(Objective):
     def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
-        marginal = logsumexp(log_joint, axis=-2)
-        class_posterior = exp_flush_underflow(log_joint - marginal[..., None, :])
-        value = _own_score(log_joint, own) - marginal
+        class_posterior = softmax(log_joint, axis=-2)
+        value = _own_score(log_softmax(log_joint, axis=-2), own)
         return (
             xp.where(known, value, xp.zeros_like(value)),
             xp.where(known, own - class_posterior, xp.zeros_like(class_posterior)),
@@ -73,19 +69,21 @@ class Margin(Objective):
         own, known = _labels(log_joint, y)
         if log_joint.shape[-2] == 1:  # a single class has no competitor
             return xp.zeros_like(log_joint[..., 0, :]), xp.zeros_like(log_joint)
-        own_score = _own_score(log_joint, own)
-        lowest = xp.full_like(log_joint, -float("inf"))
-        rivals = xp.where(own > 0, lowest, log_joint) * SOFT_MAXIMUM
-        best = logsumexp(rivals, axis=-2)
-        shortfall = self.margin - own_score + best / SOFT_MAXIMUM
+        scores = log_softmax(log_joint, axis=-2)  # differences are all that counts, and keep their digits
+        rivals = xp.where(own > 0, xp.full_like(scores, -float("inf")), scores) * SOFT_MAXIMUM
+        shortfall = self.margin - _own_score(scores, own) + logsumexp(rivals, axis=-2) / SOFT_MAXIMUM
         loss, slope = soft_hinge(shortfall)
         if self.ramp is not None:
             capped, capped_slope = soft_hinge(shortfall - self.ramp)
             loss, slope = loss - capped, slope - capped_slope
-        share = exp_flush_underflow(rivals - best[..., None, :])
+        competitors = softmax(rivals, axis=-2)
         none = xp.zeros_like(slope)
         loss, slope = xp.where(known, loss, none), xp.where(known, slope, none)
-        return -loss, slope[..., None, :] * (own - share)
+        return -loss, slope[..., None, :] * (own - competitors)
+
+    @classmethod
+    def examples(cls) -> list[Margin]:
+        return [cls(margin=0.7), cls(margin=0.7, ramp=1.5)]
 
 
 @dataclass(frozen=True)
@@ -101,6 +99,10 @@ class Hybrid(Objective):
         value, weight = Likelihood()(log_joint, y)
         margin_value, margin_weight = Margin(self.margin, self.ramp)(log_joint, y)
         return value + self.trade_off * margin_value, weight + self.trade_off * margin_weight
+
+    @classmethod
+    def examples(cls) -> list[Hybrid]:
+        return [cls(trade_off=1.7, margin=0.7), cls(trade_off=1.7, margin=0.7, ramp=1.5)]
 
 
 def soft_hinge(t: Array, width: float = SOFT_HINGE) -> tuple[Array, Array]:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 from sklearn import get_config
 
-from latentia.engine.contracts import Chunk, Family, Objective, Params, SmoothFamily, Source, Sweep, Totals
+from latentia.engine.contracts import (
+    Chunk,
+    ConditionalFamily,
+    EMFamily,
+    F,
+    Family,
+    Objective,
+    Params,
+    SmoothFamily,
+    Source,
+    Sweep,
+    Totals,
+)
 from latentia.engine.pytree import concat_classes, leaves, select_class, tree_add
 from latentia.numerics.array_api import Array, is_on_cpu, namespace
 
 
-class RowProblem:
+class RowProblem(Generic[F]):
     """Family, objective and source; `sweep` is the only place where they meet."""
 
-    def __init__(self, family: Family, objective: Objective, source: Source, max_chunk_rows: int | None = None):
+    def __init__(self, family: F, objective: Objective, source: Source, max_chunk_rows: int | None = None):
         self.family = family
         self.objective = objective
         self.source = source
@@ -25,34 +39,34 @@ class RowProblem:
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""
         family = self.family
-        own_class = self._own_class
         precomputed = family.precompute(params)
 
         def visit(chunk: Chunk) -> Totals:
-            label = chunk.label if own_class and chunk.label is not None and chunk.label >= 0 else None
+            label = chunk.label if chunk.label is not None and chunk.label >= 0 else None
             mine = precomputed if label is None else select_class(precomputed, family.precomputed_class_axes, label)
-            posterior = family.infer(mine, chunk.cells, chunk.y)
-            xp = namespace(posterior.log_joint)
-            if label is not None:
-                value, weight = posterior.log_joint[..., 0, :], xp.ones_like(posterior.log_joint)
-            else:
-                value, weight = self.objective(posterior.log_joint, chunk.y)
-            if chunk.weight is not None:
-                value, weight = value * chunk.weight, weight * chunk.weight
-            stats = family.statistics(mine, chunk.cells, posterior, weight)
-            return {"all" if label is None else label: stats, "value": xp.sum(value, axis=-1)}
+            posterior = family.infer(mine, chunk.rows, chunk.y)
+            value, weight = self._value_and_weight(posterior.log_joint, chunk.y, label)
+            stats = family.statistics(mine, chunk.rows, posterior, chunk.weighted(weight))
+            return {label: Sweep(namespace(value).sum(chunk.weighted(value), axis=-1), stats)}
 
-        totals = self.source.sum_over_chunks(visit, self.rows_per_chunk(params), by_label=own_class)
-        value = totals.pop("value") + family.log_prior(params)
-        every = totals.pop("all", None)
-        if not totals:
-            return Sweep(value, every)
-        stats = concat_classes(totals, family.stats_class_axes, family.n_classes)
-        return Sweep(value, stats if every is None else tree_add(stats, every))
+        by_label = self.source.sum_over_chunks(visit, self.rows_per_chunk(params), by_label=self._own_class)
+        value = sum(part.value for part in by_label.values()) + family.log_prior(params)
+        all_classes = by_label.pop(None, None)
+        if not by_label:
+            return Sweep(value, all_classes.stats)
+        parts = {label: part.stats for label, part in by_label.items()}
+        stats = concat_classes(parts, family.stats_class_axes, family.n_classes)
+        return Sweep(value, stats if all_classes is None else tree_add(stats, all_classes.stats))
+
+    def _value_and_weight(self, log_joint: Array, y: Array, label: int | None) -> tuple[Array, Array]:
+        """The objective of rows, or their only score: that of their own class, or of a conditional family."""
+        if label is not None or isinstance(self.family, ConditionalFamily):
+            return log_joint[..., 0, :], namespace(log_joint).ones_like(log_joint)
+        return self.objective(log_joint, y)
 
     @property
     def _own_class(self) -> bool:
-        return self.objective.own_class_only and not self.family.conditional
+        return self.objective.own_class_only and not isinstance(self.family, ConditionalFamily)
 
     def rows_per_chunk(self, params: Params) -> int:
         """Rows whose working memory fits the budget."""
@@ -80,17 +94,21 @@ def rows_per_chunk(numbers_per_row: int, like: Array | None = None) -> int:
 
 def check_compatible(family: Family, objective: Objective, needs_em: bool, needs_gradient: bool) -> None:
     """Refuse the combinations of parts that cannot work, each with its reason."""
-    name = type(objective).__name__
+    name, kind = type(objective).__name__, type(family).__name__
     if needs_em and not objective.rises_under_em:
         raise ValueError(
-            f"objective={name} can fall under EM, which takes only objectives that are convex and non-decreasing in the class scores "
-            "(likelihood of labeled and unlabeled rows). Use the L-BFGS solver instead."
+            f"objective={name} can fall under EM, which takes only objectives that are convex and non-decreasing in "
+            "the class scores (likelihood of labeled and unlabeled rows). Use the L-BFGS solver instead."
         )
+    if needs_em and not isinstance(family, EMFamily):
+        raise ValueError(f"family={kind} has no M-step (`update`), so EM cannot train it. Use L-BFGS.")
     if needs_gradient and not isinstance(family, SmoothFamily):
         raise ValueError(
-            f"family={type(family).__name__} has no unconstrained coordinates, so L-BFGS cannot train it. Use EM with objective='likelihood'."
+            f"family={kind} has no unconstrained coordinates (`to_free`, `from_free`, `gradient`), so L-BFGS cannot "
+            "train it. Use EM with objective='likelihood'."
         )
-    if family.conditional and not (objective.rises_under_em and objective.own_class_only):
+    if isinstance(family, ConditionalFamily) and not (objective.rises_under_em and objective.own_class_only):
         raise ValueError(
-            f"objective={name} compares class scores, but family={type(family).__name__} scores only the given labels: it takes objective=Likelihood alone."
+            f"objective={name} compares class scores, but family={kind} scores only the given labels: "
+            "it takes objective=Likelihood alone."
         )

@@ -78,7 +78,7 @@ def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
     return tree_map(select, tree, axes)
 
 
-def concat_classes(parts: dict[int, Tree], axes: Tree, n_classes: int) -> Tree:
+def concat_classes(parts: dict[Any, Tree], axes: Tree, n_classes: int) -> Tree:
     """Put the parts of the classes together: class axes side by side, the rest added."""
     if len(parts) < n_classes:  # classes without a row add nothing
         some = next(iter(parts.values()))

@@ -259,7 +259,7 @@ def _class_log_likelihoods(problem: RowProblem, params: GaussianParams, n_classe
         if chunk.label is None or chunk.label < 0:
             return {}
         mine = select_class(params, family.params_class_axes, chunk.label)
-        score = family.infer(mine, chunk.cells).log_joint[..., 0, :] - mine.log_prior
+        score = family.infer(mine, chunk.rows).log_joint[..., 0, :] - mine.log_prior
         xp = namespace(score)
         return {chunk.label: xp.sum(score if chunk.weight is None else score * chunk.weight, axis=-1)}
 

@@ -86,13 +86,13 @@ class Standardizer(NamedTuple):
             scale = xp.zeros_like(spread) + most * xp.sqrt(xp.sum((spread / most) ** 2) / n_known)
         return cls(mean, scale, None if bool(xp.all(known)) else ~known)
 
-    def log_det_jacobian(self, cells: MaskedRows) -> Array:
+    def log_det_jacobian(self, rows: MaskedRows) -> Array:
         """Log of the change of units of each row's known cells, (N,)."""
         xp = namespace(self.shift)
         log_det_jacobian = xp.log(self.scale)
-        if cells.observed is None:
-            return xp.broadcast_to(xp.sum(log_det_jacobian), (cells.values.shape[0],))
-        return xp.matmul(cells.observed, log_det_jacobian)
+        if rows.observed is None:
+            return xp.broadcast_to(xp.sum(log_det_jacobian), (rows.values.shape[0],))
+        return xp.matmul(rows.observed, log_det_jacobian)
 
     def restore(self, values: Array) -> Array:
         """Prepared values in the units of the raw rows."""
@@ -177,7 +177,7 @@ def _moments_about(rows: ArraySource, center: Array, unit: Array) -> tuple[Array
     xp = namespace(center)
 
     def visit(chunk: Chunk) -> Totals:
-        values, observed = chunk.cells
+        values, observed = chunk.rows
         known = xp.ones_like(values) if observed is None else observed
         distance = (values - center) / unit
         if chunk.weight is not None:

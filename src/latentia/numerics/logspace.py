@@ -26,6 +26,14 @@ def log_softmax(a: Array, axis: int) -> Array:
     return a - safe_log(xp.sum(exp_flush_underflow(a), axis=axis, keepdims=True))
 
 
+def softmax(a: Array, axis: int) -> Array:
+    """Exponentials along an axis, divided by their sum; they add up to one however far from zero `a` lies."""
+    xp = namespace(a)
+    top = xp.max(a, axis=axis, keepdims=True)
+    unnormalized = exp_flush_underflow(a - xp.where(xp.isfinite(top), top, xp.zeros_like(top)))
+    return unnormalized / xp.sum(unnormalized, axis=axis, keepdims=True)
+
+
 def exp_flush_underflow(log_share: Array) -> Array:
     """Exponentials of numbers up to zero; those of less than about 1e-292 (in float32 1e-31) are exactly zero.
 

@@ -4,8 +4,8 @@ from latentia.solvers.accelerated_em import AcceleratedEM
 from latentia.solvers.batched_lbfgs import BatchedLBFGS
 from latentia.solvers.em import EM
 from latentia.solvers.lbfgs import LBFGS
-from latentia.solvers.quasi_newton_vb import QuasiNewtonEM
-from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
+from latentia.solvers.quasi_newton_vb import QuasiNewtonVB
+from latentia.solvers.solution import Outcome, Solution, Solver, Step, StepCallback, ignore_step
 from latentia.solvers.structural_em import StructuralEM
 
 __all__ = [
@@ -14,8 +14,10 @@ __all__ = [
     "AcceleratedEM",
     "BatchedLBFGS",
     "StepCallback",
-    "QuasiNewtonEM",
+    "QuasiNewtonVB",
+    "Outcome",
     "Solution",
+    "Solver",
     "Step",
     "StructuralEM",
     "ignore_step",

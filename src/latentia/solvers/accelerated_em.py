@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Params, Problem, Sweep
+from latentia.engine.contracts import AcceleratedFamily, Params, Problem, Sweep
 from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.anderson import mixed
 from latentia.solvers.em import rounding_unit, warn_if_decreased
 from latentia.solvers.restarts import RestartHistory, to_float_array
-from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
+from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
 #: A start ends when this many steps together gain less than `tol`: a few poor trials are no sign of convergence.
 WINDOW = 6
@@ -28,15 +27,16 @@ WINDOW = 6
 class AcceleratedEM:
     """EM until each start gains less than `tol` per unit of sample weight in six steps together.
 
-    The family must map its parameters to unconstrained coordinates (`to_free`, `from_free`); coordinates that are left out of them follow the plain step.
+    Parameters that are left out of the family's accelerated coordinates follow the plain step.
     """
 
     max_iter: int = 600
     tol: float = 1e-5
     memory: int = 6
-    of: int = 0  # the number of steps that the user allows, of which these are the last
 
-    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self, problem: Problem[AcceleratedFamily], params: Params, on_step: StepCallback = ignore_step
+    ) -> Solution:
         """Raise the objective from each start; `n_iter` counts the steps."""
         family = problem.family
         running = _Running(params, problem.sweep(params), self.memory)
@@ -44,7 +44,7 @@ class AcceleratedEM:
         record.add(running.values)
         unit = rounding_unit(params)
         recent = [running.values]  # values of the last steps
-        why = f"max_iter={self.of or self.max_iter} reached"
+        outcome = Outcome.MAX_ITER
         for iteration in range(self.max_iter):
             plain = family.update(running.params, running.stats)
             before = running.values
@@ -55,9 +55,9 @@ class AcceleratedEM:
             best = partial(select_restart, running.params, int(running.values.argmax()))
             stop = on_step(Step("EM", iteration + 1, float(running.values.max()), len(running.values), best))
             done = (len(recent) > WINDOW) & (recent[-1] - recent[0] <= self.tol * problem.total_weight)
-            record.finish(np.flatnonzero(done), running.params, "converged: the gain fell below tol")
+            record.finish(np.flatnonzero(done), running.params, Outcome.CONVERGED)
             if stop:
-                why = "stopped by the callback"
+                outcome = Outcome.STOPPED
                 break
             if done.any():
                 recent = [values[~done] for values in recent]
@@ -65,7 +65,7 @@ class AcceleratedEM:
             if done.all():
                 break
         if len(running.values):
-            record.finish(np.arange(len(running.values)), running.params, why)
+            record.finish(np.arange(len(running.values)), running.params, outcome)
         return record.solution()
 
 
@@ -80,14 +80,14 @@ class _Running:
         self.residuals: list[np.ndarray] = []
         self.age = np.zeros(len(self.values), dtype=int)  # how much of the past each start may use
 
-    def step(self, problem: Problem, plain: Params) -> None:
+    def step(self, problem: Problem[AcceleratedFamily], plain: Params) -> None:
         """One trial, and the plain step for the starts it does not lift."""
-        family: Any = problem.family  # with `to_free` and `from_free`
-        here = flatten_restarts(family.to_free(self.params))
+        family = problem.family
+        here = flatten_restarts(family.to_accelerated(self.params))
         self.points = [*self.points, here][-self.memory - 1 :]
-        self.residuals = [*self.residuals, flatten_restarts(family.to_free(plain)) - here][-self.memory - 1 :]
-        trial = family.from_free(
-            unflatten_restarts(mixed(self.points, self.residuals, self.age), family.to_free(plain)), plain
+        self.residuals = [*self.residuals, flatten_restarts(family.to_accelerated(plain)) - here][-self.memory - 1 :]
+        trial = family.from_accelerated(
+            unflatten_restarts(mixed(self.points, self.residuals, self.age), family.to_accelerated(plain)), plain
         )
         sweep = problem.sweep(trial)
         values = to_float_array(sweep.value)

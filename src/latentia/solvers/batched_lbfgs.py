@@ -15,7 +15,7 @@ from latentia.engine.contracts import Params, Problem, SmoothFamily
 from latentia.engine.pytree import flatten_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.lbfgs_history import LBFGSHistory
 from latentia.solvers.restarts import RestartHistory, to_float_array
-from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
+from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
 ARMIJO = 1e-4
 
@@ -34,13 +34,13 @@ class BatchedLBFGS:
     tol: float = 1e-4
     memory: int = 8
 
-    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(self, problem: Problem[SmoothFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Ascend from every start along the first axis of the parameters."""
         batch = _Ascent(problem, params, self.memory)
         record = RestartHistory(len(batch.loss))
         record.add(-batch.loss / batch.per_row)
         small = np.zeros(len(batch.loss), dtype=int)
-        why = f"max_iter={self.max_iter} reached"
+        outcome = Outcome.MAX_ITER
         for iteration in range(self.max_iter):
             before = batch.loss
             batch.step()
@@ -52,24 +52,23 @@ class BatchedLBFGS:
             stop = on_step(Step("L-BFGS", iteration + 1, value, len(batch.loss), best))
             done = small >= SMALL_STEPS
             if done.any():
-                record.finish(np.flatnonzero(done), batch.params(), "converged: the gain fell below tol")
+                record.finish(np.flatnonzero(done), batch.params(), Outcome.CONVERGED)
                 batch.keep(np.flatnonzero(~done))
                 small = small[~done]
             if stop:
-                why = "stopped by the callback"
+                outcome = Outcome.STOPPED
             if stop or done.all():
                 break
         if len(batch.loss):
-            record.finish(np.arange(len(batch.loss)), batch.params(), why)
+            record.finish(np.arange(len(batch.loss)), batch.params(), outcome)
         return record.solution()
 
 
 class _Ascent:
     """Points, slopes and histories of the starts that run."""
 
-    def __init__(self, problem: Problem, params: Params, memory: int):
-        assert isinstance(problem.family, SmoothFamily)
-        self.family: SmoothFamily = problem.family
+    def __init__(self, problem: Problem[SmoothFamily], params: Params, memory: int):
+        self.family = problem.family
         self.problem, self.template = problem, params
         self.per_row = 1.0 / problem.total_weight
         self.points = flatten_restarts(self.family.to_free(params))

@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 
 from latentia._user_warnings import warn_at_caller
-from latentia.engine.contracts import Params, Problem
+from latentia.engine.contracts import EMFamily, Params, Problem
 from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.numerics.array_api import namespace
 from latentia.solvers.restarts import RestartHistory, to_float_array
-from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
+from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
 #: A fall larger than this share of the value, or so many rounding units of it, is no rounding error.
 MAX_RELATIVE_DECREASE = 1e-6
@@ -31,7 +31,7 @@ class EM:
     max_iter: int = 200
     tol: float = 1e-4
 
-    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(self, problem: Problem[EMFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Raise the objective from each start; `n_iter` counts the updates."""
         record = RestartHistory(_n_restarts(params))
         before = np.full(record.index.size, -np.inf)
@@ -46,15 +46,14 @@ class EM:
             done = gain <= self.tol * problem.total_weight
             stats = sweep.stats
             if done.any():
-                record.finish(np.flatnonzero(done), params, "converged: the gain fell below tol")
+                record.finish(np.flatnonzero(done), params, Outcome.CONVERGED)
                 keep = np.flatnonzero(~done)
                 if not keep.size:
                     break
                 values = values[keep]
                 params, stats = take_restarts(params, keep.tolist()), take_restarts(stats, keep.tolist())
             if iteration == self.max_iter or stopped:
-                why = "stopped by the callback" if stopped else f"max_iter={self.max_iter} reached"
-                record.finish(np.arange(values.size), params, why)
+                record.finish(np.arange(values.size), params, Outcome.STOPPED if stopped else Outcome.MAX_ITER)
                 break
             best_here = partial(select_restart, params, int(np.argmax(values)))
             stopped = on_step(Step("EM", iteration + 1, float(values.max()), values.size, best_here))

@@ -1,4 +1,4 @@
-"""Quasi-Newton ascent in unconstrained coordinates, by SciPy's L-BFGS, with optional early stopping on held-out rows."""
+"""Quasi-Newton ascent in unconstrained coordinates by SciPy's L-BFGS, with optional early stopping on held-out rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from latentia.engine.contracts import Params, Problem, SmoothFamily
 from latentia.engine.pytree import add_restart_axis, flatten, select_restart, unflatten
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers.em import rounding_unit
-from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
+from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
-#: The loss where a line search has left the numbers: finite, so that its interpolation can come back.
+#: The loss where values are not finite: finite itself, so that the line search can interpolate its way back.
 INVALID_LOSS = 1e50
 
 
-#: Slopes below this count as none: SciPy squares them, and squares that vanish make it divide by zero.
+#: Gradients below this count as zero: SciPy squares them, and squares that vanish make it divide by zero.
 MIN_GRADIENT = 1e-150
 
 
@@ -26,13 +26,15 @@ MIN_GRADIENT = 1e-150
 class LBFGS:
     """Maximize the objective per unit of sample weight until a step gains less than `tol` / 100 of it.
 
-    A quasi-Newton step gains far less than an EM step that is equally far from the optimum, hence the finer threshold.
+    A quasi-Newton step gains far less than an EM step that is equally far from the optimum, hence
+    the finer threshold.
 
     Parameters
     ----------
     validate : callable or None
-        Loss of parameters on rows held out. The parameters with the least loss are returned, and the ascent
-        ends when it has not fallen for `patience` iterations; the record ends where these parameters were.
+        Loss of parameters on held-out rows. The parameters with the least loss are returned, and
+        the ascent ends when it has not fallen for `patience` iterations; the record ends where
+        these parameters were.
     """
 
     max_iter: int = 200
@@ -41,61 +43,15 @@ class LBFGS:
     validate: Callable[[Params], float] | None = None
     patience: int = 10
 
-    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(self, problem: Problem[SmoothFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Ascend from a single start."""
-        family = problem.family
-        assert isinstance(family, SmoothFamily)
-        params = select_restart(params, 0)
-        free = family.to_free(params)
-        per_row = 1.0 / problem.total_weight
-        curve: list[float] = []
-        best: tuple[float, np.ndarray] | None = None
-        held_out = _HeldOut(self.validate, self.patience)
-        stopped = False
-
-        def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            nonlocal best
-            try:
-                with np.errstate(all="ignore"):  # the line search may leave the numbers
-                    here = family.from_free(unflatten(vector, free), params)
-                    value, stats = problem.sweep(here)
-                    slope = flatten(family.gradient(here, stats))
-            except Exception as error:
-                if not type(error).__name__.endswith("LinAlgError"):  # NumPy's or torch's, or another bug
-                    raise
-                return INVALID_LOSS, np.zeros_like(vector)
-            value = float(to_numpy(value))
-            if not curve:
-                curve.append(value)
-            if not (np.isfinite(value) and np.isfinite(slope).all()):  # let it come back
-                return INVALID_LOSS, np.zeros_like(vector)
-            if best is None or value > best[0]:
-                best = value, vector.copy()
-            return -value * per_row, -slope * per_row
-
-        def step(intermediate_result: OptimizeResult) -> None:
-            if not _is_somewhere(intermediate_result):
-                raise StopIteration
-            curve.append(float(-intermediate_result.fun / per_row))
-            point = intermediate_result.x.copy()  # SciPy writes its next point over this one
-
-            def here() -> Params:
-                return family.from_free(unflatten(point, free), params)
-
-            nonlocal stopped
-            stopped = on_step(Step("L-BFGS", len(curve) - 1, curve[-1], 1, here))
-            if held_out.should_stop(here) or stopped:
-                raise StopIteration
-
-        start = flatten(free)
-        if self.validate is not None:
-            held_out.should_stop(lambda: params)
+        ascent = _Ascent(problem, select_restart(params, 0), _HeldOut(self.validate, self.patience), on_step)
         result = minimize(
-            loss,
-            start,
+            ascent.loss,
+            flatten(ascent.free),
             jac=True,
             method="L-BFGS-B",
-            callback=step,
+            callback=ascent.step,
             options={
                 "maxiter": self.max_iter,
                 "maxfun": 20 * self.max_iter + 20,
@@ -104,46 +60,98 @@ class LBFGS:
                 "gtol": max(self.tol * 1e-2, MIN_GRADIENT),
             },
         )
-        lost = not _is_somewhere(result)
-        if not lost:
-            end = family.from_free(unflatten(result.x, free), params)
-        elif best is not None:
-            end, curve = family.from_free(unflatten(best[1], free), params), [*curve[:-1], best[0]]
-        else:  # not even the start is a number in free coordinates
-            end, curve = params, [float(to_numpy(problem.sweep(params).value))]
-        if held_out.best is not None:
-            end, curve = held_out.best, curve[: held_out.best_step + 1]
-        if held_out.stopped:
-            reason = "converged: the loss on held-out rows stopped falling"
-        elif stopped:
-            reason = "stopped by the callback"
-        elif lost:
-            reason = "no step raised the objective"
-        else:
-            reason = self._ending(result, rounding_unit(free))
+        end, curve = ascent.end(result)
         return Solution(
             params=add_restart_axis(end),
             value=np.array([curve[-1]]),
             curves=[np.array(curve)],
             n_iter=np.array([len(curve) - 1]),
-            converged=np.array([reason.startswith("converged")]),
-            reason=[reason],
+            outcomes=[ascent.outcome(result)],
         )
 
-    def _ending(self, result: OptimizeResult, unit: float) -> str:
-        """Why SciPy ended, in arithmetic with that rounding unit."""
-        if result.success:
-            return "converged: the gain fell below tol"
-        if result.status == 1:
-            return f"max_iter={self.max_iter} reached"
-        # No step raised the value. Where the slope is below the root of the rounding unit, a value that rounds cannot show the gain that is left.
-        if np.abs(result.jac).max() <= np.sqrt(unit) * max(1.0, abs(result.fun)):
-            return "converged: the gain fell below rounding"
-        return "no step raised the objective"
+
+class _Ascent:
+    """What SciPy asks for, and what it has seen."""
+
+    def __init__(self, problem: Problem[SmoothFamily], params: Params, held_out: _HeldOut, on_step: StepCallback):
+        self.problem, self.family, self.params, self.on_step = problem, problem.family, params, on_step
+        self.free = self.family.to_free(params)
+        self.per_row = 1.0 / problem.total_weight
+        self.curve: list[float] = []
+        self.best: tuple[float, np.ndarray] | None = None  # value and point
+        self.stopped = False
+        self.held_out = held_out
+        held_out.should_stop(lambda: params)
+
+    def params_at(self, point: np.ndarray) -> Params:
+        return self.family.from_free(unflatten(point, self.free), self.params)
+
+    def loss(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the objective per row and its gradient; a large finite loss where they are not finite."""
+        try:
+            with np.errstate(all="ignore"):  # line searches may overflow
+                here = self.params_at(point)
+                sweep = self.problem.sweep(here)
+                gradient = flatten(self.family.gradient(here, sweep.stats))
+        except Exception as error:
+            if not type(error).__name__.endswith("LinAlgError"):  # NumPy's or torch's, or another bug
+                raise
+            return INVALID_LOSS, np.zeros_like(point)
+        value = float(to_numpy(sweep.value))
+        if not self.curve:
+            self.curve.append(value)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return INVALID_LOSS, np.zeros_like(point)
+        if self.best is None or value > self.best[0]:
+            self.best = value, point.copy()
+        return -value * self.per_row, -gradient * self.per_row
+
+    def step(self, intermediate_result: OptimizeResult) -> None:
+        """Report a step; SciPy stops at StopIteration."""
+        if not _is_valid(intermediate_result):
+            raise StopIteration
+        self.curve.append(float(-intermediate_result.fun / self.per_row))
+        point = intermediate_result.x.copy()  # SciPy writes its next point over this one
+        step = Step("L-BFGS", len(self.curve) - 1, self.curve[-1], 1, lambda: self.params_at(point))
+        self.stopped = self.on_step(step)
+        if self.held_out.should_stop(step.params) or self.stopped:
+            raise StopIteration
+
+    def end(self, result: OptimizeResult) -> tuple[Params, list[float]]:
+        """The parameters to return, and the curve that leads to them."""
+        if self.held_out.best is not None:
+            return self.held_out.best, self.curve[: self.held_out.best_step + 1]
+        if _is_valid(result):
+            return self.params_at(result.x), self.curve
+        if self.best is not None:
+            return self.params_at(self.best[1]), [*self.curve[:-1], self.best[0]]
+        # not even the start is finite in free coordinates
+        return self.params, [float(to_numpy(self.problem.sweep(self.params).value))]
+
+    def outcome(self, result: OptimizeResult) -> Outcome:
+        """Why the ascent ended."""
+        if self.held_out.stopped:
+            return Outcome.VALIDATED
+        if self.stopped:
+            return Outcome.STOPPED
+        return outcome_of(result, rounding_unit(self.free))
 
 
-def _is_somewhere(result: OptimizeResult) -> bool:
-    """Whether SciPy is at a point with a value; where slopes vanish it has been seen to divide by them."""
+def outcome_of(result: OptimizeResult, unit: float) -> Outcome:
+    """Why SciPy ended, in arithmetic with that rounding unit."""
+    if not _is_valid(result):
+        return Outcome.NO_ASCENT
+    if result.success:
+        return Outcome.CONVERGED
+    if result.status == 1:
+        return Outcome.MAX_ITER
+    # Below the root of the rounding unit of gradient, a rounded value cannot show the gain that is left.
+    at_rounding = np.abs(result.jac).max() <= np.sqrt(unit) * max(1.0, abs(result.fun))
+    return Outcome.AT_ROUNDING if at_rounding else Outcome.NO_ASCENT
+
+
+def _is_valid(result: OptimizeResult) -> bool:
+    """Whether SciPy is at a point with a value; where gradients vanish it has been seen to divide by them."""
     return bool(np.isfinite(result.x).all() and result.fun < INVALID_LOSS)
 
 
@@ -155,9 +163,8 @@ class _HeldOut:
         self.patience = patience
         self.best: Params = None
         self.best_step = 0
-        self.seen = 0
-        self.least = np.inf
-        self.waited = 0
+        self.min_loss = np.inf
+        self.n_seen = 0
         self.stopped = False
 
     def should_stop(self, params: Callable[[], Params]) -> bool:
@@ -165,9 +172,8 @@ class _HeldOut:
             return False
         here = params()
         loss = self.validate(here)
-        self.waited += 1
-        if loss < self.least:
-            self.best, self.best_step, self.least, self.waited = here, self.seen, loss, 0
-        self.seen += 1
-        self.stopped = self.waited >= self.patience
+        if loss < self.min_loss:
+            self.best, self.best_step, self.min_loss = here, self.n_seen, loss
+        self.stopped = self.n_seen - self.best_step >= self.patience
+        self.n_seen += 1
         return self.stopped

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Params, Problem, Sweep
+from latentia.engine.contracts import Params, Problem, QuasiNewtonFamily, Sweep
 from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.lbfgs_history import LBFGSHistory
 from latentia.solvers.restarts import RestartHistory, to_float_array
-from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
+from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
 #: Steps of the means after each plain update.
 STEPS = 9
@@ -34,23 +33,22 @@ CUTS = 4
 
 
 @dataclass(frozen=True)
-class QuasiNewtonEM:
-    """Rounds of one update and nine steps of the means, until a round gains less than `tol` per unit of sample weight.
-
-    The family must give the means (`to_free`, `from_free`), the slope of the bound in them (`mean_slope`), and its product with the covariances (`precondition`).
-    """
+class QuasiNewtonVB:
+    """Rounds of one update and nine steps of the means, until a round gains less than `tol` per unit of sample weight."""
 
     max_iter: int = 1000
     tol: float = 1e-4
     memory: int = 12
 
-    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self, problem: Problem[QuasiNewtonFamily], params: Params, on_step: StepCallback = ignore_step
+    ) -> Solution:
         """Raise the objective from each start; `n_iter` counts updates and steps."""
         batch = _Means(problem, params, self.memory)
         record = RestartHistory(len(batch.values))
         record.add(batch.values)
         before = batch.values
-        why = f"max_iter={self.max_iter} reached"
+        outcome = Outcome.MAX_ITER
         for iteration in range(self.max_iter):
             if iteration % (STEPS + 1) == 0:
                 batch.update()
@@ -59,27 +57,27 @@ class QuasiNewtonEM:
             record.add(batch.values)
             best = partial(select_restart, batch.params, int(batch.values.argmax()))
             if on_step(Step("VB", iteration + 1, float(batch.values.max()), len(batch.values), best)):
-                why = "stopped by the callback"
+                outcome = Outcome.STOPPED
                 break
             if (iteration + 1) % (STEPS + 1):
                 continue
             done = batch.values - before <= self.tol * problem.total_weight
-            record.finish(np.flatnonzero(done), batch.params, "converged: the gain fell below tol")
+            record.finish(np.flatnonzero(done), batch.params, Outcome.CONVERGED)
             if done.all():
                 return record.solution()
             if done.any():
                 batch.keep(np.flatnonzero(~done))
             before = batch.values
-        record.finish(np.arange(len(batch.values)), batch.params, why)
+        record.finish(np.arange(len(batch.values)), batch.params, outcome)
         return record.solution()
 
 
 class _Means:
     """The starts that run: where they are, and the pairs of differences that they have seen."""
 
-    def __init__(self, problem: Problem, params: Params, memory: int):
+    def __init__(self, problem: Problem[QuasiNewtonFamily], params: Params, memory: int):
         self.problem = problem
-        self.family: Any = problem.family
+        self.family = problem.family
         self.past = LBFGSHistory(memory)
         self._at(params, problem.sweep(params))
 
@@ -90,12 +88,12 @@ class _Means:
         """The plain update of everything."""
         params = self.family.update(self.params, self.stats)
         self._at(params, self.problem.sweep(params))
-        self.slope = flatten_restarts(self.family.mean_slope(params, self.stats))
+        self.slope = flatten_restarts(self.family.mean_gradient(params, self.stats))
 
     def step(self) -> None:
         """A step of the means of each start; none where it would not rise."""
         family = self.family
-        here = flatten_restarts(family.to_free(self.params))
+        here = flatten_restarts(family.to_means(self.params))
         direction = self._direction()
         promise = (direction * self.slope).sum(axis=1)
         old, values = self.values, self.values.copy()
@@ -106,7 +104,7 @@ class _Means:
             whole = len(open_) == len(values)
             some = self.params if whole else take_restarts(self.params, open_.tolist())
             trial = here[open_] + length[open_, None] * direction[open_]
-            params = family.from_free(unflatten_restarts(trial, family.to_free(some)), some)
+            params = family.from_means(unflatten_restarts(trial, family.to_means(some)), some)
             sweep = self.problem.sweep(params)
             found = to_float_array(sweep.value)
             good = np.isfinite(found) & (found >= old[open_] + ARMIJO * length[open_] * promise[open_])
@@ -123,8 +121,8 @@ class _Means:
             length[open_] /= 3
             if not open_.size:
                 break
-        slope = flatten_restarts(family.mean_slope(new, stats))
-        move = flatten_restarts(family.to_free(new)) - here
+        slope = flatten_restarts(family.mean_gradient(new, stats))
+        move = flatten_restarts(family.to_means(new)) - here
         change = self.slope - slope
         if open_.size:
             self.past.forget(open_)
@@ -133,7 +131,7 @@ class _Means:
 
     def _direction(self) -> np.ndarray:
         """Past steps about the plain one."""
-        template = self.family.to_free(self.params)
+        template = self.family.to_means(self.params)
 
         def precondition(q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
             return flatten_restarts(self.family.precondition(self.params, unflatten_restarts(q, template)))

@@ -7,7 +7,7 @@ import numpy as np
 from latentia.engine.contracts import Params
 from latentia.engine.pytree import select_restart, stack_restarts
 from latentia.numerics.array_api import Array, to_numpy
-from latentia.solvers.solution import Solution
+from latentia.solvers.solution import Outcome, Solution
 
 
 class RestartHistory:
@@ -17,16 +17,16 @@ class RestartHistory:
         self.index = np.arange(n_restarts)
         self.curves: list[list[float]] = [[] for _ in range(n_restarts)]
         self.params: list[Params] = [None] * n_restarts
-        self.reason = [""] * n_restarts
+        self.outcomes = [Outcome.MAX_ITER] * n_restarts
 
     def add(self, values: np.ndarray) -> None:
         for start, value in zip(self.index.tolist(), values.tolist(), strict=True):
             self.curves[start].append(value)
 
-    def finish(self, which: np.ndarray, params: Params, why: str) -> None:
+    def finish(self, which: np.ndarray, params: Params, outcome: Outcome) -> None:
         for k in which.tolist():
             self.params[self.index[k]] = select_restart(params, k)
-            self.reason[self.index[k]] = why
+            self.outcomes[self.index[k]] = outcome
         self.index = np.delete(self.index, which)
 
     def solution(self) -> Solution:
@@ -35,8 +35,7 @@ class RestartHistory:
             value=np.array([curve[-1] for curve in self.curves]),
             curves=[np.array(curve) for curve in self.curves],
             n_iter=np.array([len(curve) - 1 for curve in self.curves]),
-            converged=np.array([text.startswith("converged") for text in self.reason]),
-            reason=self.reason,
+            outcomes=self.outcomes,
         )
 
 

@@ -1,14 +1,31 @@
-"""What every solver reports: a step at a time, and how it ended."""
+"""What every solver takes and reports: its steps, and how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from enum import Enum
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from latentia.engine.contracts import Params
+from latentia.engine.contracts import Family, Params, Problem
 from latentia.engine.pytree import take_restarts
+
+
+class Outcome(Enum):
+    """Why a solver ended; the value is the sentence that users read."""
+
+    CONVERGED = "converged: the gain fell below tol"
+    AT_ROUNDING = "converged: the gain fell below rounding"
+    VALIDATED = "converged: the loss on held-out rows stopped falling"
+    MAX_ITER = "max_iter reached"
+    STOPPED = "stopped by the callback"
+    NO_ASCENT = "no step raised the objective"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver ended by its own rule."""
+        return self in (Outcome.CONVERGED, Outcome.AT_ROUNDING, Outcome.VALIDATED)
 
 
 class Step(NamedTuple):
@@ -21,7 +38,7 @@ class Step(NamedTuple):
     params: Callable[[], Params]  # of the best start still running, made when asked for
 
 
-#: Called after each step; a true answer stops the solver.
+#: Called after each step; return True to stop the solver.
 StepCallback = Callable[[Step], bool]
 
 
@@ -32,8 +49,12 @@ class Solution(NamedTuple):
     value: np.ndarray  # (n_restarts,)
     curves: list[np.ndarray]  # value after each sweep, per start
     n_iter: np.ndarray  # (n_restarts,)
-    converged: np.ndarray  # (n_restarts,) booleans
-    reason: list[str]  # why each start stopped
+    outcomes: list[Outcome]
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Which starts ended by the solver's own rule."""
+        return np.array([outcome.converged for outcome in self.outcomes])
 
     def select_restart(self, k: int) -> Solution:
         """One start of several."""
@@ -43,11 +64,19 @@ class Solution(NamedTuple):
             self.value[one],
             self.curves[one],
             self.n_iter[one],
-            self.converged[one],
-            self.reason[one],
+            self.outcomes[one],
         )
 
 
 def ignore_step(step: Step) -> bool:
     """The callback that does nothing."""
     return False
+
+
+F_contra = TypeVar("F_contra", bound=Family, contravariant=True)
+
+
+class Solver(Protocol[F_contra]):
+    """Raises the objective of a problem from every start along the first axis of the parameters."""
+
+    def solve(self, problem: Problem[F_contra], params: Params, on_step: StepCallback = ignore_step) -> Solution: ...

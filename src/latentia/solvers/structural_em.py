@@ -7,11 +7,10 @@ go; the recorded curve is that of the last EM, whose structure is fixed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import Params, Problem
+from latentia.engine.contracts import Params, Problem, StructuredFamily
 from latentia.engine.pytree import replace_restarts, take_restarts
 from latentia.solvers.em import EM
 from latentia.solvers.solution import Solution, StepCallback, ignore_step
@@ -24,9 +23,11 @@ class StructuralEM:
     em: EM
     max_rounds: int = 10
 
-    def solve(self, problem: Problem, params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self, problem: Problem[StructuredFamily], params: Params, on_step: StepCallback = ignore_step
+    ) -> Solution:
         """Raise the objective from each start, and settle each start's structure."""
-        family: Any = problem.family
+        family = problem.family
         solution = self.em.solve(problem, params, on_step)
         running = np.arange(len(solution.value))
         for _ in range(self.max_rounds):
@@ -42,9 +43,9 @@ class StructuralEM:
 
 def _with_starts(solution: Solution, index: np.ndarray, again: Solution) -> Solution:
     """The solution with some starts replaced by those of another one."""
-    value, n_iter, converged = solution.value.copy(), solution.n_iter.copy(), solution.converged.copy()
-    value[index], n_iter[index], converged[index] = again.value, again.n_iter, again.converged
-    curves, reason = list(solution.curves), list(solution.reason)
-    for start, curve, why in zip(index.tolist(), again.curves, again.reason, strict=True):
-        curves[start], reason[start] = curve, why
-    return Solution(replace_restarts(solution.params, index, again.params), value, curves, n_iter, converged, reason)
+    value, n_iter = solution.value.copy(), solution.n_iter.copy()
+    value[index], n_iter[index] = again.value, again.n_iter
+    curves, outcomes = list(solution.curves), list(solution.outcomes)
+    for start, curve, outcome in zip(index.tolist(), again.curves, again.outcomes, strict=True):
+        curves[start], outcomes[start] = curve, outcome
+    return Solution(replace_restarts(solution.params, index, again.params), value, curves, n_iter, outcomes)

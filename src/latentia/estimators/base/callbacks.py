@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from latentia._user_warnings import warn_at_caller
-from latentia.solvers import Step, StepCallback
+from latentia.solvers import Outcome, Step, StepCallback
 
 __all__ = [
     "CallbackSupportMixin",
@@ -83,7 +83,7 @@ def notify_callbacks(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dic
 
 def warn_unless_converged(estimator: Any) -> None:
     """Say that a fit ended before it converged, unless somebody wanted it to."""
-    if estimator.converged_ or estimator.stopping_reason_.startswith("stopped"):
+    if estimator.converged_ or estimator.stopping_reason_ == Outcome.STOPPED.value:
         return
     warn_at_caller(
         f"{type(estimator).__name__} stopped before it converged ({estimator.stopping_reason_}). Raise max_iter or tol.",

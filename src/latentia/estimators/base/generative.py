@@ -33,7 +33,7 @@ from latentia.inputs.standardization import Standardizer, column_moments
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
 from latentia.numerics.array_api import Array, compute_dtype, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax
-from latentia.solvers import EM, LBFGS, Solution, StepCallback
+from latentia.solvers import EM, LBFGS, Outcome, Solution, StepCallback
 
 
 class GenerativeClassifier(CallbackSupportMixin, GenerativePredictMixin):
@@ -138,7 +138,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictMixin):
         check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
         solution = self._run_em_restarts(starts, rng, watch)
         if watch.stopped and not objective.rises_under_em:
-            solution = solution._replace(reason=["stopped by the callback"], converged=np.array([False]))
+            solution = solution._replace(outcomes=[Outcome.STOPPED])
             objective, source = Likelihood(), starts
         elif not objective.rises_under_em:
             check_compatible(self.family_, objective, needs_em=False, needs_gradient=True)
@@ -150,7 +150,7 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictMixin):
         self.objective_curve_ = curve
         self.n_iter_ = int(solution.n_iter[0])
         self.converged_ = bool(solution.converged[0])
-        self.stopping_reason_ = solution.reason[0]
+        self.stopping_reason_ = solution.outcomes[0].value
         warn_unless_converged(self)
         self._set_fitted_attributes()
 
@@ -186,7 +186,7 @@ def _log_jacobian(source: ArraySource) -> float:
     preprocess: Any = source.preprocess
 
     def visit(chunk: Chunk) -> Totals:
-        units = preprocess.log_det_jacobian(chunk.cells)
+        units = preprocess.log_det_jacobian(chunk.rows)
         return {"units": namespace(units).sum(units if chunk.weight is None else units * chunk.weight)}
 
     return float(to_numpy(source.sum_over_chunks(visit, rows_per_chunk(3 * source.n_features))["units"]))
@@ -197,8 +197,8 @@ def _validation_loss(family: SmoothFamily, rows: ArraySource) -> Any:
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
 
     def validate(params: Params) -> float:
-        def scores(cells: MaskedRows) -> Array:
-            return log_softmax(family.infer(params, cells).log_joint, axis=-2)
+        def scores(rows: MaskedRows) -> Array:
+            return log_softmax(family.infer(params, rows).log_joint, axis=-2)
 
         parts = map_rows(
             rows.X, rows.preprocess, scores, rows_per_chunk(family.floats_per_row(params), next(leaves(params)))

@@ -19,7 +19,7 @@ from latentia.inputs.options import check_number, random_generator
 from latentia.inputs.rows import require_fitted_namespace
 from latentia.inputs.weights import check_loss_matrix
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, to_numpy, transpose
-from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp
+from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 
 class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
@@ -45,8 +45,8 @@ class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
         preprocess = self._fitted().preprocessor_
         family, params = self.family_, self.params_
 
-        def joint(cells: MaskedRows) -> Array:
-            return transpose(family.infer(params, cells).log_joint - preprocess.log_det_jacobian(cells))
+        def joint(rows: MaskedRows) -> Array:
+            return transpose(family.infer(params, rows).log_joint - preprocess.log_det_jacobian(rows))
 
         return self._by_rows(X, joint)
 
@@ -134,15 +134,12 @@ class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
         X = self._check_rows(X, reset=False)
         xp = namespace(preprocess.shift)
 
-        def fill(cells: MaskedRows) -> Array:
-            log_joint = family.infer(params, cells).log_joint
-            share = exp_flush_underflow(log_softmax(log_joint, axis=-2))
-            expected = family.impute(params, cells)
-            return preprocess.restore(xp.sum(share[..., None] * expected, axis=0))
+        def fill(rows: MaskedRows) -> Array:
+            class_probs = softmax(family.scores(params, rows), axis=-2)
+            return preprocess.restore(family.impute(params, rows, class_probs))
 
-        # The expected cells under each class, and what they are made of: about five tables of classes and columns for each row.
-        numbers = family.floats_per_row(params) + 5 * len(self.classes_) * X.shape[1]
-        filled = xp.concat(map_rows(X, preprocess, fill, rows_per_chunk(numbers, preprocess.shift)), axis=0)
+        max_rows = rows_per_chunk(family.impute_floats_per_row(params), preprocess.shift)
+        filled = xp.concat(map_rows(X, preprocess, fill, max_rows), axis=0)
         return keep_observed(X, filled)
 
     def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Array, np.ndarray]:

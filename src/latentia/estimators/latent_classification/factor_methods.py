@@ -9,13 +9,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.array_source import map_rows
 from latentia.engine.contracts import MaskedRows
+from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin, keep_observed
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.options import check_choice, check_number, random_generator
 from latentia.inputs.rows import require_fitted_namespace
-from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
-from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp
+from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot, transpose
+from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp, softmax
 
 
 class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):
@@ -40,8 +41,8 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         """
         family, params = self._fitted().family_, self.params_
 
-        def means(cells: MaskedRows) -> Array:
-            scores, z = family.latent_means(params, cells)
+        def means(rows: MaskedRows) -> Array:
+            scores, z = family.latent_means(params, rows)
             xp = namespace(scores)
             flat = xp.reshape(scores, (-1, scores.shape[-1]))  # classes and components together
             share = xp.reshape(exp_flush_underflow(log_softmax(flat, axis=0)), scores.shape)
@@ -63,8 +64,8 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         """
         family, params = self._fitted().family_, self.params_
 
-        def components(cells: MaskedRows) -> Array:
-            posterior = family.infer(params, cells)
+        def components(rows: MaskedRows) -> Array:
+            posterior = family.infer(params, rows)
             xp = namespace(posterior.log_joint)
             given = exp_flush_underflow(log_softmax(posterior.log_joint, axis=-2))
             return transpose(xp.sum(given[:, None, :] * posterior.component, axis=0))
@@ -91,10 +92,10 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         family, params = self.family_, self.params_
         X = self._check_rows(X, reset=False)
 
-        def joint(cells: MaskedRows) -> Array:
-            return transpose(family.scores(params, cells) - preprocess.log_det_jacobian(cells))
+        def joint(rows: MaskedRows) -> Array:
+            return transpose(family.scores(params, rows) - preprocess.log_det_jacobian(rows))
 
-        parts = map_rows(X, preprocess, joint, family.rows_per_chunk(params))
+        parts = map_rows(X, preprocess, joint, rows_per_chunk(family.score_floats_per_row(params), params.means))
         return namespace(parts[0]).concat(parts, axis=0)
 
     def _refined(self, X: Any) -> Array:
@@ -104,8 +105,8 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
 
         draws = rng.standard_normal((self.n_importance_samples, family.n_latent))
 
-        def joint(cells: MaskedRows) -> Array:
-            return transpose(importance_scores(family, params, cells, draws) - preprocess.log_det_jacobian(cells))
+        def joint(rows: MaskedRows) -> Array:
+            return transpose(importance_scores(family, params, rows, draws) - preprocess.log_det_jacobian(rows))
 
         return self._by_rows(X, joint)
 
@@ -154,8 +155,13 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         family, params = self.family_, self.params_
         coded = self._check_rows(X, reset=False)
 
-        def fill(cells: MaskedRows) -> Array:
-            return preprocess.restore(family.complete_rows(params, cells, method == "mode", condition == "class"))
+        def fill(rows: MaskedRows) -> Array:
+            class_probs = softmax(family.scores(params, rows), axis=-2)
+            if condition == "class":
+                class_probs = one_hot(
+                    namespace(class_probs).argmax(class_probs, axis=-2), len(self.classes_), class_probs.dtype
+                )
+            return preprocess.restore(family.impute(params, rows, class_probs, method == "mode"))
 
         complete = keep_observed(coded, self._by_rows(coded, fill, checked=True))
         return self.table_.decode(complete, X.index if frame_type(X) == "pandas" else None)

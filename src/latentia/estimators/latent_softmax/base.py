@@ -145,14 +145,14 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Fit what the options ask for, set `search_results_`, return the best."""
 
     @abstractmethod
-    def _log_score(self, cells: MaskedRows, y: Array) -> Array:
+    def _log_score(self, rows: MaskedRows, y: Array) -> Array:
         """Log predictive probability or density (n_rows,) of what was observed."""
 
     def _keep(self, fitted: Fitted) -> None:
         self.objective_curve_ = fitted.curve
         self.n_iter_ = fitted.n_iter
-        self.converged_ = fitted.converged
-        self.stopping_reason_ = fitted.reason
+        self.converged_ = fitted.outcome.converged
+        self.stopping_reason_ = fitted.outcome.value
         self.restart_objectives_ = fitted.start_values
         if self.inference == "vb":
             self.log_evidence_, self.corrected_log_evidence_ = fitted.log_evidence, fitted.corrected_log_evidence
@@ -202,7 +202,7 @@ def mean_log_score(rows: ArraySource, log_score: Callable[[MaskedRows, Array], A
     """Weighted mean of the log scores of rows."""
 
     def visit(chunk: Chunk) -> Totals:
-        score = log_score(chunk.cells, chunk.y)
+        score = log_score(chunk.rows, chunk.y)
         xp = namespace(score)
         return {"sum": xp.sum(score if chunk.weight is None else score * chunk.weight, axis=-1)}
 

@@ -59,11 +59,11 @@ class DiscriminativeClassifier(AccuracyMixin, LatentSoftmaxEstimator):
         return self
 
     @abstractmethod
-    def _log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
+    def _log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
         """Log probabilities (n_rows, n_classes), averaged over the posterior or of the point estimate."""
 
-    def _log_score(self, cells: MaskedRows, y: Array) -> Array:
-        log_proba = self._log_proba(cells)
+    def _log_score(self, rows: MaskedRows, y: Array) -> Array:
+        log_proba = self._log_proba(rows)
         xp = namespace(log_proba)
         own = transpose(one_hot(y, len(self.classes_), log_proba.dtype)) > 0
         return xp.sum(xp.where(own, log_proba, xp.zeros_like(log_proba)), axis=-1)

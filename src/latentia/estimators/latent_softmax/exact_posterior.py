@@ -212,7 +212,7 @@ def _sweep(
     """Expected log likelihood of all rows, and what they say about each node."""
 
     def visit(chunk: Chunk) -> Totals:
-        x = augment(chunk.cells.values)
+        x = augment(chunk.rows.values)
         xp, outer = namespace(x), packed_outer(x)
         scores, spreads = [], []
         for node, z in zip(nodes, points, strict=True):

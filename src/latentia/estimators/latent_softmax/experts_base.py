@@ -101,8 +101,8 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             Experts of one group lie side by side.
         """
 
-        def gates(cells: MaskedRows) -> Array:
-            x = augment(cells.values)
+        def gates(rows: MaskedRows) -> Array:
+            x = augment(rows.values)
             return transpose(self._gate_log_proba(x, packed_outer(x) if self._averages else None))
 
         log_proba = self._by_rows(X, gates)

@@ -150,8 +150,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     def _n_scores(self) -> int:
         return len(self.classes_)
 
-    def _log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
-        x = augment(cells.values)
+    def _log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
+        x = augment(rows.values)
         outer = packed_outer(x) if average and self._averages else None
         posterior = self._posterior.leaves if outer is not None else None
         experts = log_expected_softmax(*scores_of(self.point_.experts, posterior, x, outer))

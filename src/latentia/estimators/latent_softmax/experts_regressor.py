@@ -246,24 +246,24 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
 
-    def _log_score(self, cells: MaskedRows, y: Array) -> Array:
-        log_share, mean, variance = self._experts(cells)
+    def _log_score(self, rows: MaskedRows, y: Array) -> Array:
+        log_share, mean, variance = self._experts(rows)
         xp = namespace(mean)
         square = (transpose(y) - mean) ** 2 / variance
         return logsumexp(log_share - xp.sum(square + xp.log(variance) + LOG_2PI, axis=-2) / 2, axis=0)
 
-    def _moments(self, cells: MaskedRows) -> Array:
+    def _moments(self, rows: MaskedRows) -> Array:
         """Mean and variance (N, O, 2) of the standardized outputs."""
-        log_share, mean, variance = self._experts(cells)
+        log_share, mean, variance = self._experts(rows)
         xp = namespace(mean)
         share = xp.exp(log_share)[:, None, :]
         center = xp.sum(share * mean, axis=0)
         total = xp.sum(share * (variance + (mean - center) ** 2), axis=0)
         return xp.stack([transpose(center), transpose(total)], axis=-1)
 
-    def _experts(self, cells: MaskedRows) -> tuple[Array, Array, Array]:
+    def _experts(self, rows: MaskedRows) -> tuple[Array, Array, Array]:
         """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardized outputs."""
-        x = augment(cells.values)
+        x = augment(rows.values)
         outer = packed_outer(x) if self._averages else None
         posterior = self._posterior.leaves.weights if outer is not None else None
         mean, variance = scores_of(self.point_.experts, posterior, x, outer)

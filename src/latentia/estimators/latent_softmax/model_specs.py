@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, Family, SmoothFamily, Totals
+from latentia.engine.contracts import AcceleratedFamily, Chunk, Family, SmoothFamily, Totals
 from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.latent_softmax.exact_posterior import RowLikelihood, Tightenable
 from latentia.families.building_blocks.gamma_prior import GammaPrior
@@ -35,12 +35,14 @@ class ModelSpec(Tightenable, Protocol):
     @property
     def is_convex(self) -> bool: ...  # one start is enough
     def n_free(self, size: int) -> int: ...  # identified parameters for rows of `size` entries, the one included
-    def variational(self, beta: float = 1.0) -> Family: ...
+    def variational(self, beta: float = 1.0) -> AcceleratedFamily: ...
     def likelihood(self, ridge: Any = 0.0) -> SmoothFamily: ...
     def start(self, weights: Any, variance: float) -> Any: ...
     def means(self, params: Any) -> Any: ...
     def undo_standardization(self, weights: Any, preprocess: Standardizer) -> Any: ...
-    def gauges(self, weights: Any) -> list[Any]: ...  # of a convex structure: equal in likelihood, unequal in prior
+    def equivalent_starts(
+        self, weights: Any
+    ) -> list[Any]: ...  # of a convex structure: equal in likelihood, unequal in prior
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class SubclassSpec:
     def undo_standardization(self, weights: SoftmaxWeights, preprocess: Standardizer) -> SoftmaxWeights:
         return SoftmaxWeights(undo_standardization(weights.weights, preprocess))
 
-    def gauges(self, weights: SoftmaxWeights) -> list[SoftmaxWeights]:
+    def equivalent_starts(self, weights: SoftmaxWeights) -> list[SoftmaxWeights]:
         """The same model with each subclass in turn at zero, where the posterior likes to have one."""
         w = weights.weights
         return [weights, *(SoftmaxWeights(w - w[..., k : k + 1, :]) for k in range(w.shape[-2]))]
@@ -109,7 +111,7 @@ class SubclassSpec:
         """Eq. 33: each subclass' part of its class, by weight. (S,)"""
 
         def visit(chunk: Chunk) -> Totals:
-            posterior = family.infer(params, chunk.cells, chunk.y)
+            posterior = family.infer(params, chunk.rows, chunk.y)
             xp = namespace(posterior.log_joint)
             share = posterior.share
             return {"mass": xp.sum(share if chunk.weight is None else share * chunk.weight, axis=-1)}
@@ -200,7 +202,7 @@ class ExpertTreeSpec:
         gates = tuple(undo_standardization(gate, preprocess) for gate in weights.gates)
         return ExpertsWeights(gates, undo_standardization(weights.experts, preprocess), weights.log_noise)
 
-    def gauges(self, weights: ExpertsWeights) -> list[ExpertsWeights]:
+    def equivalent_starts(self, weights: ExpertsWeights) -> list[ExpertsWeights]:
         """The same model with each class in turn at zero; linear experts have no such freedom."""
         w = weights.experts
         turns = range(0 if self.linear else w.shape[-2])

@@ -256,15 +256,15 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
             self.posterior_covariances_ = undo_standardization(one_side, self.preprocessor_)
             self.precisions_ = structure.prior.precision(params.rate, params.mean.shape[-1])
 
-    def _subclass_log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
+    def _subclass_log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
         """Log probabilities (S, N) of the subclasses."""
-        x = augment(cells.values)
+        x = augment(rows.values)
         averages = average and self._averages
         posterior, outer = (self._posterior, packed_outer(x)) if averages else (None, None)
         return log_expected_softmax(*scores_of(self.point_.weights, posterior, x, outer))
 
-    def _log_proba(self, cells: MaskedRows, average: bool = True) -> Array:
-        log_proba = self._subclass_log_proba(cells, average)
+    def _log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
+        log_proba = self._subclass_log_proba(rows, average)
         ends = np.cumsum(self.structure_.n_subclasses)
         starts = ends - self.structure_.n_subclasses
         parts = [logsumexp(log_proba[a:b, :], axis=-2) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]

@@ -23,7 +23,7 @@ from latentia.estimators.latent_softmax.exact_posterior import STEPS, refine_pos
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import to_numpy
-from latentia.solvers import LBFGS, AcceleratedEM, BatchedLBFGS, Solution, StepCallback, ignore_step
+from latentia.solvers import LBFGS, AcceleratedEM, BatchedLBFGS, Outcome, Solution, StepCallback, ignore_step
 
 START_RIDGE = 0.01  # of the likelihood that starts are made with, on standardized rows
 
@@ -79,8 +79,7 @@ class Fitted(NamedTuple):
     weights: Params  # point estimate: its means, or of maximum likelihood
     curve: np.ndarray
     n_iter: int
-    converged: bool
-    reason: str
+    outcome: Outcome
     start_values: np.ndarray  # where each start ended
     log_evidence: float  # bound less the log number of permutations; NaN for maximum likelihood
     corrected_log_evidence: float  # exact bound plus the log number of permutations; NaN for maximum likelihood
@@ -108,12 +107,12 @@ def fit_structure(
     winner = int(np.argmax(solution.value))
     params = select_restart(solution.params, winner)
     evidence, tight, exact, weights = float("nan"), float("nan"), params, params
-    converged, reason = bool(solution.converged[winner]), solution.reason[winner]
+    outcome = solution.outcomes[winner]
     if options.inference == "vb":
         evidence = float(solution.value[winner]) - structure.log_permutations
         exact, bound, settled = refine_posterior(structure, rows.raw, params, max(STEPS, options.max_iter))
-        if converged and not settled:
-            converged, reason = False, "the posterior under the exact likelihood was still rising"
+        if outcome.converged and not settled:
+            outcome = Outcome.MAX_ITER
         # each permutation of the parts is a posterior of its own, as good as this one and far from it: together they hold so many times its mass
         tight, weights = bound + structure.log_permutations, structure.means(exact)
     log_likelihood = float(to_numpy(RowProblem(structure.likelihood(), Likelihood(), rows.raw).sweep(weights).value))
@@ -125,8 +124,7 @@ def fit_structure(
         weights,
         solution.curves[winner],
         int(solution.n_iter[winner]),
-        converged,
-        reason,
+        outcome,
         -np.sort(-solution.value),
         evidence,
         tight,
@@ -149,7 +147,7 @@ def _likelihood_starts(
     found = [select_restart(solution.params, int(k)) for k in order]
     raw = [structure.undo_standardization(weights, rows.preprocess) for weights in found]
     if structure.is_convex and options.inference == "vb":
-        raw = structure.gauges(raw[0])
+        raw = structure.equivalent_starts(raw[0])
     return stack_restarts([*raw, *extra])
 
 
@@ -172,8 +170,7 @@ def _by_likelihood(
         np.concatenate([end.value for end in ends]),
         [end.curves[0] for end in ends],
         np.concatenate([end.n_iter for end in ends]),
-        np.concatenate([end.converged for end in ends]),
-        [end.reason[0] for end in ends],
+        [end.outcomes[0] for end in ends],
     )
 
 
@@ -196,22 +193,22 @@ def _by_variational_bayes(
         left -= steps
         running = np.argsort(-solution.value)[:keeps]
         params = take_restarts(solution.params, running.tolist())
-    final = AcceleratedEM(left, options.tol, of=options.max_iter).solve(problem, params, on_step)
+    final = AcceleratedEM(left, options.tol).solve(problem, params, on_step)
     return final if solution is None else _joined(solution, final, running)
 
 
 def _joined(race: Solution, final: Solution, best: np.ndarray) -> Solution:
     """The finalists' ends in the places where they stood in the race."""
     params = [select_restart(race.params, k) for k in range(len(race.value))]
-    curves, reason = list(race.curves), list(race.reason)
-    value, n_iter, converged = race.value.copy(), race.n_iter.copy(), race.converged.copy()
+    curves, outcomes = list(race.curves), list(race.outcomes)
+    value, n_iter = race.value.copy(), race.n_iter.copy()
     for place, start in enumerate(best):
         params[start] = select_restart(final.params, place)
         curves[start] = np.concatenate([race.curves[start], final.curves[place][1:]])
-        value[start], converged[start] = final.value[place], final.converged[place]
+        value[start] = final.value[place]
         n_iter[start] += final.n_iter[place]
-        reason[start] = final.reason[place]
-    return Solution(stack_restarts(params), value, curves, n_iter, converged, reason)
+        outcomes[start] = final.outcomes[place]
+    return Solution(stack_restarts(params), value, curves, n_iter, outcomes)
 
 
 def _count(tree: Any) -> int:

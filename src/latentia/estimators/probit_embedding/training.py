@@ -18,7 +18,7 @@ from latentia.families.probit_embedding.problem import MAX_ENTRIES, EmbeddingPro
 from latentia.families.probit_embedding.values import Embedding
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 from latentia.numerics.threads import one_blas_thread
-from latentia.solvers import QuasiNewtonEM, Solution, StepCallback
+from latentia.solvers import QuasiNewtonVB, Solution, StepCallback
 
 #: The most dimensions that n_latent="auto" tries.
 MOST_LATENT = 10
@@ -85,7 +85,7 @@ class EmbeddingTraining(EmbeddingPredictions):
         """Variational Bayes from all starts."""
         self.family_ = problem.family
         params = self.family_.start(problem.label_sums(), rng, self.n_init)
-        solver = QuasiNewtonEM(self.max_iter, self.tol * self.family_.n_labels)
+        solver = QuasiNewtonVB(self.max_iter, self.tol * self.family_.n_labels)
         with one_blas_thread(problem.small):  # once, not in every sweep
             return self.family_, solver.solve(problem, params, on_step)
 
@@ -97,7 +97,7 @@ class EmbeddingTraining(EmbeddingPredictions):
         self.log_evidence_ = float(solution.value[best])
         self.n_iter_ = int(solution.n_iter[best])
         self.converged_ = bool(solution.converged[best])
-        self.stopping_reason_ = solution.reason[best]
+        self.stopping_reason_ = solution.outcomes[best].value
         self._set_fitted_attributes()
 
     def _set_fitted_attributes(self) -> None:

@@ -77,10 +77,10 @@ class SoftmaxExpert:
     def floats_per_row(self, params: GaussianWeights) -> int:
         return math.prod(params.mean.shape[:-1])
 
-    def to_free(self, params: GaussianWeights) -> AcceleratedCoordinates:
+    def to_accelerated(self, params: GaussianWeights) -> AcceleratedCoordinates:
         return to_accelerated(params)
 
-    def from_free(self, free: AcceleratedCoordinates, params: GaussianWeights) -> GaussianWeights:
+    def from_accelerated(self, free: AcceleratedCoordinates, params: GaussianWeights) -> GaussianWeights:
         return from_accelerated(free, params)
 
 
@@ -178,10 +178,10 @@ class LinearGaussianExpert:
     def floats_per_row(self, params: LinearParams) -> int:
         return math.prod(params.weights.mean.shape[:-1])
 
-    def to_free(self, params: LinearParams) -> tuple[AcceleratedCoordinates, Array]:
+    def to_accelerated(self, params: LinearParams) -> tuple[AcceleratedCoordinates, Array]:
         return to_accelerated(params.weights), namespace(params.rate).log(params.rate)
 
-    def from_free(self, free: tuple[AcceleratedCoordinates, Array], params: LinearParams) -> LinearParams:
+    def from_accelerated(self, free: tuple[AcceleratedCoordinates, Array], params: LinearParams) -> LinearParams:
         xp = namespace(params.rate)
         rate = xp.exp(xp.clip(free[1], min=-50.0, max=50.0))
         return LinearParams(from_accelerated(free[0], params.weights), params.shape, rate)

@@ -11,12 +11,12 @@ of shape 1 of the precision, :math:`-\rho / \sigma_g^2`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
+from latentia.engine.contracts import ConditionalFamily, MaskedRows, SmoothFamily, Source
 from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import ridge_of
 from latentia.families.building_blocks.gaussian_weights import augment
@@ -53,16 +53,6 @@ class ExpertsWeights(NamedTuple):
     log_noise: Array  # (..., L, K) log of the variance above the floor; unused by softmax experts
 
 
-class ExpertsSlopes(NamedTuple):
-    """Gradient of the log likelihood, and what bounds its curvature: x x' <= diag(|x_j| sum_k |x_k|)."""
-
-    gates: tuple[Array, ...]
-    experts: Array
-    log_noise: Array
-    reach: Array  # (..., L, D) sums of |x_j| sum_k |x_k| by the experts' shares
-    mass: Array  # (..., L, 1)
-
-
 class LeafScores(NamedTuple):
     """Rows under the experts."""
 
@@ -83,7 +73,7 @@ class ExpertsLikelihoodPosterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ExpertsLikelihood(SmoothFamily):
+class ExpertsLikelihood(ConditionalFamily, SmoothFamily):
     """Point estimates of a mixture of experts.
 
     Parameters
@@ -98,18 +88,14 @@ class ExpertsLikelihood(SmoothFamily):
         Precision of a Gaussian prior: one for all, or one for each weight vector. Of linear experts' noise it is the rate of a gamma prior.
     """
 
-    conditional: ClassVar[bool] = True
     branches: tuple[int, ...]
     n_scores: int
     linear: bool = False
     ridge: Any = 0.0
-    n_classes: int = field(init=False)
-    # a conditional family is never cut by class
-    params_class_axes: Any = field(default=None, init=False, repr=False)
-    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_classes", 1 if self.linear else self.n_scores)
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return 1 if self.linear else self.n_scores
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[ExpertsLikelihood]:
@@ -123,7 +109,7 @@ class ExpertsLikelihood(SmoothFamily):
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExpertsWeights:
         """Random weights, larger in every other start."""
-        x = source.sample_rows(1, rng).cells.values
+        x = source.sample_rows(1, rng).rows.values
         size, n_leaves = x.shape[1] + 1, math.prod(self.branches)
         scale = np.where(np.arange(n_restarts) % 2, 1.0, 0.1)
 
@@ -135,8 +121,8 @@ class ExpertsLikelihood(SmoothFamily):
         experts = noise(n_leaves, self.n_scores, size)
         return ExpertsWeights(gates, experts, namespace(x).zeros_like(experts[..., 0]) - 1.0)
 
-    def infer(self, params: ExpertsWeights, cells: MaskedRows, y: Array | None = None) -> ExpertsLikelihoodPosterior:
-        x = augment(cells.values)
+    def infer(self, params: ExpertsWeights, rows: MaskedRows, y: Array | None = None) -> ExpertsLikelihoodPosterior:
+        x = augment(rows.values)
         gates = tuple(params_at_rows(gate, x) for gate in params.gates)
         leaves = (
             self._linear(params, x, y) if self.linear else self.softmax_leaves(params_at_rows(params.experts, x), y)
@@ -175,48 +161,15 @@ class ExpertsLikelihood(SmoothFamily):
         return tuple(m.branch - m.node * proba for m, proba in zip(masses, posterior.gates, strict=True))
 
     def statistics(
-        self, params: ExpertsWeights, cells: MaskedRows, posterior: ExpertsLikelihoodPosterior, weight: Array
-    ) -> ExpertsSlopes:
+        self, params: ExpertsWeights, rows: MaskedRows, posterior: ExpertsLikelihoodPosterior, weight: Array
+    ) -> ExpertsWeights:
         x = posterior.x
         xp = namespace(x)
         share = weight * posterior.share
         gates = tuple(weighted_row_sums(slope, x) for slope in self.gate_slopes(posterior, share))
         experts = weighted_row_sums(share[..., None, :] * posterior.slope, x)
         noise = xp.sum(share[..., None, :] * posterior.noise_slope, axis=-1)
-        size = xp.abs(x)
-        reach = weighted_row_sums(share, size * xp.sum(size, axis=1, keepdims=True))
-        return ExpertsSlopes(gates, experts, noise, reach, xp.sum(share, axis=-1, keepdims=True))
-
-    def update(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
-        """A step to the top of a quadratic below the expected log likelihood, and the noise that fits after it."""
-        xp = namespace(params.experts)
-        slope, ridge = self.gradient(params, stats), self._ridges(params)
-        gates = []
-        for level, (weights, g, r) in enumerate(zip(params.gates, slope.gates, ridge.gates, strict=True)):
-            n_nodes = math.prod(self.branches[:level])
-            shape = (*stats.reach.shape[:-2], n_nodes, -1, 1, stats.reach.shape[-1])
-            reach = xp.sum(xp.reshape(stats.reach, shape), axis=-3)
-            gates.append(weights + g / (reach / 2 + r))
-        if not self.linear:
-            experts = params.experts + slope.experts / (stats.reach[..., None, :] / 2 + ridge.experts)
-            return ExpertsWeights(tuple(gates), experts, params.log_noise)
-        return ExpertsWeights(tuple(gates), *self._linear_step(params, stats, slope.experts, ridge.experts))
-
-    def _linear_step(
-        self, params: ExpertsWeights, stats: ExpertsSlopes, slope: Array, ridge: Array
-    ) -> tuple[Array, Array]:
-        """Weights and log noise of linear experts."""
-        xp = namespace(params.experts)
-        free, variance = _above_floor(params.log_noise), noise_variance(params.log_noise)
-        reach = stats.reach[..., None, :]
-        step = slope / (reach / variance[..., None] + ridge)
-        # residuals before the step, from the noise's slope; after it, at most
-        square = 2 * stats.log_noise * variance * variance / free + stats.mass * variance
-        moment = stats.experts * variance[..., None]
-        square = square - xp.sum(2 * step * moment - reach * step * step, axis=-1)
-        rate = self._ridges(params).log_noise
-        noise = (xp.clip(square, min=0.0) + 2 * rate) / xp.clip(stats.mass, min=1e-12)
-        return params.experts + step, log_noise_of(noise)
+        return ExpertsWeights(gates, experts, noise)
 
     def log_prior(self, params: ExpertsWeights) -> Array:
         xp = namespace(params.experts)
@@ -238,7 +191,7 @@ class ExpertsLikelihood(SmoothFamily):
     def from_free(self, free: ExpertsWeights, params: ExpertsWeights) -> ExpertsWeights:
         return ExpertsWeights(*free)
 
-    def gradient(self, params: ExpertsWeights, stats: ExpertsSlopes) -> ExpertsWeights:
+    def gradient(self, params: ExpertsWeights, stats: ExpertsWeights) -> ExpertsWeights:
         ridge = self._ridges(params)
         gates = tuple(g - r * w for w, g, r in zip(params.gates, stats.gates, ridge.gates, strict=True))
         experts = stats.experts - ridge.experts * params.experts

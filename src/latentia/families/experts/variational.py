@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Family, MaskedRows, Source
+from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, MaskedRows, Source
 from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
@@ -68,7 +68,7 @@ class ExpertsPosterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Experts(Family):
+class Experts(ConditionalFamily, AcceleratedFamily):
     """Posterior of a mixture of experts.
 
     Parameters
@@ -83,18 +83,14 @@ class Experts(Family):
         Inverse temperature of annealing; 1 is variational Bayes.
     """
 
-    conditional: ClassVar[bool] = True
     branches: tuple[int, ...]
     leaf: SoftmaxExpert | LinearGaussianExpert
     prior: GammaPrior = field(default_factory=GammaPrior)
     beta: float = 1.0
-    n_classes: int = field(init=False)
-    # a conditional family is never cut by class
-    params_class_axes: Any = field(default=None, init=False, repr=False)
-    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_classes", self.leaf.n_classes)
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return self.leaf.n_classes
 
     @property
     def n_experts(self) -> int:
@@ -115,7 +111,7 @@ class Experts(Family):
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExpertsParams:
         """Small random weights (the estimators start from maximum likelihood)."""
-        x = source.sample_rows(1, rng).cells.values
+        x = source.sample_rows(1, rng).rows.values
         xp = namespace(x)
         size = x.shape[1] + 1
 
@@ -131,8 +127,8 @@ class Experts(Family):
         posts = tuple(start_weights(gate, variance, self.prior) for gate in gates)
         return ExpertsParams(posts, self.leaf.start(experts, variance))
 
-    def infer(self, params: ExpertsParams, cells: MaskedRows, y: Array | None = None) -> ExpertsPosterior:
-        x = augment(cells.values)
+    def infer(self, params: ExpertsParams, rows: MaskedRows, y: Array | None = None) -> ExpertsPosterior:
+        x = augment(rows.values)
         outer = packed_outer(x)
         bounds, log_gates = [], []
         for gate in params.gates:
@@ -147,7 +143,7 @@ class Experts(Family):
         return ExpertsPosterior(value[..., None, :] / self.beta, share, tuple(bounds), leaves, x, outer)
 
     def statistics(
-        self, params: ExpertsParams, cells: MaskedRows, posterior: ExpertsPosterior, weight: Array
+        self, params: ExpertsParams, rows: MaskedRows, posterior: ExpertsPosterior, weight: Array
     ) -> ExpertsStats:
         share = weight * posterior.share
         gates = []
@@ -177,10 +173,12 @@ class Experts(Family):
         vectors = sum(int(np.prod(gate.mean.shape[:-1])) for gate in params.gates)
         return size * (size + 1) // 2 + 12 * (vectors + self.leaf.floats_per_row(params.leaves))
 
-    def to_free(self, params: ExpertsParams) -> ExpertsParams:
+    def to_accelerated(self, params: ExpertsParams) -> ExpertsParams:
         """What plain steps move slowly: the means and the log rates."""
-        return ExpertsParams(tuple(to_accelerated(gate) for gate in params.gates), self.leaf.to_free(params.leaves))
+        return ExpertsParams(
+            tuple(to_accelerated(gate) for gate in params.gates), self.leaf.to_accelerated(params.leaves)
+        )
 
-    def from_free(self, free: ExpertsParams, params: ExpertsParams) -> ExpertsParams:
-        gates = tuple(from_accelerated(f, gate) for f, gate in zip(free.gates, params.gates, strict=True))
-        return ExpertsParams(gates, self.leaf.from_free(free.leaves, params.leaves))
+    def from_accelerated(self, coordinates: ExpertsParams, params: ExpertsParams) -> ExpertsParams:
+        gates = tuple(from_accelerated(f, gate) for f, gate in zip(coordinates.gates, params.gates, strict=True))
+        return ExpertsParams(gates, self.leaf.from_accelerated(coordinates.leaves, params.leaves))

@@ -58,16 +58,16 @@ class Covariance(ABC):
 
     @abstractmethod
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: MaskedRows
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
         """log of weight times N(x) of known cells (..., C, K, N), and what `moments` can reuse."""
 
     @abstractmethod
-    def moments(self, means: Array, spread: Array, cells: MaskedRows, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, spread: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         """Weighted expected moments, weights (..., C, K, N)."""
 
     @abstractmethod
-    def conditional_mean(self, means: Array, spread: Array, cells: MaskedRows, k: int) -> Array:
+    def conditional_mean(self, means: Array, spread: Array, rows: MaskedRows, k: int) -> Array:
         """Expected cells (C, N, D) under component k of each class, for parameters without leading axes."""
 
     @abstractmethod
@@ -127,33 +127,33 @@ class Diagonal(Covariance):
         return -0.5 * precision, pull, constant, xp.sum(constant, axis=-1)
 
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: MaskedRows
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
         # One product per feature: side by side in one matrix they would have to be copied first.
         quadratic, linear, constant, total = natural
-        squares = cells.values * cells.values
+        squares = rows.values * rows.values
         density = params_at_rows(quadratic, squares)
-        density += params_at_rows(linear, cells.values)
-        if cells.observed is None:
+        density += params_at_rows(linear, rows.values)
+        if rows.observed is None:
             density += (log_weights + total)[..., None]
         else:
-            density += params_at_rows(constant, cells.observed)
+            density += params_at_rows(constant, rows.observed)
             density += log_weights[..., None]
         return density, squares
 
-    def moments(self, means: Array, spread: Array, cells: MaskedRows, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, spread: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
-        first, second = weighted_row_sums(weight, cells.values), weighted_row_sums(weight, cache)
-        if cells.observed is None:
+        first, second = weighted_row_sums(weight, rows.values), weighted_row_sums(weight, cache)
+        if rows.observed is None:
             mass = xp.zeros_like(first) + count[..., None]
         else:
-            mass = weighted_row_sums(weight, cells.observed)
+            mass = weighted_row_sums(weight, rows.observed)
         return Moments(count, mass, first, second)
 
-    def conditional_mean(self, means: Array, spread: Array, cells: MaskedRows, k: int) -> Array:
-        known = namespace(means).ones_like(cells.values) if cells.observed is None else cells.observed
-        return namespace(means).where(known > 0, cells.values, means[:, k, None, :])
+    def conditional_mean(self, means: Array, spread: Array, rows: MaskedRows, k: int) -> Array:
+        known = namespace(means).ones_like(rows.values) if rows.observed is None else rows.observed
+        return namespace(means).where(known > 0, rows.values, means[:, k, None, :])
 
     def update(self, spread: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)

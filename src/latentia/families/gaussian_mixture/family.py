@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
+from latentia.engine.contracts import GenerativeFamily, MaskedRows, SmoothFamily, Source
 from latentia.engine.pytree import Tree
 from latentia.families.building_blocks.kmeans import cluster_restarts
 from latentia.families.gaussian_mixture.covariance import TINY, Covariance, Moments, has_weight
@@ -53,7 +53,7 @@ class GaussianPosterior(NamedTuple):
     cache: object  # features of the rows, for the moments
 
 
-class GaussianMixtures(SmoothFamily):
+class GaussianMixtures(GenerativeFamily, SmoothFamily):
     """A Gaussian mixture per class."""
 
     def __init__(
@@ -72,7 +72,7 @@ class GaussianMixtures(SmoothFamily):
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianParams:
         head = source.sample_rows(HEAD_ROWS, rng)
-        values, y = to_numpy(head.cells.values).astype(float), to_numpy(head.y)
+        values, y = to_numpy(head.rows.values).astype(float), to_numpy(head.y)
         K, D = self.present.shape[1], values.shape[1]
         means = np.zeros((n_restarts, self.n_classes, K, D))
         variances = np.ones((n_restarts, self.n_classes, K, D))
@@ -81,7 +81,7 @@ class GaussianMixtures(SmoothFamily):
             start = cluster_restarts(values[y == c], k, n_restarts, rng)
             means[:, c, :k], variances[:, c, :k], weights[:, c, :k] = start
         variances = np.maximum(variances, self.covariance.floor)
-        like = head.cells.values
+        like = head.rows.values
         class_sizes = self.fixed_log_prior
         if class_sizes is None:
             class_sizes = np.log(np.full(self.n_classes, 1.0 / self.n_classes))
@@ -99,17 +99,17 @@ class GaussianMixtures(SmoothFamily):
     def precompute(self, params: GaussianParams) -> GaussianParams:
         return params._replace(natural=self.covariance.natural(params.means, params.spread))
 
-    def infer(self, params: GaussianParams, cells: MaskedRows, y: Array | None = None) -> GaussianPosterior:
+    def infer(self, params: GaussianParams, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
         _, log_weights, means, spread, natural = params if params.natural else self.precompute(params)
-        density, cache = self.covariance.log_density(means, spread, natural, log_weights, cells)
+        density, cache = self.covariance.log_density(means, spread, natural, log_weights, rows)
         score, share, total = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
         return GaussianPosterior(score + params.log_prior[..., None], share, total, cache)
 
     def statistics(
-        self, params: GaussianParams, cells: MaskedRows, posterior: GaussianPosterior, weight: Array
+        self, params: GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
     ) -> Moments:
         share = posterior.share * (weight / posterior.total)[..., None, :]
-        return self.covariance.moments(params.means, params.spread, cells, posterior.cache, share)
+        return self.covariance.moments(params.means, params.spread, rows, posterior.cache, share)
 
     def update(self, params: GaussianParams, stats: Moments) -> GaussianParams:
         xp = namespace(params.means)
@@ -153,35 +153,38 @@ class GaussianMixtures(SmoothFamily):
         return self.covariance.floats_per_row(params.means.shape[-1]) + 3 * n_gaussians
 
     def n_free(self, n_features: int) -> int:
-        """Number of free parameters, class priors included where they are counted."""
         n_gaussians = int(self.n_components.sum())
         priors = self.n_classes - 1 if self.fixed_log_prior is None else 0
         mixing = n_gaussians - self.n_classes
         return priors + mixing + n_gaussians * n_features + self.covariance.n_free(n_features, n_gaussians)
 
-    def impute(self, params: GaussianParams, cells: MaskedRows) -> Array:
-        """Mean of each row's cells given its known ones, per class: (C, N, D); known cells are what they are."""
+    def impute(self, params: GaussianParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
+        if rows.observed is None:
+            return rows.values
         xp = namespace(params.means)
-        posterior = self.infer(params, cells)
-        share = posterior.share / posterior.total[:, None, :]  # (C, K, N)
-        if cells.observed is None:
-            return xp.broadcast_to(cells.values, (self.n_classes, *cells.values.shape))
+        posterior = self.infer(params, rows)
+        component = class_probs[:, None, :] * posterior.share / posterior.total[:, None, :]  # (C, K, N)
         filled = 0.0
-        for k in range(share.shape[-2]):  # one component at a time: N x D of memory, not N x K x D
-            mean = self.covariance.conditional_mean(params.means, params.spread, cells, k)
-            filled = filled + share[:, k, :, None] * mean
+        for k in range(component.shape[-2]):  # one component at a time: C x N x D of memory, not C x K x N x D
+            mean = self.covariance.conditional_mean(params.means, params.spread, rows, k)
+            filled = filled + xp.sum(component[:, k, :, None] * mean, axis=0)
         return filled
 
-    def sample(self, params: GaussianParams, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from the classes `codes` (N,), on the host."""
+    def impute_floats_per_row(self, params: GaussianParams) -> int:
+        # the conditional means of each class, and what they are made of: about five tables of classes and columns
+        return self.floats_per_row(params) + 5 * self.n_classes * params.means.shape[-1]
+
+    def sample(
+        self, params: GaussianParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
+    ) -> np.ndarray:
         weights = np.exp(to_numpy(params.log_weights))
         means, spread = (to_numpy(a).astype(float) for a in (params.means, params.spread))
         X = np.empty((codes.size, means.shape[-1]))
         for c in range(self.n_classes):
             rows = np.flatnonzero(codes == c)
-            component = rng.choice(weights.shape[1], rows.size, p=weights[c] / weights[c].sum())
+            drawn = rng.choice(weights.shape[1], rows.size, p=weights[c] / weights[c].sum())
             for k in range(weights.shape[1]):
-                mine = rows[component == k]
+                mine = rows[drawn == k if component is None else np.full(rows.size, k == component)]
                 noise = rng.standard_normal((mine.size, means.shape[-1]))
                 X[mine] = means[c, k] + self.covariance.draw(spread, c, k, noise)
         return X

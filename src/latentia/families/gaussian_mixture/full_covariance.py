@@ -49,16 +49,16 @@ class Full(Covariance):
         return Precision.of(self.each(spread))
 
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, cells: MaskedRows
+        self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
-        patterns = MissingnessPatterns.of(cells)
+        patterns = MissingnessPatterns.of(rows)
         sigma = self.each(spread)
         parts = [log_density(means, sigma, natural, group) for group in patterns.groups]
         density = patterns.restore_row_order(parts)
         density += log_weights[..., None]
         return density, (patterns, natural)
 
-    def moments(self, means: Array, spread: Array, cells: MaskedRows, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, spread: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
         first: Array = 0.0
@@ -69,10 +69,10 @@ class Full(Covariance):
             first, second = first + group_first, second + group_second
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 
-    def conditional_mean(self, means: Array, spread: Array, cells: MaskedRows, k: int) -> Array:
+    def conditional_mean(self, means: Array, spread: Array, rows: MaskedRows, k: int) -> Array:
         xp = namespace(means)
         sigma = xp.broadcast_to(self.each(spread), (*means.shape, means.shape[-1]))[:, k, ...]
-        patterns = MissingnessPatterns.of(cells)
+        patterns = MissingnessPatterns.of(rows)
         parts = [transpose(expected_rows(means[:, k, :], sigma, group)) for group in patterns.groups]
         return transpose(patterns.restore_row_order(parts))
 

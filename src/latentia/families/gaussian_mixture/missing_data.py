@@ -64,24 +64,28 @@ class MissingnessPatterns(NamedTuple):
     order: list[Array] | None  # row numbers of each group; None for a single group in the order of the rows
 
     @classmethod
-    def of(cls, cells: MaskedRows) -> MissingnessPatterns:
-        if cells.observed is None:
-            return cls([PatternGroup(cells.values, None)], None)
-        xp = namespace(cells.values)
-        known = to_numpy(cells.observed) > 0
+    def of(cls, rows: MaskedRows) -> MissingnessPatterns:
+        if rows.observed is None:
+            return cls([PatternGroup(rows.values, None)], None)
+        xp = namespace(rows.values)
+        known = to_numpy(rows.observed) > 0
         _, pattern, size = np.unique(np.packbits(known, axis=1), axis=0, return_inverse=True, return_counts=True)
         pattern = pattern.ravel()
         n_missing = np.sum(~known, axis=1)
         n_missing[size[pattern] >= MIN_PATTERN_ROWS] *= -1  # told apart from the rare ones, and complete rows stay zero
         order, groups = [], []
         for kind in np.unique(n_missing):
-            rows = np.flatnonzero(n_missing == kind)
-            for index in [rows] if kind >= 0 else [rows[pattern[rows] == p] for p in np.unique(pattern[rows])]:
-                order.append(asarray_like(index, cells.values, dtype=xp.int64))
-                values, mask = (xp.take(a, order[-1], axis=0) for a in cells)
+            posteriors = np.flatnonzero(n_missing == kind)
+            for index in (
+                [posteriors]
+                if kind >= 0
+                else [posteriors[pattern[posteriors] == p] for p in np.unique(pattern[posteriors])]
+            ):
+                order.append(asarray_like(index, rows.values, dtype=xp.int64))
+                values, mask = (xp.take(a, order[-1], axis=0) for a in rows)
                 if kind > 0:
                     missing = np.nonzero(~known[index])[1].reshape(index.size, kind)
-                    groups.append(PatternGroup(values, mask, asarray_like(missing, cells.values, dtype=xp.int64)))
+                    groups.append(PatternGroup(values, mask, asarray_like(missing, rows.values, dtype=xp.int64)))
                 else:
                     groups.append(PatternGroup(values, mask[0, :] if kind else None))
         return cls(groups, order)

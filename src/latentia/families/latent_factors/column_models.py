@@ -294,11 +294,11 @@ class ColumnLayout:
         """The column that each head belongs to."""
         return [column for kind in self.kinds for column in kind.predictor_columns()]
 
-    def cells_of(self, kind: ColumnModel, cells: MaskedRows) -> tuple[Array, Array | None]:
+    def cells_of(self, kind: ColumnModel, rows: MaskedRows) -> tuple[Array, Array | None]:
         """The values and the mask of a kind's columns."""
         if kind.columns == tuple(range(self.n_columns)):
-            return cells.values, cells.observed
-        xp = namespace(cells.values)
-        index = asarray_like(list(kind.columns), cells.values, dtype=xp.int64)
-        observed = None if cells.observed is None else xp.take(cells.observed, index, axis=1)
-        return xp.take(cells.values, index, axis=1), observed
+            return rows.values, rows.observed
+        xp = namespace(rows.values)
+        index = asarray_like(list(kind.columns), rows.values, dtype=xp.int64)
+        observed = None if rows.observed is None else xp.take(rows.observed, index, axis=1)
+        return xp.take(rows.values, index, axis=1), observed

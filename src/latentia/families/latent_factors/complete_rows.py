@@ -129,7 +129,7 @@ class ClassMoments:
 
 
 def _class_sums(chunk: Chunk) -> Totals:
-    xp = namespace(chunk.cells.values)
-    phi = features(chunk.cells.values)
+    xp = namespace(chunk.rows.values)
+    phi = features(chunk.rows.values)
     weight = xp.ones_like(phi[:, 0]) if chunk.weight is None else chunk.weight
     return {chunk.label: xp.matmul(weight[None, :], phi)[0, :]}

@@ -22,8 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, Objective, Problem, SmoothFamily, Source
-from latentia.engine.problem import rows_per_chunk
+from latentia.engine.contracts import (
+    GenerativeFamily,
+    MaskedRows,
+    Objective,
+    Problem,
+    SmoothFamily,
+    Source,
+    StructuredFamily,
+)
 from latentia.engine.pytree import select_class
 from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.complete_rows import (
@@ -50,7 +57,7 @@ from latentia.families.latent_factors.statistics import complete_sums, row_sums
 from latentia.families.latent_factors.structure_search import best_edges
 from latentia.families.latent_factors.values import FactorFree, FactorParams, FactorPosterior, FactorStats
 from latentia.numerics.array_api import Array, namespace, to_numpy, transpose
-from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp, logsumexp_and_softmax
+from latentia.numerics.logspace import exp_flush_underflow, logsumexp, logsumexp_and_softmax
 
 #: Free coordinates of a variance start at least this share of the floor above it.
 ABOVE_FLOOR = 1e-6
@@ -64,7 +71,7 @@ WIDE = 32
 MOMENTS_UP_TO = 256
 
 
-class LatentFactors(SmoothFamily):
+class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
     """p(y) p(m|y) N(z; mu_y, Gamma_y) prod_i p(x_i | z, m).
 
     `layout` holds the kinds of the columns, `tied` says whether the components share the noise, `var_floor` is its floor. `complete` promises that
@@ -108,49 +115,48 @@ class LatentFactors(SmoothFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorParams:
         return FactorParams(*initial_params(self, source, rng, n_restarts))
 
-    def infer(self, params: FactorParams, cells: MaskedRows, y: Array | None = None) -> FactorPosterior:
-        rows = phi = known = None
-        if self._by_features(cells):
-            phi, known = features(cells.values), shared(params)
+    def infer(self, params: FactorParams, rows: MaskedRows, y: Array | None = None) -> FactorPosterior:
+        posteriors = phi = known = None
+        if self._by_features(rows):
+            phi, known = features(rows.values), shared(params)
             scores = component_scores(known.natural, phi)
         else:
-            rows = infer_rows(self.layout, params, cells, self.bound_tol, self.bound_max_iter)
-            scores = rows.scores
+            posteriors = infer_rows(self.layout, params, rows, self.bound_tol, self.bound_max_iter)
+            scores = posteriors.scores
         if scores.shape[-2] == 1:
-            return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), rows, phi, known)
+            return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), posteriors, phi, known)
         if known is not None:  # scores of our own making may be overwritten
             log_joint, component = logsumexp_and_softmax(scores, axis=-2)
         else:
             log_joint = logsumexp(scores, axis=-2)
             component = exp_flush_underflow(scores - log_joint[..., None, :])
-        return FactorPosterior(log_joint, component, rows, phi, known)
+        return FactorPosterior(log_joint, component, posteriors, phi, known)
 
-    def scores(self, params: FactorParams, cells: MaskedRows) -> Array:
+    def scores(self, params: FactorParams, rows: MaskedRows) -> Array:
         """Log joint (..., C, N) alone: where rows have their own posteriors, one class at a time, so that chunks may be large."""
-        if self._by_features(cells):
-            return self.infer(params, cells).log_joint
+        if self._by_features(rows):
+            return self.infer(params, rows).log_joint
         classes = range(params.log_prior.shape[-1])
-        each = [self.infer(select_class(params, self.params_class_axes, c), cells).log_joint for c in classes]
+        each = [self.infer(select_class(params, self.params_class_axes, c), rows).log_joint for c in classes]
         return namespace(each[0]).concat(each, axis=-2)
 
-    def rows_per_chunk(self, params: FactorParams) -> int:
-        """Rows of a chunk of `scores`."""
+    def score_floats_per_row(self, params: FactorParams) -> int:
         one = params if self.complete and params.means.ndim > 2 else select_class(params, self.params_class_axes, 0)
-        return rows_per_chunk(self.floats_per_row(one), params.means)
+        return self.floats_per_row(one)
 
-    def _by_features(self, cells: MaskedRows) -> bool:
+    def _by_features(self, rows: MaskedRows) -> bool:
         """Whether rows are complete and continuous, and their squares and products fewer than wide tables with few latents have."""
-        return self.layout.continuous and cells.observed is None and not self.wide
+        return self.layout.continuous and rows.observed is None and not self.wide
 
     def statistics(
-        self, params: FactorParams, cells: MaskedRows, posterior: FactorPosterior, weight: Array
+        self, params: FactorParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
     ) -> FactorStats:
         w = weight[..., None, :] * posterior.component
         if posterior.rows is None:
             return self.statistics_from_moments(
                 params, latent_moments(params, posterior.known, row_moments(w, posterior.features))
             )
-        return row_sums(self.layout, params, cells, posterior.rows, w, self.complete)
+        return row_sums(self.layout, params, rows, posterior.rows, w, self.complete)
 
     def statistics_from_moments(self, params: FactorParams, moments: LatentMoments) -> FactorStats:
         """Statistics from the moments of complete continuous rows."""
@@ -239,12 +245,10 @@ class LatentFactors(SmoothFamily):
 
     def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
         """Sweeps that do not see the rows: one component, complete continuous rows, all labeled, likelihood."""
-        codes = getattr(source, "y", None)
-        labeled = codes is not None and bool((np.asarray(codes) >= 0).all())
         n = source.n_features
         pays = not self.wide or n <= min(MOMENTS_UP_TO, source.n_rows)
         usable = self.complete and self.n_components == 1 and objective.rises_under_em
-        return ClassMoments(self, source) if usable and pays and labeled else None
+        return ClassMoments(self, source) if usable and pays and not source.any_unlabeled else None
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and place of each latent, which the loadings set; counted class priors included."""
@@ -265,36 +269,30 @@ class LatentFactors(SmoothFamily):
         other.n_edges = int(to_numpy(edges).sum())
         return other
 
-    def latent_means(self, params: FactorParams, cells: MaskedRows) -> tuple[Array, Array]:
+    def latent_means(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
         """Log joint of class, component and row (..., C, M, N), and the mean of z given all three (..., C, M, N, q)."""
-        if not self._by_features(cells):
-            rows = infer_rows(self.layout, params, cells, self.bound_tol, self.bound_max_iter)
-            return rows.scores, rows.mean
+        if not self._by_features(rows):
+            posteriors = infer_rows(self.layout, params, rows, self.bound_tol, self.bound_max_iter)
+            return posteriors.scores, posteriors.mean
         xp = namespace(params.means)
         known = shared(params)
-        away = cells.values - known.mean[..., None, :]
+        away = rows.values - known.mean[..., None, :]
         z = params.means[..., :, None, None, :] + xp.matmul(away, transpose(known.gain))
-        return component_scores(known.natural, features(cells.values)), z
+        return component_scores(known.natural, features(rows.values)), z
 
-    def complete_rows(self, params: FactorParams, cells: MaskedRows, mode: bool, given_class: bool) -> Array:
-        """Rows (N, D) with missing cells filled: averaged over the classes, or given the most probable one."""
+    def impute(self, params: FactorParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
         xp = namespace(params.means)
-        component, heads = expected_predictors(self, params, cells)
-        log_joint = self.infer(params, cells).log_joint
-        if given_class:
-            share = xp.astype(log_joint == xp.max(log_joint, axis=-2, keepdims=True), log_joint.dtype)
-            share = share / xp.sum(share, axis=-2, keepdims=True)
-        else:
-            share = exp_flush_underflow(log_softmax(log_joint, axis=-2))
-        values = decode_columns(
-            self.layout, xp.sum((share[:, None, :] * component)[..., None] * heads, axis=(0, 1)), mode
-        )
-        return values if cells.observed is None else xp.where(cells.observed > 0, cells.values, values)
+        component, heads = expected_predictors(self, params, rows)
+        expected = xp.sum((class_probs[:, None, :] * component)[..., None] * heads, axis=(0, 1))
+        values = decode_columns(self.layout, expected, mode)
+        return values if rows.observed is None else xp.where(rows.observed > 0, rows.values, values)
+
+    def impute_floats_per_row(self, params: FactorParams) -> int:
+        return self.floats_per_row(params)
 
     def sample(
         self, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
     ) -> np.ndarray:
-        """Rows drawn from the classes `codes` (N,), on the host."""
         return draw(self.layout, params, codes, rng, component)
 
     @classmethod

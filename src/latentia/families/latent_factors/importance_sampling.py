@@ -20,23 +20,23 @@ from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace
 from latentia.numerics.logspace import logsumexp
 
 
-def importance_scores(family: LatentFactors, params: FactorParams, cells: MaskedRows, draws: np.ndarray) -> Array:
+def importance_scores(family: LatentFactors, params: FactorParams, rows: MaskedRows, draws: np.ndarray) -> Array:
     """Estimates of log p(x, c), (C, N), from standard normal draws (n_importance_samples, q)."""
     layout = family.layout
     if not layout.n_bounded:
-        return family.infer(params, cells).log_joint
+        return family.infer(params, rows).log_joint
     xp = namespace(params.means)
-    rows = infer_rows(layout, params, cells, family.bound_tol, family.bound_max_iter)
+    posteriors = infer_rows(layout, params, rows, family.bound_tol, family.bound_max_iter)
     G, q = layout.n_gaussian, family.n_latent
     W, b = params.loadings[None, :, G:, :], params.offsets[None, :, None, G:]
-    known = [layout.cells_of(kind, cells) for kind in layout.bounded]
-    assert rows.quadratic is not None
-    curvature, slope, constant = rows.quadratic
-    root = xp.linalg.cholesky(rows.cov + _jitter(rows.cov)) if q else rows.cov
+    known = [layout.cells_of(kind, rows) for kind in layout.bounded]
+    assert posteriors.quadratic is not None
+    curvature, slope, constant = posteriors.quadratic
+    root = xp.linalg.cholesky(posteriors.cov + _jitter(posteriors.cov)) if q else posteriors.cov
     ratios = []
     for draw in draws:
-        e = xp.broadcast_to(asarray_like(draw, rows.mean), rows.mean.shape)
-        z = rows.mean + xp.matmul(root, e[..., None])[..., 0]
+        e = xp.broadcast_to(asarray_like(draw, posteriors.mean), posteriors.mean.shape)
+        z = posteriors.mean + xp.matmul(root, e[..., None])[..., 0]
         heads = xp.matmul(z, transpose(W)) + b
         ratio, first = -constant, 0
         for kind, (values, observed) in zip(layout.bounded, known, strict=True):
@@ -44,7 +44,7 @@ def importance_scores(family: LatentFactors, params: FactorParams, cells: Masked
             first += kind.n_heads
         ratios.append(ratio - xp.sum((slope - 0.5 * curvature * heads) * heads, axis=-1))
     gap = logsumexp(xp.stack(ratios, axis=0), axis=0) - math.log(len(draws))
-    return logsumexp(rows.scores + gap, axis=-2)
+    return logsumexp(posteriors.scores + gap, axis=-2)
 
 
 def _jitter(cov: Array) -> Array:

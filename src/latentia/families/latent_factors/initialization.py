@@ -36,7 +36,7 @@ def initial_params(family: Any, source: Source, rng: np.random.Generator, n_rest
     head = source.sample_rows(HEAD_ROWS, rng)
     y = to_numpy(head.y)
     weight = _row_weights(head, y)
-    offsets, rows = _heads(family.layout, head.cells, weight)
+    offsets, rows = _heads(family.layout, head.rows, weight)
     weight /= weight.sum()
     C, M, q, G = family.n_classes, family.n_components, family.n_latent, family.layout.n_gaussian
     H = rows.shape[1]
@@ -65,7 +65,7 @@ def initial_params(family: Any, source: Source, rng: np.random.Generator, n_rest
         np.tile(noise, (n_restarts, 1 if family.tied else M, 1)),
         np.ones((n_restarts, H, q)),
     )
-    like = head.cells.values
+    like = head.rows.values
     return tuple(asarray_like(np.ascontiguousarray(field), like) for field in fields)
 
 

@@ -39,21 +39,21 @@ class _Form(NamedTuple):
     constant: Any  # (..., N)
 
 
-def infer_rows(layout: ColumnLayout, params: Any, cells: MaskedRows, tol: float, max_rounds: int) -> RowPosterior:
+def infer_rows(layout: ColumnLayout, params: Any, rows: MaskedRows, tol: float, max_rounds: int) -> RowPosterior:
     """Posterior of z for every row, class and component, with the bounds at their fixed point."""
     xp = namespace(params.loadings)
-    G, q, n_rows = layout.n_gaussian, params.means.shape[-1], cells.values.shape[0]
+    G, q, n_rows = layout.n_gaussian, params.means.shape[-1], rows.values.shape[0]
     root = xp.sqrt(params.variances)[..., :, None, None, :]
     loadings = params.loadings[..., None, :, :, :]
     K = loadings * root  # (..., C, M, H, q)
     a0 = xp.matmul(loadings, params.means[..., :, None, :, None])[..., 0] + params.offsets[..., None, :, :]
-    form = fixed = _gaussian_form(layout, K[..., :G, :], a0[..., :G], params.noise[..., None, :, :], cells)
+    form = fixed = _gaussian_form(layout, K[..., :G, :], a0[..., :G], params.noise[..., None, :, :], rows)
     quadratic = None
     if layout.n_bounded:
         K, a0 = K[..., G:, :], a0[..., None, G:]
         K2 = packed_outer(K)
         K2_doubled = transpose(with_doubled_offdiagonal(K2, q))
-        known = [layout.cells_of(kind, cells) for kind in layout.bounded]
+        known = [layout.cells_of(kind, rows) for kind in layout.bounded]
         place = _Place(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
         memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
         extrapolate = _Extrapolation()
@@ -85,12 +85,12 @@ def infer_rows(layout: ColumnLayout, params: Any, cells: MaskedRows, tol: float,
     return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
 
 
-def _gaussian_form(layout: ColumnLayout, K: Array, a0: Array, theta: Array, cells: MaskedRows) -> _Form:
+def _gaussian_form(layout: ColumnLayout, K: Array, a0: Array, theta: Array, rows: MaskedRows) -> _Form:
     """What the continuous columns add."""
     xp = namespace(K)
     if not layout.n_gaussian:
         return _Form(0.0, 0.0, 0.0)
-    x, seen = layout.cells_of(layout.gaussian, cells)
+    x, seen = layout.cells_of(layout.gaussian, rows)
     scaled = K / theta[..., None]
     square = packed_outer(K) / theta[..., None]
     linear = xp.matmul(x, scaled)

@@ -47,7 +47,7 @@ def draw(
     return X
 
 
-def expected_predictors(family: Any, params: FactorParams, cells: MaskedRows) -> tuple[Array, Array]:
+def expected_predictors(family: Any, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
     """Given class and row: the posterior of the components (C, M, N), and the expectations of the heads' values (C, M, N, H).
 
     A continuous head's value is its mean. That of a bounded head is a probability; its logistic or softmax is averaged over the Gaussian posterior of the head by
@@ -55,17 +55,17 @@ def expected_predictors(family: Any, params: FactorParams, cells: MaskedRows) ->
     """
     xp = namespace(params.means)
     layout = family.layout
-    rows = infer_rows(layout, params, cells, family.bound_tol, family.bound_max_iter)
-    top = xp.max(rows.scores, axis=-2, keepdims=True)
-    component = exp_flush_underflow(rows.scores - top)
+    posteriors = infer_rows(layout, params, rows, family.bound_tol, family.bound_max_iter)
+    top = xp.max(posteriors.scores, axis=-2, keepdims=True)
+    component = exp_flush_underflow(posteriors.scores - top)
     component = component / xp.sum(component, axis=-2, keepdims=True)
     W = params.loadings[..., None, :, :, :]
-    heads = xp.matmul(rows.mean, transpose(W)) + params.offsets[..., None, :, None, :]
+    heads = xp.matmul(posteriors.mean, transpose(W)) + params.offsets[..., None, :, None, :]
     if not layout.n_bounded:
         return component, heads
     G = layout.n_gaussian
     W2 = transpose(with_doubled_offdiagonal(packed_outer(W[..., G:, :]), W.shape[-1]))
-    spread = xp.clip(xp.matmul(pack(rows.cov), W2), min=0.0)
+    spread = xp.clip(xp.matmul(pack(posteriors.cov), W2), min=0.0)
     bounded = heads[..., G:] / xp.sqrt(1 + (np.pi / 8) * spread)
     parts, first = [heads[..., :G]], 0
     for kind in layout.bounded:

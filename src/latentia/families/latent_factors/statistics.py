@@ -35,28 +35,28 @@ def complete_sums(params: FactorParams, moments: LatentMoments, shared_gram: boo
 
 
 def row_sums(
-    layout: ColumnLayout, params: FactorParams, cells: MaskedRows, rows: RowPosterior, w: Array, shared_gram: bool
+    layout: ColumnLayout, params: FactorParams, rows: MaskedRows, posteriors: RowPosterior, w: Array, shared_gram: bool
 ) -> FactorStats:
     """Statistics from each row's own posterior, weighted by w (..., C, M, N)."""
     xp = namespace(w)
-    away = rows.mean - params.means[..., :, None, None, :]
-    spread = xp.linalg.diagonal(rows.cov)
-    augmented = xp.concat([rows.mean, xp.ones_like(w)[..., None]], axis=-1)
-    moments = xp.concat([pack(rows.cov) + packed_outer(rows.mean), augmented], axis=-1)
+    away = posteriors.mean - params.means[..., :, None, None, :]
+    spread = xp.linalg.diagonal(posteriors.cov)
+    augmented = xp.concat([posteriors.mean, xp.ones_like(w)[..., None]], axis=-1)
+    moments = xp.concat([pack(posteriors.cov) + packed_outer(posteriors.mean), augmented], axis=-1)
     return FactorStats(
         xp.sum(w, axis=-1),
         xp.sum(w[..., None] * away, axis=(-3, -2)),
         xp.sum(w[..., None] * (away * away + spread), axis=(-3, -2)),
-        *_gaussian_sums(layout, cells, moments, augmented, w, shared_gram),
-        *_bounded_sums(rows, moments, augmented, w),
+        *_gaussian_sums(layout, rows, moments, augmented, w, shared_gram),
+        *_bounded_sums(posteriors, moments, augmented, w),
     )
 
 
 def _gaussian_sums(
-    layout: ColumnLayout, cells: MaskedRows, moments: Array, augmented: Array, w: Array, shared_gram: bool
+    layout: ColumnLayout, rows: MaskedRows, moments: Array, augmented: Array, w: Array, shared_gram: bool
 ) -> tuple[Array, Array, Array]:
     xp = namespace(w)
-    x, seen = layout.cells_of(layout.gaussian, cells)
+    x, seen = layout.cells_of(layout.gaussian, rows)
     seen = xp.ones_like(x) if seen is None else seen
     # classes share the loadings, so their sums may be taken first
     moments = xp.sum(w[..., None] * moments, axis=-4)

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
-from latentia.engine.contracts import Family, MaskedRows, Objective, Problem, Source
+from latentia.engine.contracts import ConditionalFamily, MaskedRows, Objective, Problem, QuasiNewtonFamily, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.initialization import LabelSums, label_directions, label_sums
 from latentia.families.probit_embedding.label_posterior import Labels, classifiers, infer_latents, label_signs
@@ -58,7 +58,7 @@ TURNS = 30
 
 
 @dataclass(frozen=True)
-class ProbitEmbedding(Family):
+class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
     """A projection and one probit classifier per label in the projected space.
 
     Parameters
@@ -78,7 +78,6 @@ class ProbitEmbedding(Family):
         What the rows say about the projection, when it is known before the sweeps.
     """
 
-    conditional: ClassVar[bool] = True
     n_labels: int
     n_latent: int = 2
     grouping: PrecisionSharing = PerEntry()
@@ -87,8 +86,6 @@ class ProbitEmbedding(Family):
     margin: float = 0.0
     separate: bool = False
     design: ProjectionSolver | None = None
-    params_class_axes: ClassVar[Embedding] = Embedding(*(None,) * 9)  # type: ignore[misc]
-    stats_class_axes: ClassVar[EmbeddingStats] = EmbeddingStats(*(None,) * 4)  # type: ignore[misc]
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]
@@ -135,9 +132,9 @@ class ProbitEmbedding(Family):
         return Embedding(*found, rate, weights, weights_cov, log_det, xp.ones_like(weights))
 
     def infer(
-        self, params: Embedding, cells: MaskedRows, y: Array | None = None, start: Array | None = None
+        self, params: Embedding, rows: MaskedRows, y: Array | None = None, start: Array | None = None
     ) -> EmbeddedRows:
-        x = cells.values
+        x = rows.values
         xp = namespace(x)
         labels = label_signs(y, x.dtype, self.separate)
         posterior = self.place(params, x, labels, start)
@@ -178,10 +175,8 @@ class ProbitEmbedding(Family):
         count = self.grouping.count(self.n_latent, params.projection.shape[-1])
         return self.prior.precision(params.rate, count)
 
-    def statistics(
-        self, params: Embedding, cells: MaskedRows, posterior: EmbeddedRows, weight: Array
-    ) -> EmbeddingStats:
-        x = cells.values
+    def statistics(self, params: Embedding, rows: MaskedRows, posterior: EmbeddedRows, weight: Array) -> EmbeddingStats:
+        x = rows.values
         xp = namespace(x)
         used = (weight[..., 0, :] * posterior.labels.used)[..., :, None]  # (..., N, 1)
         stats = self.label_statistics(x, posterior, used)
@@ -262,19 +257,19 @@ class ProbitEmbedding(Family):
         n_weights = params.weights.shape[-2] * params.weights.shape[-1]
         return of_projection + entropy + of_weights + log_dets + n_weights / 2
 
-    def to_free(self, params: Embedding) -> tuple[Array, Array]:
+    def to_means(self, params: Embedding) -> tuple[Array, Array]:
         """The means of the projection and of the label weights, which quasi-Newton steps move."""
         return params.projection, params.weights
 
-    def from_free(self, free: tuple[Array, Array], params: Embedding) -> Embedding:
+    def from_means(self, means: tuple[Array, Array], params: Embedding) -> Embedding:
         """Posteriors with these means; the rest is that of `params`."""
-        projection, weights = free
+        projection, weights = means
         pool = self.grouping.pool
         size = params.size + pool(projection * projection) - pool(params.projection * params.projection)
         size = namespace(size).clip(size, min=0.0)
         return params._replace(projection=projection, weights=weights, size=size)
 
-    def mean_slope(self, params: Embedding, stats: EmbeddingStats) -> tuple[Array, Array]:
+    def mean_gradient(self, params: Embedding, stats: EmbeddingStats) -> tuple[Array, Array]:
         """Slope of the bound in the means, the rest of the posteriors being fixed; needs a design."""
         assert self.design is not None
         xp = namespace(params.projection)
@@ -285,10 +280,10 @@ class ProbitEmbedding(Family):
             of_weights - self.prior.precision(params.weights_rate, 1) * params.weights,
         )
 
-    def precondition(self, params: Embedding, slope: tuple[Array, Array]) -> tuple[Array, Array]:
+    def precondition(self, params: Embedding, gradient: tuple[Array, Array]) -> tuple[Array, Array]:
         """The covariances times a slope: the way of the plain update."""
         assert self.design is not None
-        of_projection, of_weights = slope
+        of_projection, of_weights = gradient
         of_weights = namespace(of_weights).matmul(params.weights_cov, of_weights[..., None])[..., 0]
         return self.design.with_covariance(params.covariance, self.precision(params), of_projection), of_weights
 

@@ -39,7 +39,7 @@ def label_sums(source: Source, with_gram: bool, separate: bool) -> LabelSums:
     """The totals of all rows."""
 
     def visit(chunk: Chunk) -> Totals:
-        return {"sums": sum_labels(chunk.cells.values, chunk.y, chunk.weight, with_gram, separate)}
+        return {"sums": sum_labels(chunk.rows.values, chunk.y, chunk.weight, with_gram, separate)}
 
     return source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features))["sums"]
 

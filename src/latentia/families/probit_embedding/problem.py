@@ -115,7 +115,7 @@ class StreamedEmbeddingProblem:
         family = self.family
 
         def visit(chunk: Chunk) -> Totals:
-            x = chunk.cells.values
+            x = chunk.rows.values
             xp = namespace(x)
             posterior = family.place(params, x, label_signs(chunk.y, x.dtype, family.separate))
             used = posterior.labels.used if chunk.weight is None else posterior.labels.used * chunk.weight
@@ -142,7 +142,7 @@ def in_memory_problem(family: Any, source: Source) -> Problem:
     if source.n_rows * source.n_features > MAX_ENTRIES:
         return StreamedEmbeddingProblem(family, source)
     chunk = source.sample_rows(source.n_rows, np.random.default_rng(0))  # all rows
-    rows, y, weight = chunk.cells.values, chunk.y, chunk.weight
+    rows, y, weight = chunk.rows.values, chunk.y, chunk.weight
     used = label_signs(y, rows.dtype, family.separate).used
     used = used if weight is None else used * weight
     return EmbeddingProblem(family, rows, y, weight, GramForm(_gram(rows, used), family.noise))

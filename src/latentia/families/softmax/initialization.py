@@ -30,7 +30,7 @@ def centroid_restarts(
     clusters' features.
     """
     block = source.sample_rows(N_START_ROWS, rng)
-    x, y = to_numpy(block.cells.values).astype(float), to_numpy(block.y)
+    x, y = to_numpy(block.rows.values).astype(float), to_numpy(block.y)
     center, total = x.mean(axis=0), max(float(x.var(axis=0).mean()), 1e-12)
     parts = [cluster_restarts(x[y == label], n, n_restarts, rng) for label, n in enumerate(n_subclasses)]
     spread = np.concatenate([variance for _, variance, _ in parts], axis=1).mean(axis=(1, 2))
@@ -39,4 +39,4 @@ def centroid_restarts(
     slopes = offset / spread[..., None]
     bias = -(offset**2).sum(axis=2) / (2 * spread) - slopes @ center
     weights = np.concatenate([slopes, bias[..., None]], axis=2)
-    return asarray_like(weights - weights.mean(axis=1, keepdims=True), block.cells.values)
+    return asarray_like(weights - weights.mean(axis=1, keepdims=True), block.rows.values)

@@ -8,12 +8,12 @@ and :math:`\rho = 0` this is multinomial logistic regression. Adding one vector 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
+from latentia.engine.contracts import ConditionalFamily, MaskedRows, SmoothFamily, Source
 from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import ridge_of
 from latentia.families.building_blocks.gaussian_weights import augment
@@ -29,13 +29,6 @@ class SoftmaxWeights(NamedTuple):
     weights: Array
 
 
-class Slopes(NamedTuple):
-    """Gradient of the log likelihood, and the sum of squared lengths of the rows, which bounds its curvature."""
-
-    gradient: Array  # (..., S, D)
-    length: Array  # (..., 1, 1)
-
-
 class LikelihoodPosterior(NamedTuple):
     """What is known of some rows."""
 
@@ -45,19 +38,15 @@ class LikelihoodPosterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SoftmaxLikelihood(SmoothFamily):
+class SoftmaxLikelihood(ConditionalFamily, SmoothFamily):
     """Point estimates of a softmax over subclasses; `ridge` is the precision of a Gaussian prior, one for all or (S,)."""
 
-    conditional: ClassVar[bool] = True
     n_subclasses: tuple[int, ...]
     ridge: Any = 0.0
-    n_classes: int = field(init=False)
-    # a conditional family is never cut by class
-    params_class_axes: Any = field(default=None, init=False, repr=False)
-    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_classes", len(self.n_subclasses))
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return len(self.n_subclasses)
 
     @property
     def owner(self) -> np.ndarray:
@@ -76,8 +65,8 @@ class SoftmaxLikelihood(SmoothFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> SoftmaxWeights:
         return SoftmaxWeights(mixed_restarts(self.n_subclasses, source, rng, n_restarts))
 
-    def infer(self, params: SoftmaxWeights, cells: MaskedRows, y: Array | None = None) -> LikelihoodPosterior:
-        return self.at_scores(params_at_rows(params.weights, augment(cells.values)), y)
+    def infer(self, params: SoftmaxWeights, rows: MaskedRows, y: Array | None = None) -> LikelihoodPosterior:
+        return self.at_scores(params_at_rows(params.weights, augment(rows.values)), y)
 
     def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
         """What is known of rows with scores (..., S, N)."""
@@ -93,17 +82,10 @@ class SoftmaxLikelihood(SmoothFamily):
         return LikelihoodPosterior((own - every)[..., None, :], share, slope)
 
     def statistics(
-        self, params: SoftmaxWeights, cells: MaskedRows, posterior: LikelihoodPosterior, weight: Array
-    ) -> Slopes:
-        x = augment(cells.values)
-        xp = namespace(x)
-        length = xp.sum(weight * xp.sum(x * x, axis=1), axis=-1, keepdims=True)
-        return Slopes(weighted_row_sums(weight * posterior.slope, x), length)
-
-    def update(self, params: SoftmaxWeights, stats: Slopes) -> SoftmaxWeights:
-        """A gradient step of the length that Boehning's bound on the curvature, 1/2 sum |x|^2, allows."""
-        step = self.gradient(params, stats).weights / (stats.length / 2 + ridge_of(self.ridge, params.weights))
-        return SoftmaxWeights(params.weights + step)
+        self, params: SoftmaxWeights, rows: MaskedRows, posterior: LikelihoodPosterior, weight: Array
+    ) -> SoftmaxWeights:
+        """Gradient of the log likelihood in the weights."""
+        return SoftmaxWeights(weighted_row_sums(weight * posterior.slope, augment(rows.values)))
 
     def log_prior(self, params: SoftmaxWeights) -> Array:
         xp = namespace(params.weights)
@@ -118,5 +100,5 @@ class SoftmaxLikelihood(SmoothFamily):
     def from_free(self, free: SoftmaxWeights, params: SoftmaxWeights) -> SoftmaxWeights:
         return SoftmaxWeights(*free)
 
-    def gradient(self, params: SoftmaxWeights, stats: Slopes) -> SoftmaxWeights:
-        return SoftmaxWeights(stats.gradient - ridge_of(self.ridge, params.weights) * params.weights)
+    def gradient(self, params: SoftmaxWeights, stats: SoftmaxWeights) -> SoftmaxWeights:
+        return SoftmaxWeights(stats.weights - ridge_of(self.ridge, params.weights) * params.weights)

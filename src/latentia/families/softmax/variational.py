@@ -19,11 +19,11 @@ So with many rows the means tend to weights whose *logistic* probabilities, not 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import Family, MaskedRows, Source
+from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, MaskedRows, Source
 from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
@@ -56,7 +56,7 @@ class SubclassPosterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MultimodalSoftmax(Family):
+class MultimodalSoftmax(ConditionalFamily, AcceleratedFamily):
     """Posterior of a softmax over subclasses.
 
     Parameters
@@ -69,17 +69,13 @@ class MultimodalSoftmax(Family):
         Inverse temperature of annealing; 1 is variational Bayes.
     """
 
-    conditional: ClassVar[bool] = True
     n_subclasses: tuple[int, ...]
     prior: GammaPrior = field(default_factory=GammaPrior)
     beta: float = 1.0
-    n_classes: int = field(init=False)
-    # a conditional family is never cut by class
-    params_class_axes: Any = field(default=None, init=False, repr=False)
-    stats_class_axes: Any = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_classes", len(self.n_subclasses))
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return len(self.n_subclasses)
 
     @property
     def owner(self) -> np.ndarray:
@@ -106,8 +102,8 @@ class MultimodalSoftmax(Family):
         """Parameters about given weights (..., S, D)."""
         return start_weights(mean, variance, self.prior)
 
-    def infer(self, params: GaussianWeights, cells: MaskedRows, y: Array | None = None) -> SubclassPosterior:
-        x = augment(cells.values)
+    def infer(self, params: GaussianWeights, rows: MaskedRows, y: Array | None = None) -> SubclassPosterior:
+        x = augment(rows.values)
         xp = namespace(x)
         outer = packed_outer(x)
         mean = params_at_rows(params.mean, x)
@@ -121,10 +117,10 @@ class MultimodalSoftmax(Family):
         return SubclassPosterior(value[..., None, :], share, bound.curvature, bound.slope, outer)
 
     def statistics(
-        self, params: GaussianWeights, cells: MaskedRows, posterior: SubclassPosterior, weight: Array
+        self, params: GaussianWeights, rows: MaskedRows, posterior: SubclassPosterior, weight: Array
     ) -> Pull:
         precision = weighted_row_sums(weight * posterior.curvature, posterior.outer)
-        linear = weighted_row_sums(weight * (posterior.share + posterior.slope), augment(cells.values))
+        linear = weighted_row_sums(weight * (posterior.share + posterior.slope), augment(rows.values))
         return Pull(precision, linear)
 
     def update(self, params: GaussianWeights, stats: Pull) -> GaussianWeights:
@@ -134,12 +130,12 @@ class MultimodalSoftmax(Family):
         xp = namespace(params.mean)
         return xp.sum(weights_log_prior(params, self.prior, self.beta), axis=-1)
 
-    def to_free(self, params: GaussianWeights) -> AcceleratedCoordinates:
+    def to_accelerated(self, params: GaussianWeights) -> AcceleratedCoordinates:
         """What plain steps move slowly: the means and the log rates."""
         return to_accelerated(params)
 
-    def from_free(self, free: AcceleratedCoordinates, params: GaussianWeights) -> GaussianWeights:
-        return from_accelerated(free, params)
+    def from_accelerated(self, coordinates: AcceleratedCoordinates, params: GaussianWeights) -> GaussianWeights:
+        return from_accelerated(coordinates, params)
 
     def floats_per_row(self, params: GaussianWeights) -> int:
         size = params.mean.shape[-1]
