@@ -136,7 +136,7 @@ class EmbeddingDisplay:
         """
         import matplotlib.pyplot as plt
 
-        check_number("n_columns", n_columns, least=1, integer=True)
+        check_number("n_columns", n_columns, ge=1, integer=True)
         n_labels = self.labels.shape[1]
         n_columns = min(n_columns, n_labels)
         n_rows = math.ceil(n_labels / n_columns)

@@ -277,9 +277,17 @@ class Source(ABC):
 
 
 class Preprocessor(Protocol):
-    """How raw rows become the rows that a family models."""
+    """How raw rows become the rows that a family models, and back."""
 
+    @property
+    def shift(self) -> Array: ...  # (D,)
+    @property
+    def scale(self) -> Array: ...  # (D,)
+    @property
+    def n_empty_columns(self) -> int: ...  # columns without any value
     def __call__(self, X: Array) -> MaskedRows: ...
+    def inverse_transform(self, values: Array) -> Array: ...
+    def log_det_jacobian(self, rows: MaskedRows) -> Array: ...  # (N,) what densities lose to the scaling
 
 
 class Sweep(NamedTuple):

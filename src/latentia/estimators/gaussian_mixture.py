@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, Totals
+from latentia.engine.contracts import Chunk, Objective, Totals
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
-from latentia.inputs.options import check_choice, check_number
-from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import Array, namespace, to_numpy
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.options import Check, check_choice, check_number, choice
+from latentia.inputs.standardization import ColumnMoments, Standardizer
+from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
 
 #: The most components that n_components="bic" tries for a class.
@@ -39,8 +43,9 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     covariance : {"diag", "full", "tied", "spherical"}, default="diag"
         Shape of the covariances: a variance per feature, a matrix per component, one matrix that all components of all classes share, or one
         variance per component.
-    objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
-        What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
+    objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
+        What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
+        margin, or an objective of your own by L-BFGS from the best EM solution.
     trade_off : float, default=1.0
         Weight of the margin term of the hybrid objective (lambda in the thesis).
     margin : float, default=1.0
@@ -118,12 +123,14 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     array([[1., 0., 0.]])
     """
 
+    CHECKS: ClassVar[dict[str, Check]] = {"covariance": choice(*COVARIANCES)}
+
     def __init__(
         self,
         n_components: int | Sequence[int] | str = 1,
         *,
         covariance: str = "diag",
-        objective: str = "likelihood",
+        objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
@@ -161,84 +168,78 @@ class GaussianMixtureClassifier(GenerativeClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_choice("covariance", self.covariance, COVARIANCES)
         if isinstance(self.n_components, str):
             check_choice("n_components", self.n_components, ["bic"], ", an int, or one int per class")
         else:
-            for number in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
-                check_number("n_components", number, least=1, integer=True)
+            for size in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
+                check_number("n_components", size, ge=1, integer=True)
 
-    def _make_preprocessor(
-        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
-    ) -> Standardizer:
-        return Standardizer.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
+    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
+        return Standardizer.from_moments(*moments, common_scale=self.covariance == "spherical")
 
     def _make_family(
-        self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
+        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> GaussianMixtures:
-        shift = self.preprocessor_.shift
+        shift = data.preprocessor.shift
         rounding = float(namespace(shift).finfo(shift.dtype).eps)
-        shape = COVARIANCES[self.covariance](max(self.var_floor, rounding))
-        n_classes = len(self.classes_)
+        covariance = COVARIANCES[self.covariance](max(self.var_floor, rounding))
         if isinstance(self.n_components, str):
-            solver = EM(self.max_iter, self.tol)
-            sizes = components_by_bic(source.labeled_only(), shape, n_classes, self.n_init, solver, rng, watch)
-        else:
-            sizes = (
-                np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,))
-                if np.ndim(self.n_components) == 0
-                else np.asarray(self.n_components)
+            n_features = data.X.shape[1] - data.preprocessor.n_empty_columns
+            search = ComponentSearch(covariance, data.n_classes, n_features, self.n_init, EM(self.max_iter, self.tol))
+            return GaussianMixtures(search.run(source.labeled_only(), rng, notifier), covariance, data.log_prior)
+        sizes = np.asarray(self.n_components, dtype=int)
+        sizes = np.full(data.n_classes, sizes) if sizes.ndim == 0 else sizes
+        if sizes.shape != (data.n_classes,):
+            raise ValueError(
+                f"n_components={self.n_components!r} has {sizes.size} entries, but y has {data.n_classes} classes; "
+                "allowed are an int, one int per class, or 'bic'."
             )
-            if sizes.shape != (n_classes,):
-                raise ValueError(
-                    f"n_components={self.n_components!r} has {sizes.size} entries, but y has {n_classes} classes; "
-                    "allowed are an int, one int per class, or 'bic'."
-                )
-        return GaussianMixtures(sizes, shape, log_prior)
+        return GaussianMixtures(sizes, covariance, data.log_prior)
 
-    def _n_restarts(self) -> int:
-        return super()._n_restarts() if (self.family_.n_components > 1).any() else 1
+    def _n_restarts(self, family: GaussianMixtures) -> int:
+        return super()._n_restarts(family) if (family.n_components > 1).any() else 1
 
-    def _set_fitted_attributes(self) -> None:
-        params, preprocess = self.params_, self.preprocessor_
+    def _model_attributes(self, model: FittedModel) -> Attributes:
+        params, preprocessor = model.params, model.preprocessor
         xp = namespace(params.means)
-        scale = preprocess.scale
-        self.n_components_ = self.family_.n_components
-        self.priors_ = xp.exp(params.log_prior)
-        self.weights_ = xp.exp(params.log_weights)
-        self.means_ = preprocess.restore(params.means)
+        scale = preprocessor.scale
         factor = {"diag": scale**2, "spherical": scale[0] ** 2}.get(self.covariance, scale[:, None] * scale[None, :])
-        self.covariances_ = params.spread * factor
+        return {
+            "n_components_": model.family.n_components,
+            "priors_": xp.exp(params.log_prior),
+            "weights_": xp.exp(params.log_weights),
+            "means_": preprocessor.inverse_transform(params.means),
+            "covariances_": params.spread * factor,
+        }
 
 
-def components_by_bic(
-    source: ArraySource,
-    shape: Any,
-    n_classes: int,
-    n_init: int,
-    solver: EM,
-    rng: np.random.Generator,
-    watch: StepNotifier,
-) -> np.ndarray:
-    """Components of each class with the least BIC; a class stops growing after two numbers without gain, all of them when a callback stops the fit."""
-    in_class = _class_sizes(source, n_classes)
-    ignored = getattr(source.preprocess, "ignored", None)
-    n_features = source.n_features - (0 if ignored is None else int(to_numpy(ignored).sum()))
-    best, sizes = np.full(n_classes, np.inf), np.ones(n_classes, dtype=int)
-    for k in range(1, MAX_COMPONENTS + 1):
-        still = (k - sizes <= 2) & (in_class >= 2 * k)
-        if k > 1 and (watch.stopped or not still.any()):
-            break
-        family = GaussianMixtures(np.where(still, k, sizes), shape)
-        params = family.init(source, rng, n_init if k > 1 else 1)
-        problem = RowProblem(family, Likelihood(), source)
-        fitted = solver.solve(problem, params, watch).params
-        scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
-        n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
-        bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
-        better = still & (bic < best) | (k == 1)
-        best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
-    return sizes
+class ComponentSearch(NamedTuple):
+    """The number of components of each class with the least BIC."""
+
+    covariance: Covariance
+    n_classes: int
+    n_features: int
+    n_init: int
+    solver: EM
+
+    def run(self, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier) -> np.ndarray:
+        """A class stops growing after two numbers without gain, all of them when a callback stops the fit."""
+        in_class = _class_sizes(source, self.n_classes)
+        best, sizes = np.full(self.n_classes, np.inf), np.ones(self.n_classes, dtype=int)
+        for k in range(1, MAX_COMPONENTS + 1):
+            growing = (k - sizes <= 2) & (in_class >= 2 * k)
+            if k > 1 and (notifier.stopped or not growing.any()):
+                break
+            family = GaussianMixtures(np.where(growing, k, sizes), self.covariance)
+            params = family.init(source, rng, self.n_init if k > 1 else 1)
+            problem = RowProblem(family, Likelihood(), source)
+            fitted = self.solver.solve(problem, params, notifier).params
+            scores = _class_log_likelihoods(problem, fitted, self.n_classes)  # (restarts, classes)
+            n_free = k - 1 + k * self.n_features + self.covariance.n_free(self.n_features, k)
+            bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
+            better = growing & (bic < best) | (k == 1)
+            best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
+        return sizes
 
 
 def _class_sizes(source: ArraySource, n_classes: int) -> np.ndarray:
@@ -251,8 +252,8 @@ def _class_sizes(source: ArraySource, n_classes: int) -> np.ndarray:
     return np.maximum(sums, numbers)
 
 
-def _class_log_likelihoods(problem: RowProblem, params: GaussianParams, n_classes: int) -> np.ndarray:
-    """Log p(x | y) summed over the labeled rows of each class, for each start: (S, C)."""
+def _class_log_likelihoods(problem: RowProblem[GaussianMixtures], params: GaussianParams, n_classes: int) -> np.ndarray:
+    """Log p(x | y) summed over the labeled rows of each class, for each restart: (R, C)."""
     family = problem.family
 
     def visit(chunk: Chunk) -> Totals:
@@ -261,7 +262,7 @@ def _class_log_likelihoods(problem: RowProblem, params: GaussianParams, n_classe
         mine = select_class(params, family.params_class_axes, chunk.label)
         score = family.infer(mine, chunk.rows).log_joint[..., 0, :] - mine.log_prior
         xp = namespace(score)
-        return {chunk.label: xp.sum(score if chunk.weight is None else score * chunk.weight, axis=-1)}
+        return {chunk.label: xp.sum(chunk.weighted(score), axis=-1)}
 
     totals = problem.source.sum_over_chunks(visit, problem.rows_per_chunk(params), by_label=True)
     return np.stack([to_numpy(totals[c]) for c in range(n_classes)], axis=1)

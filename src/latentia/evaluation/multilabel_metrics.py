@@ -63,7 +63,7 @@ def known_f1_score(
     0.8
     """
     check_choice("average", average, ["macro", "micro"])
-    check_number("zero_division", zero_division, least=0)
+    check_number("zero_division", zero_division, ge=0)
     truth, found, weight = _check(y_true, y_pred, sample_weight)
     known = weight[:, None] * (truth >= 0)
     hits = (known * ((truth == 1) & (found == 1))).sum(axis=0)

@@ -22,7 +22,7 @@ KINDS = ("continuous", "binary", "categorical")
 NARROW_FLOATS = {"float16", "float32", "halffloat[pyarrow]", "float[pyarrow]"}
 
 
-class Table(NamedTuple):
+class ColumnEncoder(NamedTuple):
     """The kinds of a table's columns and the values of those that are coded."""
 
     kinds: tuple[str, ...]
@@ -32,7 +32,7 @@ class Table(NamedTuple):
     dtypes: tuple[Any, ...]  # of a data frame's columns
 
     @classmethod
-    def of(cls, X: Any, kinds: Any) -> Table:
+    def from_table(cls, X: Any, kinds: Any) -> ColumnEncoder:
         """Read the kinds off a table, or take those that are given."""
         names = column_names(X)
         given = _given_kinds(kinds, names)
@@ -42,6 +42,11 @@ class Table(NamedTuple):
             found.append(kind)
             categories.append(values)
         return cls(tuple(found), tuple(categories), tuple(names), frame_type(X), frame_dtypes(X))
+
+    @classmethod
+    def continuous(cls, n_columns: int) -> ColumnEncoder:
+        """For arrays of numbers, which stay as they are."""
+        return cls(("continuous",) * n_columns, (None,) * n_columns, tuple(range(n_columns)), "array", ())
 
     @property
     def modeled_kinds(self) -> list[str]:

@@ -6,7 +6,7 @@ Every error names the argument, the value received and the values allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import Any
 
@@ -43,25 +43,20 @@ def check_number(
     name: str,
     value: Any,
     *,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
+    gt: float | None = None,
+    ge: float | None = None,
+    lt: float | None = None,
     integer: bool = False,
 ) -> None:
     """A finite number within bounds."""
     kind = Integral if integer else Real
     bounds = [
-        f"> {above}" if above is not None else "",
-        f">= {least}" if least is not None else "",
-        f"< {below}" if below is not None else "",
+        f"> {gt}" if gt is not None else "",
+        f">= {ge}" if ge is not None else "",
+        f"< {lt}" if lt is not None else "",
     ]
     fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and _is_finite(value)
-    fits = (
-        fits
-        and (above is None or value > above)
-        and (least is None or value >= least)
-        and (below is None or value < below)
-    )
+    fits = fits and (gt is None or value > gt) and (ge is None or value >= ge) and (lt is None or value < lt)
     if not fits:
         noun = "an integer" if integer else "a finite number"
         raise ValueError(
@@ -74,6 +69,37 @@ def _is_finite(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:  # an integer that no float is as large as
         return False
+
+
+#: Validates the value of the argument of that name.
+Check = Callable[[str, Any], None]
+
+
+def number(gt: float | None = None, ge: float | None = None, lt: float | None = None) -> Check:
+    """A check for finite numbers within bounds."""
+    return lambda name, value: check_number(name, value, gt=gt, ge=ge, lt=lt)
+
+
+def integer(ge: int) -> Check:
+    """A check for integers from `ge` on."""
+    return lambda name, value: check_number(name, value, ge=ge, integer=True)
+
+
+def choice(*allowed: str) -> Check:
+    """A check for one of some strings."""
+    return lambda name, value: check_choice(name, value, allowed)
+
+
+def optional(check: Check) -> Check:
+    """A check that lets None pass."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def check_options(estimator: Any) -> None:
+    """Validate constructor arguments by the tables `CHECKS` of the estimator's classes."""
+    for cls in reversed(type(estimator).__mro__):
+        for name, check in vars(cls).get("CHECKS", {}).items():
+            check(name, getattr(estimator, name))
 
 
 def random_generator(random_state: Any) -> np.random.Generator:

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import device, is_array_api_obj, is_numpy_array
 from scipy import sparse
 from sklearn import get_config
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
 from latentia.numerics.array_api import namespace
@@ -44,8 +44,8 @@ def require_fitted_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
 def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
     if not get_config()["array_api_dispatch"]:
         return
-    check_is_fitted(estimator, "params_")
-    ours = next(leaves(estimator.params_))
+    estimator._require_fitted()
+    ours = next(leaves(estimator._model.params))
     if is_array_api_obj(X) and not sparse.issparse(X):
         if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
             return

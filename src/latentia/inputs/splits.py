@@ -58,7 +58,7 @@ def make_folds(
 
 def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> Any:
     """Stratified folds, or plain ones where a class has fewer rows than there are folds."""
-    check_number("cv", n_folds, least=2, integer=True)
+    check_number("cv", n_folds, ge=2, integer=True)
     if codes.size < n_folds:
         raise ValueError(
             f"cv={n_folds}, but X has n_samples={codes.size} labeled rows: allowed is at most one fold per row."

@@ -1,9 +1,13 @@
-"""Rows for the probit embedding: standardized if dense; scaled but not moved if sparse, so that they stay sparse."""
+"""From raw rows to rows in standard units: preprocessors, and the moments they are made from.
+
+Dense rows are moved and scaled; sparse ones are scaled only, so that they stay sparse.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +19,8 @@ from latentia.engine.problem import rows_per_chunk
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy
 
 
-class Scale(NamedTuple):
+@dataclass(frozen=True)
+class Scale:
     """Divides the columns of dense or sparse rows."""
 
     scale: np.ndarray  # (D,)
@@ -23,6 +28,17 @@ class Scale(NamedTuple):
     @property
     def shift(self) -> np.ndarray:
         return np.zeros_like(self.scale)
+
+    @property
+    def n_empty_columns(self) -> int:
+        return 0
+
+    def inverse_transform(self, values: Array) -> Array:
+        return values * self.scale
+
+    def log_det_jacobian(self, rows: MaskedRows) -> Array:
+        total = np.log(self.scale).sum()
+        return np.full(rows.values.shape[0], total, dtype=self.scale.dtype)
 
     def __call__(self, X: Any) -> MaskedRows:
         if sparse.issparse(X):
@@ -40,7 +56,7 @@ def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> S
     dtype = compute_dtype(X)
     xp = namespace(X)
     if standardize:
-        return Standardizer.of(*column_moments(X, weight, dtype))
+        return Standardizer.from_moments(*column_moments(X, weight, dtype))
     nothing = xp.zeros_like(xp.astype(X[0, ...], dtype))
     return Standardizer(nothing, nothing + 1, None)
 
@@ -64,15 +80,24 @@ N_PILOT_ROWS = 1000
 MAX_OFFSET_STDS = 10
 
 
-class Standardizer(NamedTuple):
+class ColumnMoments(NamedTuple):
+    """Of the known cells of each column, (D,) each."""
+
+    weight_sum: Array
+    mean: Array
+    std: Array
+
+
+@dataclass(frozen=True)
+class Standardizer:
     """Prepares raw rows: moves and scales each column, and notes which cells are missing."""
 
     shift: Array  # (D,)
     scale: Array  # (D,)
-    ignored: Array | None  # (D,) True for columns without any value; None if there is none
+    empty_columns: Array | None  # (D,) True for columns without any value; None if there are none
 
     @classmethod
-    def of(cls, mass: Array, mean: Array, deviation: Array, common_scale: bool = False) -> Standardizer:
+    def from_moments(cls, mass: Array, mean: Array, deviation: Array, common_scale: bool = False) -> Standardizer:
         """From the moments of the columns; with a common scale, one for all of them, axes keep their proportions."""
         xp = namespace(mean)
         known = mass > 0
@@ -94,7 +119,11 @@ class Standardizer(NamedTuple):
             return xp.broadcast_to(xp.sum(log_det_jacobian), (rows.values.shape[0],))
         return xp.matmul(rows.observed, log_det_jacobian)
 
-    def restore(self, values: Array) -> Array:
+    @property
+    def n_empty_columns(self) -> int:
+        return 0 if self.empty_columns is None else int(to_numpy(self.empty_columns).sum())
+
+    def inverse_transform(self, values: Array) -> Array:
         """Prepared values in the units of the raw rows."""
         return values * self.scale + self.shift
 
@@ -105,13 +134,13 @@ class Standardizer(NamedTuple):
             values = (asarray_like(X, self.shift) - self.shift) / self.scale
         # One look finds gaps and cells that are too far out: NaN is the least and the most of its array, and below no number.
         far = _max_standardized_value(self.shift)
-        if self.ignored is None and bool((xp.min(values) >= -far) & (xp.max(values) <= far)):
+        if self.empty_columns is None and bool((xp.min(values) >= -far) & (xp.max(values) <= far)):
             return MaskedRows(values, None)
         missing = xp.isnan(values)
-        if self.ignored is not None:
-            missing = missing | self.ignored
+        if self.empty_columns is not None:
+            missing = missing | self.empty_columns
         values = xp.clip(xp.where(missing, xp.zeros_like(values), values), min=-far, max=far)
-        complete = self.ignored is None and not bool(xp.any(missing))
+        complete = self.empty_columns is None and not bool(xp.any(missing))
         return MaskedRows(values, None if complete else xp.astype(~missing, values.dtype))
 
 
@@ -121,7 +150,7 @@ def _max_standardized_value(like: Array) -> float:
     return math.sqrt(float(limits.max) * float(limits.eps)) / 1e4
 
 
-def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Array, Array, Array]:
+def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMoments:
     """Weight, mean and standard deviation of the known cells of each column, in one pass as a rule.
 
     Sums are about a value inside the column's range, so that they do not cancel wherever the column lies, and in units of a power of two near its
@@ -147,7 +176,7 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> tuple[Arr
             power = np.clip(np.where(to_numpy(overflows), power + most // 2, power), -most, most)
         deviation = deviation * unit
     _check_deviation(deviation)
-    return mass, mean, deviation
+    return ColumnMoments(mass, mean, deviation)
 
 
 def _pilot_estimate(rows: ArraySource) -> tuple[Array, np.ndarray]:

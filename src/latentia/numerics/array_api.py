@@ -82,3 +82,8 @@ def take_rows(X: Array, index: np.ndarray) -> Array:
 def has_nan(values: Array) -> bool:
     xp = namespace(values)
     return bool(xp.any(xp.isnan(values)))
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix or array."""
+    return hasattr(X, "tocsr")

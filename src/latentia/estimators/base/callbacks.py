@@ -12,16 +12,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from latentia._user_warnings import warn_at_caller
+from latentia.engine.contracts import Params
 from latentia.solvers import Outcome, Step, StepCallback
 
-__all__ = [
-    "CallbackSupportMixin",
-    "StepNotifier",
-    "check_callback",
-    "notify_callbacks",
-    "warn_unless_converged",
-    "with_callbacks",
-]
+__all__ = ["CallbackSupportMixin", "StepNotifier", "notify_callbacks", "warn_unless_converged", "with_callbacks"]
 
 
 try:  # scikit-learn 1.9 and later
@@ -37,78 +31,78 @@ except ImportError:  # pragma: no cover - depends on the installed version
 
 
 class StepNotifier:
-    """Tells everybody of each step, until one of them wants to stop."""
+    """Notifies all listeners of each step; stops when any returns True.
 
-    def __init__(self, listeners: list[StepCallback]):
-        self.listeners = listeners
+    `attributes_at` gives the learned attributes of an estimator that would stop at some parameters;
+    training sets it as soon as it knows the family.
+    """
+
+    def __init__(self) -> None:
+        self.listeners: list[StepCallback] = []
+        self.attributes_at: Callable[[Params], dict[str, Any]] = lambda params: {}
         self.stopped = False
 
     def __call__(self, step: Step) -> bool:
-        """Whether somebody has wanted to stop; after that nobody hears of further steps."""
+        """Whether a listener has stopped the fit; after that nobody hears of further steps."""
         if not self.stopped:
             self.stopped = any([listener(step) for listener in self.listeners])  # all hear of the last one
         return self.stopped
 
 
-def check_callback(callback: Any) -> None:
-    """None, or something to be called."""
+def check_callback(name: str, callback: Any) -> None:
+    """None, or a callable."""
     if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r}; allowed are None and a function of a step.")
+        raise ValueError(f"{name}={callback!r}; allowed are None and a function of a step.")
+
+
+def check_verbose(name: str, verbose: Any) -> None:
+    """A bool or an integer."""
+    if not isinstance(verbose, Integral | np.bool_):
+        raise ValueError(f"{name}={verbose!r}; allowed are True, False and integers: progress is shown if positive.")
 
 
 @contextmanager
-def notify_callbacks(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]) -> Iterator[StepNotifier]:
-    """What solvers tell of their steps, on its way to everybody who listens.
-
-    `fitted` gives, for parameters, the attributes of an estimator that would stop there.
-    """
-    verbose = _check_verbose(estimator.verbose)
-    check_callback(estimator.callback)
-    listeners: list[StepCallback] = []
+def notify_callbacks(estimator: Any, X: Any, y: Any) -> Iterator[StepNotifier]:
+    """Steps of solvers go to the user's callback, scikit-learn's callbacks and the progress bar."""
+    notifier = StepNotifier()
     if estimator.callback is not None:
-        listeners.append(lambda step: bool(estimator.callback(step)))
+        notifier.listeners.append(lambda step: bool(estimator.callback(step)))
     context = None
     if hasattr(estimator, "_init_callback_context"):
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
         if getattr(estimator, "_skl_callbacks", None):
-            listeners.append(_sklearn_listener(estimator, context, X, y, fitted))
-    with _bar(verbose) as show:
+            notifier.listeners.append(_sklearn_listener(estimator, context, X, y, notifier))
+    with _bar(int(estimator.verbose)) as show:
         if show is not None:
-            listeners.append(show)
-        yield StepNotifier(listeners)
+            notifier.listeners.append(show)
+        yield notifier
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
 def warn_unless_converged(estimator: Any) -> None:
-    """Say that a fit ended before it converged, unless somebody wanted it to."""
+    """Say that a fit ended before it converged, unless a callback stopped it."""
     if estimator.converged_ or estimator.stopping_reason_ == Outcome.STOPPED.value:
         return
+    why = estimator.stopping_reason_
+    if why == Outcome.MAX_ITER.value:
+        why = f"max_iter={estimator.max_iter} reached"
     warn_at_caller(
-        f"{type(estimator).__name__} stopped before it converged ({estimator.stopping_reason_}). Raise max_iter or tol.",
-        ConvergenceWarning,
+        f"{type(estimator).__name__} stopped before it converged ({why}). Raise max_iter or tol.", ConvergenceWarning
     )
 
 
-def _sklearn_listener(
-    estimator: Any, context: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]
-) -> StepCallback:
-    def tell(step: Step) -> bool:
+def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, notifier: StepNotifier) -> StepCallback:
+    def notify(step: Step) -> bool:
         sub = context.subcontext(task_name=f"{step.solver} step")
         sub.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
         stop = sub.call_on_fit_task_end(
-            estimator=estimator, X=X, y=y, reconstruction_attributes=lambda: fitted(step.params())
+            estimator=estimator, X=X, y=y, reconstruction_attributes=lambda: notifier.attributes_at(step.params())
         )
         return bool(stop)
 
-    return tell
-
-
-def _check_verbose(verbose: Any) -> int:
-    if not isinstance(verbose, Integral | np.bool_):
-        raise ValueError(f"verbose={verbose!r}; allowed are True, False and integers: progress is shown if positive.")
-    return int(verbose)
+    return notify
 
 
 @contextmanager

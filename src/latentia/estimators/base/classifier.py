@@ -1,19 +1,82 @@
-"""Accuracy where the class is known."""
+"""What every probabilistic classifier does with log p(c | x): probabilities, decisions, accuracy, criteria."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from latentia.inputs.labels import NO_LABEL, split_unlabeled
-from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import to_numpy
+from latentia.estimators.base.fitting import LatentEstimator
+from latentia.inputs.labels import NO_LABEL, decode_labels, split_unlabeled
+from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.weights import check_loss_matrix, check_weight
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 
-class AccuracyMixin(ClassifierMixin):
-    """A classifier whose `y` may have gaps."""
+class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
+    """Predictions from log class probabilities. Subclasses give `_log_proba`."""
+
+    classes_: np.ndarray
+    loss_matrix: Any = None  # a constructor argument where an estimator has it
+
+    @abstractmethod
+    def _log_proba(self, X: Any) -> Array:
+        """Log p(c | x) of raw rows, (n_samples, n_classes); its exponentials add up to one."""
+
+    @require_fitted_namespace
+    def predict_log_proba(self, X: Any) -> Array:
+        """Log p(c | x), in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. Generative models take NaN for missing cells: a row without any known cell gets
+            the class priors.
+
+        Returns
+        -------
+        log_proba : array of shape (n_samples, n_classes)
+        """
+        return self._log_proba(X)
+
+    @require_fitted_namespace
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities p(c | x), in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as `predict_log_proba` takes them.
+
+        Returns
+        -------
+        proba : array of shape (n_samples, n_classes)
+        """
+        log_proba = self._log_proba(X)
+        return namespace(log_proba).exp(log_proba)
+
+    @require_fitted_namespace
+    def predict(self, X: Any) -> Array:
+        """The class with the least expected loss: the most probable one without a `loss_matrix`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as `predict_log_proba` takes them.
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
+        gain = self._log_proba(X)
+        xp = namespace(gain)
+        loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
+        if loss is not None:
+            gain = -xp.matmul(xp.exp(gain), asarray_like(loss, gain))
+        return decode_labels(self.classes_, xp.argmax(gain, axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose class is known.
@@ -29,14 +92,58 @@ class AccuracyMixin(ClassifierMixin):
         -------
         accuracy : float
         """
-        found = self.predict(X)
-        labels, gaps = split_unlabeled(y, found.shape[0], self.classes_)
-        if gaps.all():
+        predicted = self.predict(X)
+        labels, unlabeled = split_unlabeled(y, predicted.shape[0], self.classes_)
+        if unlabeled.all():
             raise ValueError(NO_LABEL)
-        if not gaps.any():
-            return float(accuracy_score(y, found, sample_weight=sample_weight))
-        weight = check_weight(sample_weight, found.shape[0])
-        known = ~gaps
-        return float(
-            accuracy_score(labels, to_numpy(found)[known], sample_weight=None if weight is None else weight[known])
-        )
+        if not unlabeled.any():
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        weight = check_weight(sample_weight, predicted.shape[0])
+        labeled = ~unlabeled
+        weight = None if weight is None else weight[labeled]
+        return float(accuracy_score(labels, to_numpy(predicted)[labeled], sample_weight=weight))
+
+
+class InformationCriteriaMixin:
+    """BIC and AIC from the log likelihood of rows and the number of free parameters."""
+
+    @abstractmethod
+    def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
+        """Log likelihood of rows and labels, and the number of rows that count."""
+
+    @abstractmethod
+    def _n_free_params(self) -> int:
+        """Number of free parameters."""
+
+    def bic(self, X: Any, y: Any) -> float:
+        """Bayesian information criterion; lower is better.
+
+        Generative models count unlabeled rows by their density, models of p(y | x) leave them out;
+        these are judged at their point estimate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        bic : float
+        """
+        log_likelihood, n_rows = self._log_likelihood(X, y)
+        return -2 * log_likelihood + self._n_free_params() * float(np.log(n_rows))
+
+    def aic(self, X: Any, y: Any) -> float:
+        """Akaike information criterion; lower is better. Rows count as in `bic`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        aic : float
+        """
+        log_likelihood, _ = self._log_likelihood(X, y)
+        return -2 * log_likelihood + 2 * self._n_free_params()

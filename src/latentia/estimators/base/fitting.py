@@ -1,66 +1,148 @@
-"""A fit that loses nothing when it fails."""
+"""One way through `fit`, shared by all estimators.
+
+    check options -> read input -> train -> learned attributes
+
+Each step is a function of values and changes nothing; only the last line of `fit` sets the learned
+attributes, all at once. So a fit that fails leaves the estimator as it was, a refit leaves nothing
+of an earlier fit, and a callback's view of an unfinished fit is a value like any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from latentia.numerics.array_api import asarray_like, namespace
+from latentia.estimators.base.callbacks import (
+    CallbackSupportMixin,
+    StepNotifier,
+    check_callback,
+    check_verbose,
+    notify_callbacks,
+    warn_unless_converged,
+    with_callbacks,
+)
+from latentia.inputs.options import Check, check_options, random_generator
+from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
+from latentia.solvers import Solution
 
-
-def transactional_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit that fails leaves the attributes of the one before as they were; one that succeeds has its arrays in the namespace of X."""
-
-    @wraps(fit)
-    def guarded(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(estimator))
-        try:
-            fit(estimator, *args, **kwargs)
-        except BaseException:
-            _replace_attributes(estimator, before)
-            raise
-        _move_to_input_device(estimator)
-        return estimator
-
-    return guarded
+Attributes = dict[str, Any]
 
 
-def _move_to_input_device(estimator: Any) -> None:
-    """Numbers that were made on the host go where the parameters are; classes and names may be text, and stay."""
-    where = getattr(estimator.preprocessor_, "shift", None)
-    if where is None or is_numpy_array(where):
-        return
-    xp = namespace(where)
-    held = xp.__array_namespace_info__().dtypes(device=device(where))
-    for name, value in list(vars(estimator).items()):
-        if name.endswith("_") and name != "classes_" and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            dtype = held.get(str(value.dtype), xp.float32)  # some devices know no double precision
-            setattr(estimator, name, asarray_like(value.copy(), where, dtype=dtype))  # torch wants to write
+class TrainingInput(Protocol):
+    """What `fit` was given, validated."""
+
+    @property
+    def X(self) -> Array: ...
+    @property
+    def attributes(self) -> Attributes: ...  # what is learned from the input alone
 
 
-def drop_fitted_attributes(estimator: Any) -> None:
-    """Drop what a fit before has learned: with other options it may learn attributes that the next does not."""
-    _replace_attributes(estimator, {name: value for name, value in vars(estimator).items() if not _is_learned(name)})
+class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
+    """An estimator of this library. Subclasses say how input is read, what is trained, what is learned."""
+
+    #: How constructor arguments are checked; tables of base classes are checked first.
+    CHECKS: ClassVar[dict[str, Check]] = {"callback": check_callback, "verbose": check_verbose}
+
+    def _check_options(self) -> None:
+        """Validate constructor arguments."""
+        check_options(self)
+
+    @abstractmethod
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingInput:
+        """Validate and encode rows, labels and weights. Changes nothing on `self`."""
+
+    @abstractmethod
+    def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> Any:
+        """The fitted model, a value; tells the notifier of each step."""
+
+    @abstractmethod
+    def _fitted_attributes(self, data: Any, fitted: Any) -> Attributes:
+        """The learned attributes of a fitted model."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from rows and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. Generative models take NaN for missing cells.
+        y : array-like of shape (n_samples,)
+            Classes, or outputs for regression; -1 (integers), None or NaN (others) mark unlabeled
+            rows. Integer labels that are all -1 or 1 are two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight 2 counts as that row twice.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_options()
+        data = self._read_input(X, y, sample_weight)
+        rng = random_generator(self.random_state)
+        with notify_callbacks(self, X, y) as notifier:
+            fitted = self._train(data, rng, notifier)
+        attributes = data.attributes | self._fitted_attributes(data, fitted)
+        self._set_learned(on_device_of(attributes, data.X))
+        if hasattr(self, "converged_"):
+            warn_unless_converged(self)
+        return self
+
+    def _set_learned(self, attributes: Attributes) -> None:
+        """Replace all learned attributes."""
+        for name in [name for name in vars(self) if is_learned(name)]:
+            delattr(self, name)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _blank_copy(self) -> Any:
+        """A copy without learned attributes, on which scikit-learn's validation may leave its marks."""
+        other = copy(self)
+        other._set_learned({})
+        return other
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "_model")
 
 
-def attributes_if_stopped(estimator: Any, publish: Callable[[], None], **given: Any) -> dict[str, Any]:
-    """The attributes that `publish` would leave on an estimator with the `given` ones; the estimator stays as it is."""
-    before = dict(vars(estimator))
-    vars(estimator).update(given)
-    publish()
-    after = {k: v for k, v in vars(estimator).items() if _is_learned(k)}
-    _replace_attributes(estimator, before)
-    return after
+def is_learned(name: str) -> bool:
+    """Whether an attribute of that name is set by `fit`."""
+    return name == "_model" or (name.endswith("_") and not name.startswith("__"))
 
 
-def _is_learned(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("__")
+def input_attributes(validated: Any) -> Attributes:
+    """What scikit-learn's validation has found out about X."""
+    names = ("n_features_in_", "feature_names_in_")
+    return {name: getattr(validated, name) for name in names if hasattr(validated, name)}
 
 
-def _replace_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
-    estimator.__dict__.clear()
-    estimator.__dict__.update(attributes)
+def on_device_of(attributes: Attributes, X: Array) -> Attributes:
+    """Numbers that were made in NumPy go where the rows are; classes and names may be text, and stay."""
+    if is_sparse(X) or is_numpy_array(X):
+        return attributes
+    xp = namespace(X)
+    dtypes = xp.__array_namespace_info__().dtypes(device=device(X))
+
+    def move(name: str, value: Any) -> Any:
+        if name == "classes_" or not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+            return value
+        dtype = dtypes.get(str(value.dtype), xp.float32)  # some devices know no double precision
+        return asarray_like(value.copy(), X, dtype=dtype)  # torch wants to write
+
+    return {name: move(name, value) for name, value in attributes.items()}
+
+
+def solution_attributes(solution: Solution, restart: int = 0, log_jacobian: float = 0.0) -> Attributes:
+    """How a solver went, for one of its restarts; densities lose `log_jacobian` to the units of X."""
+    return {
+        "objective_curve_": solution.curves[restart] - log_jacobian,
+        "n_iter_": int(solution.n_iter[restart]),
+        "converged_": solution.outcomes[restart].converged,
+        "stopping_reason_": solution.outcomes[restart].value,
+    }

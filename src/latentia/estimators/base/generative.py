@@ -1,178 +1,195 @@
-"""The way from a user's table to fitted parameters, shared by all generative classifiers.
+"""The way from a user's table to a fitted generative model, shared by all generative classifiers.
 
-rows -> checked -> standardized source -> EM from several starts -> the best start -> L-BFGS if the objective is discriminative.
+rows -> validated -> standardized source -> EM from several restarts -> the best restart
+     -> L-BFGS if the objective is discriminative
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from latentia._user_warnings import warn_at_caller
 from latentia.engine.array_source import ArraySource, map_rows
-from latentia.engine.contracts import Chunk, MaskedRows, Params, SmoothFamily, Totals
+from latentia.engine.contracts import Chunk, GenerativeFamily, MaskedRows, Objective, Params, Totals
 from latentia.engine.objectives import OBJECTIVES, Likelihood
 from latentia.engine.problem import RowProblem, check_compatible, rows_per_chunk
 from latentia.engine.pytree import leaves, select_restart
-from latentia.estimators.base.callbacks import (
-    CallbackSupportMixin,
-    StepNotifier,
-    notify_callbacks,
-    warn_unless_converged,
-    with_callbacks,
-)
-from latentia.estimators.base.fitting import attributes_if_stopped, transactional_fit
-from latentia.estimators.base.generative_prediction import GenerativePredictMixin
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
+from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.labels import encode_labels
-from latentia.inputs.options import check_bool, check_choice, check_number, random_generator
+from latentia.inputs.options import Check, check_bool, integer, number, optional
 from latentia.inputs.rows import validate_rows
 from latentia.inputs.splits import train_validation_split
-from latentia.inputs.standardization import Standardizer, column_moments
+from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
 from latentia.numerics.array_api import Array, compute_dtype, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax
-from latentia.solvers import EM, LBFGS, Outcome, Solution, StepCallback
+from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 
 
-class GenerativeClassifier(CallbackSupportMixin, GenerativePredictMixin):
-    """Fits a family's parameters. Subclasses say which family, how rows become numbers, and what is learned."""
+class GenerativeInput(NamedTuple):
+    """What `fit` was given, validated and encoded."""
 
-    family_: Any
-    preprocessor_: Any
+    X: Array  # (N, D) numbers, NaN where a cell is missing
+    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
+    weight: np.ndarray | None
+    n_classes: int
+    log_prior: np.ndarray | None  # None: counted
+    moments: ColumnMoments
+    preprocessor: Standardizer
+    encoder: ColumnEncoder
+    attributes: Attributes
 
-    def _check_options(self) -> None:
-        """Refuse bad constructor arguments."""
-        self._check_objective()
-        check_number("trade_off", self.trade_off, least=0)
-        check_number("margin", self.margin, above=0)
-        if self.ramp is not None:
-            check_number("ramp", self.ramp, above=0)
-        check_number("var_floor", self.var_floor, above=0)
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        check_number("tol", self.tol, least=0)
-        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
-        check_bool("early_stopping", self.early_stopping)
-        check_number("n_iter_no_change", self.n_iter_no_change, least=1, integer=True)
+    @property
+    def source(self) -> ArraySource:
+        return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
 
-    def _check_objective(self) -> None:
-        check_choice("objective", self.objective, OBJECTIVES)
 
-    def _effective_param(self, name: str) -> Any:
-        """An argument, or what a search has chosen for it."""
-        return getattr(self, name)
+class GenerativeFit(NamedTuple):
+    """A trained model and how its solver went."""
+
+    model: FittedModel
+    solution: Solution
+    log_jacobian: float  # what the log density of all rows loses to the units of X
+
+
+def check_objective(name: str, value: Any) -> None:
+    """The name of an objective, or an objective."""
+    if isinstance(value, Objective) or (isinstance(value, str) and value in OBJECTIVES):
+        return
+    names = ", ".join(repr(a) for a in OBJECTIVES)
+    raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
+
+
+class GenerativeClassifier(GenerativePredictMixin):
+    """Fits a family's parameters. Subclasses say which family, and what is learned."""
+
+    CHECKS: ClassVar[dict[str, Check]] = {
+        "objective": check_objective,
+        "trade_off": number(ge=0),
+        "margin": number(gt=0),
+        "ramp": optional(number(gt=0)),
+        "var_floor": number(gt=0),
+        "n_init": integer(ge=1),
+        "max_iter": integer(ge=1),
+        "tol": number(ge=0),
+        "validation_fraction": number(gt=0, lt=1),
+        "early_stopping": check_bool,
+        "n_iter_no_change": integer(ge=1),
+    }
 
     @abstractmethod
     def _make_family(
-        self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
-    ) -> SmoothFamily:
+        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+    ) -> Any:
         """The family to be fitted."""
 
     @abstractmethod
-    def _set_fitted_attributes(self) -> None:
-        """Set the learned attributes from `params_`."""
+    def _model_attributes(self, model: FittedModel) -> Attributes:
+        """The learned parameters in the units of X."""
 
-    def _choose_restart(self, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
-        """Which start wins."""
-        return int(np.argmax(solution.value))
+    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
+        """Rows as numbers, how they were encoded, and what is learned from them."""
+        blank = self._blank_copy()
+        X = validate_rows(blank, X, reset=True)
+        return X, ColumnEncoder.continuous(X.shape[1]), input_attributes(blank)
 
-    def _check_rows(self, X: Any, reset: bool) -> Array:
-        """Rows as a numeric array, NaN where a cell is missing."""
-        return validate_rows(self, X, reset)
-
-    def _make_preprocessor(
-        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
-    ) -> Standardizer:
+    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""
-        return Standardizer.of(mass, mean, deviation)
+        return Standardizer.from_moments(*moments)
 
-    @with_callbacks
-    @transactional_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from rows and labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN marks a missing cell.
-        y : array-like of shape (n_samples,)
-            Classes; -1 (integers), None or NaN (others) mark unlabeled rows. Integer labels that are all -1 or 1 are two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a row of weight 2 counts as that row twice.
-
-        Returns
-        -------
-        self : estimator
-        """
-        self._check_options()
-        X = self._check_rows(X, reset=True)
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
+        X, encoder, attributes = self._read_rows(X)
         labels = encode_labels(y, X.shape[0])
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
         log_prior = check_priors(self.priors, labels.classes)
         check_loss_matrix(self.loss_matrix, len(labels.classes))
         moments = column_moments(X, weight, compute_dtype(X))
-        self.classes_ = labels.classes
-        self.preprocessor_ = self._make_preprocessor(X, weight, *moments)
-        if self.preprocessor_.ignored is not None:
-            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
-            empty = names[to_numpy(self.preprocessor_.ignored)].tolist()
+        preprocessor = self._make_preprocessor(moments, encoder)
+        if preprocessor.empty_columns is not None:
+            names = attributes.get("feature_names_in_", np.arange(X.shape[1]))
+            empty = names[to_numpy(preprocessor.empty_columns)].tolist()
             warn_at_caller(f"X has no value in the columns {empty}: they are ignored.")
-        rng = random_generator(self.random_state)
-        with notify_callbacks(self, X, y, self._attributes_at) as watch:
-            self._train(ArraySource(X, labels.codes, weight, self.preprocessor_), log_prior, rng, watch)
-        return self
+        attributes = {**attributes, "classes_": labels.classes}
+        n_classes = len(labels.classes)
+        return GenerativeInput(
+            X, labels.codes, weight, n_classes, log_prior, moments, preprocessor, encoder, attributes
+        )
 
-    def _train(
-        self, source: ArraySource, log_prior: np.ndarray | None, rng: np.random.Generator, watch: StepNotifier
-    ) -> None:
-        objective = OBJECTIVES[self._effective_param("objective")](self.trade_off, self.margin, self.ramp)
-        held_out = None
-        if self.early_stopping and not objective.rises_under_em:
-            _, apart = train_validation_split(source.y, source.weight, self.validation_fraction, rng)
-            if apart.size:  # else there are too few rows to spare any
-                source, held_out = source.drop_rows(apart), source.subset(apart)
-        starts = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
-        self.family_ = self._make_family(starts, log_prior, watch, rng)
-        check_compatible(self.family_, Likelihood(), needs_em=True, needs_gradient=False)
-        solution = self._run_em_restarts(starts, rng, watch)
-        if watch.stopped and not objective.rises_under_em:
+    def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
+        objective = self._objective()
+        source, held_out = self._hold_out(data.source, objective, rng)
+        em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
+        family = self._make_family(data, em_source, rng, notifier)
+
+        def model_at(params: Params) -> FittedModel:
+            return self._finish(FittedModel(family, params, data.preprocessor, data.encoder))
+
+        notifier.attributes_at = lambda params: data.attributes | self._attributes_of(model_at(params))
+        solution = self._run_em_restarts(family, em_source, rng, notifier)
+        if notifier.stopped and not objective.rises_under_em:
             solution = solution._replace(outcomes=[Outcome.STOPPED])
-            objective, source = Likelihood(), starts
+            objective, source = Likelihood(), em_source
         elif not objective.rises_under_em:
-            check_compatible(self.family_, objective, needs_em=False, needs_gradient=True)
-            validate = None if held_out is None else _validation_loss(self.family_, held_out)
+            check_compatible(family, objective, needs_em=False, needs_gradient=True)
+            validate = None if held_out is None else validation_loss(family, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
-            solution = solver.solve(RowProblem(self.family_, objective, source), solution.params, watch)
-        self.params_ = select_restart(solution.params, 0)
-        curve = solution.curves[0] - (_log_jacobian(source) if objective.is_density else 0.0)
-        self.objective_curve_ = curve
-        self.n_iter_ = int(solution.n_iter[0])
-        self.converged_ = bool(solution.converged[0])
-        self.stopping_reason_ = solution.outcomes[0].value
-        warn_unless_converged(self)
-        self._set_fitted_attributes()
+            solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
+        model = model_at(select_restart(solution.params, 0))
+        return GenerativeFit(model, solution, _log_jacobian(source, data) if objective.is_density else 0.0)
 
-    def _run_em_restarts(self, source: ArraySource, rng: np.random.Generator, on_step: StepCallback) -> Solution:
-        """EM from several starts in one batch; the winner alone is returned."""
-        family = self.family_
-        params = family.init(source.labeled_only(), rng, self._n_restarts())
+    def _objective(self) -> Objective:
+        if isinstance(self.objective, Objective):
+            return self.objective
+        return OBJECTIVES[self.objective](self.trade_off, self.margin, self.ramp)
+
+    def _hold_out(
+        self, source: ArraySource, objective: Objective, rng: np.random.Generator
+    ) -> tuple[ArraySource, ArraySource | None]:
+        """Rows to train on, and labeled rows that say when L-BFGS stops."""
+        if not self.early_stopping or objective.rises_under_em:
+            return source, None
+        _, held_out = train_validation_split(source.y, source.weight, self.validation_fraction, rng)
+        if not held_out.size:  # there are too few rows to spare any
+            return source, None
+        return source.drop_rows(held_out), source.subset(held_out)
+
+    def _run_em_restarts(
+        self, family: Any, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+    ) -> Solution:
+        """EM from all restarts in one batch; the winner alone is returned."""
+        params = family.init(source.labeled_only(), rng, self._n_restarts(family))
         problem = family.specialized_problem(Likelihood(), source) or RowProblem(family, Likelihood(), source)
-        solution = self._em().solve(problem, params, on_step)
-        return solution.select_restart(self._choose_restart(solution, source, rng))
+        solution = self._em_solver(family).solve(problem, params, notifier)
+        return solution.select_restart(self._select_restart(family, solution, source, rng))
 
-    def _em(self) -> Any:
+    def _em_solver(self, family: Any) -> Solver[Any]:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
 
-    def _n_restarts(self) -> int:
-        """Number of starts of EM."""
+    def _n_restarts(self, family: Any) -> int:
+        """Number of restarts of EM."""
         return int(self.n_init)
 
-    def _attributes_at(self, params: Params) -> dict[str, Any]:
-        """Attributes of an estimator that stopped at `params`."""
-        return attributes_if_stopped(self, self._set_fitted_attributes, params_=params)
+    def _select_restart(self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
+        """Which restart wins."""
+        return int(np.argmax(solution.value))
+
+    def _finish(self, model: FittedModel) -> FittedModel:
+        """The model as it is published."""
+        return model
+
+    def _attributes_of(self, model: FittedModel) -> Attributes:
+        return {"_model": model, **self._model_attributes(model)}
+
+    def _fitted_attributes(self, data: GenerativeInput, fitted: GenerativeFit) -> Attributes:
+        attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
+        return attributes | self._attributes_of(fitted.model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,31 +198,29 @@ class GenerativeClassifier(CallbackSupportMixin, GenerativePredictMixin):
         return tags
 
 
-def _log_jacobian(source: ArraySource) -> float:
-    """What the change of units adds to the log density of all rows."""
-    preprocess: Any = source.preprocess
+def _log_jacobian(source: ArraySource, data: GenerativeInput) -> float:
+    """What the change of units takes from the log density of all rows."""
 
     def visit(chunk: Chunk) -> Totals:
-        units = preprocess.log_det_jacobian(chunk.rows)
-        return {"units": namespace(units).sum(units if chunk.weight is None else units * chunk.weight)}
+        log_det = data.preprocessor.log_det_jacobian(chunk.rows)
+        return {"sum": namespace(log_det).sum(chunk.weighted(log_det))}
 
-    return float(to_numpy(source.sum_over_chunks(visit, rows_per_chunk(3 * source.n_features))["units"]))
+    return float(to_numpy(source.sum_over_chunks(visit, rows_per_chunk(3 * source.n_features))["sum"]))
 
 
-def _validation_loss(family: SmoothFamily, rows: ArraySource) -> Any:
-    """The weighted share of rows that parameters classify wrongly; log loss breaks ties."""
-    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Any:
+    """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
+    weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
 
-    def validate(params: Params) -> float:
+    def loss(params: Params) -> float:
         def scores(rows: MaskedRows) -> Array:
-            return log_softmax(family.infer(params, rows).log_joint, axis=-2)
+            return log_softmax(family.scores(params, rows), axis=-2)
 
-        parts = map_rows(
-            rows.X, rows.preprocess, scores, rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
-        )
+        max_rows = rows_per_chunk(family.score_floats_per_row(params), next(leaves(params)))
+        parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
         log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
-        wrong = np.argmax(log_proba, axis=0) != rows.y
-        log_loss = -np.maximum(log_proba[rows.y, np.arange(rows.n_rows)], -50.0)
+        wrong = np.argmax(log_proba, axis=0) != held_out.y
+        log_loss = -np.maximum(log_proba[held_out.y, np.arange(held_out.n_rows)], -50.0)
         return float((weight * (wrong + 1e-3 * log_loss / 50.0)).sum() / weight.sum())
 
-    return validate
+    return loss

@@ -1,33 +1,72 @@
-"""What every generative classifier can be asked once its parameters are known."""
+"""Prediction methods of generative classifiers: class probabilities, densities, imputation, sampling."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from latentia.engine.array_source import map_rows
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.contracts import MaskedRows, Params
 from latentia.engine.problem import rows_per_chunk
-from latentia.estimators.base.classifier import AccuracyMixin
-from latentia.inputs.labels import decode_labels, encode_known_labels
-from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import require_fitted_namespace
-from latentia.inputs.weights import check_loss_matrix
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, to_numpy, transpose
+from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.dataframes import frame_type
+from latentia.inputs.labels import encode_known_labels
+from latentia.inputs.options import check_choice, check_number, random_generator
+from latentia.inputs.rows import require_fitted_namespace, validate_rows
+from latentia.inputs.standardization import Standardizer
+from latentia.numerics.array_api import (
+    Array,
+    asarray_like,
+    compute_dtype,
+    namespace,
+    one_hot,
+    to_numpy,
+    transpose,
+)
 from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 
-class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
-    """Class probabilities, densities, imputation and sampling from `params_`, `family_` and `preprocessor_`."""
+class FittedModel(NamedTuple):
+    """All that predictions need."""
 
-    @abstractmethod
-    def _check_rows(self, X: Any, reset: bool) -> Array:
-        """Rows as a numeric array, NaN where a cell is missing."""
+    family: Any  # a GenerativeFamily
+    params: Params
+    preprocessor: Standardizer
+    encoder: ColumnEncoder
+
+    def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
+        """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
+        max_rows = rows_per_chunk(floats_per_row, self.preprocessor.shift)
+        parts = map_rows(X, self.preprocessor, fn, max_rows)
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def decode(self, values: Array, index: Any = None) -> Any:
+        """Modeled values as the user's: in the units, types and frame of X."""
+        return self.encoder.decode(self.preprocessor.inverse_transform(values), index)
+
+
+class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
+    """Predictions from the joint density of rows and classes."""
+
+    _model: FittedModel
+    n_features_in_: int
+
+    def _check_rows(self, X: Any) -> Array:
+        """Rows to predict, as numbers."""
+        self._require_fitted()
+        return validate_rows(self, X, reset=False)
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        model = self._model
+
+        def joint(rows: MaskedRows) -> Array:
+            scores = model.family.scores(model.params, rows)
+            return transpose(scores - model.preprocessor.log_det_jacobian(rows))
+
+        return model.map_rows(X, joint, model.family.score_floats_per_row(model.params))
 
     @require_fitted_namespace
     def predict_joint_log_proba(self, X: Any) -> Array:
@@ -42,64 +81,10 @@ class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
         -------
         log_joint : array of shape (n_samples, n_classes)
         """
-        preprocess = self._fitted().preprocessor_
-        family, params = self.family_, self.params_
+        return self._joint_log_proba(self._check_rows(X))
 
-        def joint(rows: MaskedRows) -> Array:
-            return transpose(family.infer(params, rows).log_joint - preprocess.log_det_jacobian(rows))
-
-        return self._by_rows(X, joint)
-
-    @require_fitted_namespace
-    def predict_log_proba(self, X: Any) -> Array:
-        """Log p(c | x), in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN marks a missing cell. A row without any known cell gets the class priors.
-
-        Returns
-        -------
-        log_proba : array of shape (n_samples, n_classes)
-        """
-        return log_softmax(self.predict_joint_log_proba(X), axis=-1)
-
-    @require_fitted_namespace
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities p(c | x), in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN marks a missing cell. A row without any known cell gets the class priors.
-
-        Returns
-        -------
-        proba : array of shape (n_samples, n_classes)
-        """
-        log_proba = self.predict_log_proba(X)
-        return namespace(log_proba).exp(log_proba)
-
-    @require_fitted_namespace
-    def predict(self, X: Any) -> Array:
-        """The class with the least expected loss: the most probable one unless `loss_matrix` says otherwise.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN marks a missing cell.
-
-        Returns
-        -------
-        y : array of shape (n_samples,)
-        """
-        proba = self.predict_proba(X)
-        xp = namespace(proba)
-        loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
-        if loss is not None:
-            proba = -xp.matmul(proba, asarray_like(loss, proba))
-        return decode_labels(self.classes_, xp.argmax(proba, axis=1))
+    def _log_proba(self, X: Any) -> Array:
+        return log_softmax(self._joint_log_proba(self._check_rows(X)), axis=-1)
 
     def score_samples(self, X: Any) -> Array:
         """Log p(x), the density of the known cells of each row: low for outliers.
@@ -116,33 +101,45 @@ class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
         return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
     @require_fitted_namespace
-    def impute(self, X: Any) -> Array:
-        """Rows with each missing cell replaced by its expectation given the known cells of its row.
+    def impute(self, X: Any, method: str = "mean", condition: str | None = None) -> Any:
+        """Rows with each missing cell replaced by what the known cells of its row say of it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; NaN marks a missing cell.
+            Rows; missing cells are allowed.
+        method : {"mean", "mode"}, default="mean"
+            Expected values, or the most probable value of binary columns. Columns of categories,
+            and a data frame's columns of bool, always get their most probable value.
+        condition : {"class"} or None, default=None
+            "class": given the most probable class of the row; None: averaged over the classes.
 
         Returns
         -------
-        X_complete : array of shape (n_samples, n_features)
-            Known cells are unchanged.
+        X_complete : array of shape (n_samples, n_features), or a data frame for models of frames
+            Known cells are unchanged; values of a column of categories that were not seen in `fit`
+            count as missing. A data frame has the columns and dtypes of the one fitted (a column of
+            integers becomes one of floats where an expectation lies between them), and in pandas
+            the index of `X`.
         """
-        preprocess = self._fitted().preprocessor_
-        family, params = self.family_, self.params_
-        X = self._check_rows(X, reset=False)
-        xp = namespace(preprocess.shift)
+        check_choice("method", method, ["mean", "mode"])
+        if condition is not None:
+            check_choice("condition", condition, ["class"])
+        rows_in = self._check_rows(X)
+        family, params, preprocessor, encoder = model = self._model
 
         def fill(rows: MaskedRows) -> Array:
             class_probs = softmax(family.scores(params, rows), axis=-2)
-            return preprocess.restore(family.impute(params, rows, class_probs))
+            if condition == "class":
+                best = namespace(class_probs).argmax(class_probs, axis=-2)
+                class_probs = one_hot(best, len(self.classes_), class_probs.dtype)
+            return preprocessor.inverse_transform(family.impute(params, rows, class_probs, method == "mode"))
 
-        max_rows = rows_per_chunk(family.impute_floats_per_row(params), preprocess.shift)
-        filled = xp.concat(map_rows(X, preprocess, fill, max_rows), axis=0)
-        return keep_observed(X, filled)
+        filled = model.map_rows(rows_in, fill, family.impute_floats_per_row(params))
+        complete = keep_observed(rows_in, filled)
+        return encoder.decode(complete, X.index if frame_type(X) == "pandas" else None)
 
-    def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Array, np.ndarray]:
+    def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.
 
         Parameters
@@ -151,84 +148,48 @@ class GenerativePredictMixin(AccuracyMixin, BaseEstimator, ABC):
             Number of rows.
         y : class or array-like of shape (n_samples,), default=None
             The class of all rows, or of each; drawn from the class priors by default.
+        component : int, default=None
+            The component of all rows; drawn from the class's own mixing weights by default.
 
         Returns
         -------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features), or a data frame like the one fitted
         y : ndarray of shape (n_samples,)
         """
-        preprocess = self._fitted().preprocessor_
+        self._require_fitted()
+        family, params, preprocessor, _ = self._model
+        if component is not None:
+            n_components = int(np.max(family.n_components))
+            check_number("component", component, ge=0, lt=n_components, integer=True)
         rng = random_generator(self.random_state)
-        codes = self._draw_codes(n_samples, y, rng)
-        values = asarray_like(self.family_.sample(self.params_, codes, rng), preprocess.shift)
-        return preprocess.restore(values), self.classes_[codes]
+        codes = self._sample_codes(n_samples, y, rng)
+        values = asarray_like(family.sample(params, codes, rng, component), preprocessor.shift)
+        return self._model.decode(values), self.classes_[codes]
 
-    def _draw_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
+    def _sample_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
         """Codes of the classes to sample from."""
-        check_number("n_samples", n_samples, least=1, integer=True)
+        check_number("n_samples", n_samples, ge=1, integer=True)
         if y is None:
-            prior = np.exp(to_numpy(self.params_.log_prior).astype(float))
+            prior = np.exp(to_numpy(self._model.params.log_prior).astype(float))
             return rng.choice(len(prior), n_samples, p=prior / prior.sum())
-        each = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
-        if each.shape != (n_samples,):
-            raise ValueError(f"y has shape {each.shape}; allowed are one class, or n_samples={n_samples} classes.")
-        codes = encode_known_labels(each, self.classes_, n_samples)
+        labels = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
+        if labels.shape != (n_samples,):
+            raise ValueError(f"y has shape {labels.shape}; allowed are one class, or n_samples={n_samples} classes.")
+        codes = encode_known_labels(labels, self.classes_, n_samples)
         if (codes < 0).any():
             raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
         return codes
 
-    def bic(self, X: Any, y: Any) -> float:
-        """Bayesian information criterion on labeled (and, by their density, unlabeled) rows; lower is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        bic : float
-        """
-        log_likelihood, n_rows = self._log_likelihood(X, y)
-        return -2 * log_likelihood + self._n_free() * float(np.log(n_rows))
-
-    def aic(self, X: Any, y: Any) -> float:
-        """Akaike information criterion on labeled (and, by their density, unlabeled) rows; lower is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        aic : float
-        """
-        log_likelihood, _ = self._log_likelihood(X, y)
-        return -2 * log_likelihood + 2 * self._n_free()
-
-    def _n_free(self) -> int:
+    def _n_free_params(self) -> int:
         """Number of free parameters; columns without any value have none."""
-        ignored = self._fitted().preprocessor_.ignored
-        return int(self.family_.n_free(self.n_features_in_ - (0 if ignored is None else int(to_numpy(ignored).sum()))))
+        self._require_fitted()
+        return int(self._model.family.n_free(self.n_features_in_ - self._model.preprocessor.n_empty_columns))
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
         codes = encode_known_labels(y, self.classes_, joint.shape[0])
         own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
-
-    def _fitted(self) -> Any:
-        check_is_fitted(self, "params_")
-        return self
-
-    def _by_rows(self, X: Any, fn: Callable[[MaskedRows], Array], checked: bool = False) -> Array:
-        """`fn` of the prepared rows in blocks, its results one after the other."""
-        preprocess = self._fitted().preprocessor_
-        X = X if checked else self._check_rows(X, reset=False)
-        rows = rows_per_chunk(self.family_.floats_per_row(self.params_), preprocess.shift)
-        parts = map_rows(X, preprocess, fn, rows)
-        return namespace(parts[0]).concat(parts, axis=0)
 
 
 def keep_observed(X: Array, filled: Array) -> Array:

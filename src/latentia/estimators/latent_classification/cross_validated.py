@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 
 from latentia.engine.objectives import OBJECTIVES
-from latentia.estimators.base.callbacks import check_callback
-from latentia.estimators.base.fitting import transactional_fit
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated
+from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
+from latentia.estimators.base.generative import GenerativeInput, check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_search import Rows, Search, Setting, Trial, as_table
-from latentia.inputs.labels import encode_labels
-from latentia.inputs.options import check_choice, check_number
+from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.options import Check, check_number, choice, integer, optional
 from latentia.inputs.splits import make_folds
-from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
 COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
@@ -47,7 +49,23 @@ MIXED_RIDGES = (0.3, 3.0)
 SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
 
 
-class LatentClassificationModelCV(LatentClassificationModel):
+#: Stands for whatever the search will choose, where the rest of the model is checked.
+DEFAULT_SETTING = Setting(1, 1, "likelihood", RIDGE)
+
+
+class SearchedModel(NamedTuple):
+    """The model that a search has chosen, and what it has learned."""
+
+    model: LatentClassificationModel
+    learned: Attributes
+    setting: Setting
+    score: float
+    table: Any
+
+
+class LatentClassificationModelCV(
+    LearnedAttributesMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, LatentEstimator
+):
     """A latent classification model whose sizes and objective are found by the wrapper of the papers: cross-validation on the training rows.
 
     Every setting of the numbers of factors and components, the objective and the ridge is scored on `cv` folds by its accuracy or log loss; the best is fitted on
@@ -107,6 +125,13 @@ class LatentClassificationModelCV(LatentClassificationModel):
     (True, 2)
     """
 
+    CHECKS: ClassVar[dict[str, Check]] = {
+        "search": choice("greedy", "exhaustive"),
+        "scoring": optional(choice("accuracy", "log_loss")),
+        "patience": integer(ge=1),
+        "refit_n_init": optional(integer(ge=1)),
+    }
+
     def __init__(
         self,
         n_latent: int | Sequence[int] | None = None,
@@ -145,36 +170,34 @@ class LatentClassificationModelCV(LatentClassificationModel):
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
     ):
-        super().__init__(
-            n_latent,  # type: ignore[arg-type]
-            n_components,  # type: ignore[arg-type]
-            noise=noise,
-            structure=structure,
-            kinds=kinds,
-            selection=selection,
-            objective=objective,  # type: ignore[arg-type]
-            trade_off=trade_off,
-            margin=margin,
-            ramp=ramp,
-            priors=priors,
-            var_floor=var_floor,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            loss_matrix=loss_matrix,
-            ridge=ridge,  # type: ignore[arg-type]
-            handle_unknown=handle_unknown,
-            refine=refine,
-            n_importance_samples=n_importance_samples,
-            bound_tol=bound_tol,
-            bound_max_iter=bound_max_iter,
-            random_state=random_state,
-            callback=callback,
-            verbose=verbose,
-        )
+        self.n_latent = n_latent
+        self.n_components = n_components
+        self.noise = noise
+        self.structure = structure
+        self.kinds = kinds
+        self.selection = selection
+        self.objective = objective
+        self.trade_off = trade_off
+        self.margin = margin
+        self.ramp = ramp
+        self.priors = priors
+        self.var_floor = var_floor
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.loss_matrix = loss_matrix
+        self.ridge = ridge
+        self.handle_unknown = handle_unknown
+        self.refine = refine
+        self.n_importance_samples = n_importance_samples
+        self.bound_tol = bound_tol
+        self.bound_max_iter = bound_max_iter
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
         self.cv = cv
         self.search = search
         self.patience = patience
@@ -182,134 +205,143 @@ class LatentClassificationModelCV(LatentClassificationModel):
         self.refit_n_init = refit_n_init
         self.n_jobs = n_jobs
 
-    def _check_searched(self) -> None:
-        check_choice("search", self.search, ["greedy", "exhaustive"])
-        if self.scoring is not None:
-            check_choice("scoring", self.scoring, ["accuracy", "log_loss"])
-        check_number("patience", self.patience, least=1, integer=True)
-        if self.refit_n_init is not None:
-            check_number("refit_n_init", self.refit_n_init, least=1, integer=True)
-        for name, least, integer in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
+    def _check_options(self) -> None:
+        super()._check_options()
+        for name, ge, integer_ in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
             grid = getattr(self, name)
             if grid is None:
                 continue
             if isinstance(grid, str) or not _listed(grid):
-                what = "integer" if integer else "number"
-                raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {least}.")
-            for number in _listed(grid):
-                check_number(name, number, least=least, integer=integer)
-
-    def _check_objective(self) -> None:
-        if self.objective is None:
-            return
-        if not _listed(self.objective):
+                what = "integer" if integer_ else "number"
+                raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
+            for value in _listed(grid):
+                check_number(name, value, ge=ge, integer=integer_)
+        if self.objective is not None and not _listed(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
-        for name in _listed(self.objective):
-            check_choice("objective", name, OBJECTIVES)
+        for objective in [] if self.objective is None else _listed(self.objective):
+            check_objective("objective", objective)
+        self._model_with(DEFAULT_SETTING)._check_options()
 
-    def _check_final(self, classes: np.ndarray) -> None:
-        """Refuse what only the final fit would look at, before the search has cost its time."""
-        check_priors(self.priors, classes)
-        check_loss_matrix(self.loss_matrix, len(classes))
-        check_callback(self.callback)
+    def _model_with(self, setting: Setting, **others: Any) -> LatentClassificationModel:
+        """The model that this estimator searches for, with one of the settings tried."""
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
+        return LatentClassificationModel(**(own | setting._asdict() | others))
 
-    def _effective_param(self, name: str) -> Any:
-        return getattr(self, f"{name}_")
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
+        return self._model_with(DEFAULT_SETTING)._read_input(X, y, sample_weight)
 
-    def _n_restarts(self) -> int:
-        usual = super()._n_restarts()
-        return usual if usual == 1 or self.refit_n_init is None else self.refit_n_init
-
-    @transactional_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentClassificationModelCV:
-        """Search by cross-validation, and fit the best setting on all rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-        y : array-like of shape (n_samples,)
-            Classes; -1 (integers), None or NaN (others) mark unlabeled rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a row of weight 2 counts as that row twice.
-
-        Returns
-        -------
-        self : estimator
-        """
-        self._check_options()
-        coded = self._check_rows(X, reset=True)
-        labels = encode_labels(y, coded.shape[0])
-        self._check_final(labels.classes)
-        weight = check_weight(sample_weight, coded.shape[0], labels.codes, labels.classes)
-        rng = check_random_state(self.random_state)
-        patience = self.patience if self.search == "greedy" else None
-        scoring = self.scoring or ("log_loss" if self._is_mixed() else "accuracy")
-        rows = Rows(coded, labels.codes, weight)
-        folds = make_folds(self.cv, labels.codes, weight, lambda: rng.randint(2**31 - 1))
-        search = Search(folds, scoring, patience, self.n_jobs)
-        seed = int(rng.randint(2**31 - 1))
-        groups = self._settings(len(labels.classes), min(len(train) for train, _ in search.folds))
-        trials = search.run(groups, lambda setting: self._candidate(setting, seed), rows, self._report)
+    def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
+        state = check_random_state(self.random_state)
+        scoring = self.scoring or ("log_loss" if _is_mixed(data.encoder) else "accuracy")
+        folds = make_folds(self.cv, data.codes, data.weight, lambda: state.randint(2**31 - 1))
+        search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)
+        seed = int(state.randint(2**31 - 1))
+        groups = self._settings(data, min(len(train) for train, _ in folds))
+        rows = TrainingRows(data.X, data.codes, data.weight)
+        trials = search.run(groups, lambda setting: self._candidate(data.encoder, setting, seed), rows, self._report)
         best = search.best(trials)
-        self.n_latent_, self.n_components_, self.objective_, self.ridge_ = best.setting
-        self.best_score_ = best.score(scoring)
-        self.search_results_ = as_table(trials)
-        return super().fit(X, y, sample_weight)
+        n_init = self.n_init if self.refit_n_init is None else self.refit_n_init
+        model = self._model_with(best.setting, n_init=n_init)
+        searched = SearchedModel(model, {}, best.setting, best.score(scoring), as_table(trials))
+        inner = StepNotifier()
+        inner.listeners.append(notifier)
+        notifier.attributes_at = lambda params: self._fitted_attributes(
+            data, searched._replace(learned=inner.attributes_at(params))
+        )
+        learned = data.attributes | model._fitted_attributes(data, model._train(data, rng, inner))
+        return searched._replace(learned=learned)
 
-    def _settings(self, n_classes: int, n_rows: int) -> list[list[Setting]]:
+    def _fitted_attributes(self, data: GenerativeInput, fitted: SearchedModel) -> Attributes:
+        best = clone(fitted.model)
+        best._set_learned(on_device_of(fitted.learned, data.X))
+        return {
+            "best_estimator_": best,
+            "best_score_": fitted.score,
+            "search_results_": fitted.table,
+            **{f"{name}_": value for name, value in fitted.setting._asdict().items()},
+        }
+
+    def _settings(self, data: GenerativeInput, n_rows: int) -> list[list[Setting]]:
         """What is tried, by the number of factors: what is given, else what is usual for tables of this kind."""
         grids = {
             name: None if getattr(self, name) is None else _listed(getattr(self, name)) for name in Setting._fields
         }
-        most = self.n_features_in_ * n_classes
-        q_grid = grids["n_latent"] or self._usual(0, n_classes)["n_latent"]
-        if all(q > most for q in q_grid):
-            raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {most}.")
+        max_latent = data.X.shape[1] * data.n_classes
+        q_grid = grids["n_latent"] or usual_grids(data, 0)["n_latent"]
+        if all(q > max_latent for q in q_grid):
+            raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {max_latent}.")
         groups = []
         for q in q_grid:
-            usual = self._usual(q, n_classes)
-            m_grid, names, ridges = (grids[name] or usual[name] for name in Setting._fields[1:])
+            usual = usual_grids(data, q)
+            m_grid, objectives, ridges = (grids[name] or usual[name] for name in Setting._fields[1:])
             sizes = [m for m in sorted(set(m_grid)) if q * m <= n_rows]
-            groups.append([Setting(int(q), int(m), name, float(r)) for m in sizes for name in names for r in ridges])
-        groups = [group for group, q in zip(groups, q_grid, strict=True) if group and q <= most]
+            groups.append([Setting(int(q), int(m), o, float(r)) for m in sizes for o in objectives for r in ridges])
+        groups = [group for group, q in zip(groups, q_grid, strict=True) if group and q <= max_latent]
         if not groups:
             raise ValueError(
-                f"n_latent={q_grid} and n_components={m_grid}: no pair has n_latent * n_components <= {n_rows}, the rows of a fold."
+                f"n_latent={q_grid} and n_components={m_grid}: no pair has n_latent * n_components <= {n_rows}, "
+                "the rows of a fold."
             )
         return groups
 
-    def _is_mixed(self) -> bool:
-        """Whether the table is none of those that the papers treat."""
-        return set(self.table_.kinds) not in ({"continuous"}, {"binary"})
+    def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
+        """A model to be scored on folds of the coded rows."""
+        return self._model_with(
+            setting,
+            random_state=seed,
+            callback=None,
+            verbose=0,
+            loss_matrix=None,
+            handle_unknown="missing",  # a training part may lack a category that its test part has
+            kinds=encoder.modeled_kinds,
+            # a fold may lack a class that the user's priors name
+            priors=self.priors if isinstance(self.priors, str) else "empirical",
+        )
 
-    def _usual(self, q: int, n_classes: int) -> dict[str, Sequence[Any]]:
-        """Numbers of factors, and what is tried with q of them."""
-        if set(self.table_.kinds) == {"continuous"}:
-            grids: Any = range(1, self.n_features_in_ * n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]
-        elif not self._is_mixed():
-            grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
-        elif q > 0:
-            grids = MIXED_LATENT, MIXED_COMPONENTS, ["likelihood"], MIXED_RIDGES
-        else:  # a single component without factors would know no classes
-            grids = MIXED_LATENT, {2, n_classes}, ["likelihood", "conditional"], MIXED_RIDGES
-        return dict(zip(Setting._fields, grids, strict=True))
-
-    def _candidate(self, setting: Setting, seed: int) -> LatentClassificationModel:
-        own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
-        own |= {"random_state": seed, "callback": None, "verbose": 0, "loss_matrix": None}
-        own["handle_unknown"] = "missing"  # a training part may lack a category that its test part has
-        own |= setting._asdict() | {"kinds": self.table_.modeled_kinds}
-        if not isinstance(self.priors, str):
-            own["priors"] = "empirical"  # a fold may lack a class that the user's priors name
-        return LatentClassificationModel(**own)
-
-    def _report(self, trial: Trial) -> bool:
+    def _report(self, trial: CVTrial) -> bool:
         if self.verbose > 0:
             sizes = f"q={trial.n_latent} m={trial.n_components} {trial.objective} ridge={trial.ridge:g}"
             scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
             print(f"{sizes}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False
+
+    def __sklearn_tags__(self) -> Any:
+        return self._model_with(DEFAULT_SETTING).__sklearn_tags__()
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.best_estimator_._n_features_out)
+
+    predict = delegated(LatentClassificationModel.predict)
+    predict_proba = delegated(LatentClassificationModel.predict_proba)
+    predict_log_proba = delegated(LatentClassificationModel.predict_log_proba)
+    predict_joint_log_proba = delegated(LatentClassificationModel.predict_joint_log_proba)
+    score = delegated(LatentClassificationModel.score)
+    score_samples = delegated(LatentClassificationModel.score_samples)
+    transform = delegated(LatentClassificationModel.transform)
+    responsibilities = delegated(LatentClassificationModel.responsibilities)
+    impute = delegated(LatentClassificationModel.impute)
+    sample = delegated(LatentClassificationModel.sample)
+    bic = delegated(LatentClassificationModel.bic)
+    aic = delegated(LatentClassificationModel.aic)
+
+
+def usual_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
+    """Numbers of factors, and what is tried with q of them, for tables of this kind."""
+    if set(data.encoder.kinds) == {"continuous"}:
+        grids: Any = range(1, data.X.shape[1] * data.n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]
+    elif not _is_mixed(data.encoder):
+        grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
+    elif q > 0:
+        grids = MIXED_LATENT, MIXED_COMPONENTS, ["likelihood"], MIXED_RIDGES
+    else:  # a single component without factors would know no classes
+        grids = MIXED_LATENT, {2, data.n_classes}, ["likelihood", "conditional"], MIXED_RIDGES
+    return dict(zip(Setting._fields, grids, strict=True))
+
+
+def _is_mixed(encoder: ColumnEncoder) -> bool:
+    """Whether the table is none of those that the papers treat."""
+    return set(encoder.kinds) not in ({"continuous"}, {"binary"})
 
 
 def _listed(grid: Any) -> list[Any]:

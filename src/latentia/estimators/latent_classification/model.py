@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.pytree import select_restart
+from latentia.engine.contracts import Objective
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.estimators.base.fitting import Attributes, input_attributes
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
-from latentia.estimators.latent_classification.restart_selection import _training_accuracy
+from latentia.estimators.latent_classification.restart_selection import most_accurate_restart
 from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, ColumnModel, Gaussian
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.column_encoder import Table, is_textual
+from latentia.inputs.column_encoder import ColumnEncoder, is_textual
 from latentia.inputs.dataframes import frame_type
-from latentia.inputs.options import check_choice, check_number
-from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
-from latentia.solvers import Solution, StepCallback, StructuralEM
+from latentia.inputs.options import Check, choice, integer, number, optional
+from latentia.inputs.rows import validate_rows
+from latentia.inputs.standardization import ColumnMoments, Standardizer
+from latentia.numerics.array_api import Array, asarray_like, has_nan, namespace, to_numpy
+from latentia.solvers import EM, Solution, Solver, StructuralEM
+
+#: Rows that are scanned for missing cells at a time.
+SCAN_ROWS = 2**16
 
 
 class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
@@ -113,7 +120,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         The same for the offsets.
     loading_features_ : ndarray of shape (n_loadings,)
         The column that each row of the loadings belongs to.
-    noise_ : array of shape (n_components or 1, n_features)
+    noise_variances_ : array of shape (n_components or 1, n_features)
         Noise variances, in squared units of the columns; NaN for binary and categorical ones.
     edges_ : ndarray of shape (n_features, n_latent)
         Which factors feed which columns.
@@ -147,6 +154,20 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     (150, 3)
     """
 
+    CHECKS: ClassVar[dict[str, Check]] = {
+        "n_latent": integer(ge=0),
+        "n_components": integer(ge=1),
+        "ridge": number(ge=0),
+        "noise": choice("tied", "untied"),
+        "structure": choice("full", "learn"),
+        "selection": choice("accuracy", "likelihood"),
+        "handle_unknown": choice("missing", "error"),
+        "refine": optional(choice("importance")),
+        "n_importance_samples": integer(ge=1),
+        "bound_tol": number(ge=0),
+        "bound_max_iter": integer(ge=1),
+    }
+
     def __init__(
         self,
         n_latent: int = 2,
@@ -156,7 +177,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
-        objective: str = "likelihood",
+        objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
@@ -208,129 +229,107 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    def _check_options(self) -> None:
-        super()._check_options()
-        self._check_searched()
-        check_choice("noise", self.noise, ["tied", "untied"])
-        check_choice("structure", self.structure, ["full", "learn"])
-        check_choice("selection", self.selection, ["accuracy", "likelihood"])
-        check_choice("handle_unknown", self.handle_unknown, ["missing", "error"])
-        if self.refine is not None:
-            check_choice("refine", self.refine, ["importance"])
-        check_number("n_importance_samples", self.n_importance_samples, least=1, integer=True)
-        check_number("bound_tol", self.bound_tol, least=0)
-        check_number("bound_max_iter", self.bound_max_iter, least=1, integer=True)
+    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
+        blank = self._blank_copy()
+        table = self._validate(blank, X, reset=True)
+        encoder = ColumnEncoder.from_table(table, self.kinds)
+        learned = {"kinds_": encoder.kinds, "categories_": list(encoder.categories)}
+        return self._encode(encoder, table), encoder, input_attributes(blank) | learned
 
-    def _check_searched(self) -> None:
-        """Refuse bad values of the arguments that a search may choose."""
-        check_number("n_latent", self.n_latent, least=0, integer=True)
-        check_number("n_components", self.n_components, least=1, integer=True)
-        check_number("ridge", self.ridge, least=0)
+    def _check_rows(self, X: Any) -> Array:
+        self._require_fitted()
+        return self._encode(self._model.encoder, self._validate(self, X, reset=False))
 
-    # ---------------------------------------------------------------- rows
-    def _check_rows(self, X: Any, reset: bool) -> Array:
+    def _validate(self, estimator: Any, X: Any, reset: bool) -> Any:
+        """A numeric array, or a table of text and numbers as it is."""
         X = np.asarray(X) if isinstance(X, list | tuple) else X
-        if frame_type(X) != "array" or (is_textual(X) and X.ndim == 2):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if X.shape[0] == 0 or X.shape[1] == 0:
-                raise ValueError(
-                    f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) while a minimum of 1 is required."
-                )
-        else:
-            X = super()._check_rows(X, reset)
-        if reset:
-            self.table_ = Table.of(X, self.kinds)
-        elif not hasattr(self, "table_"):
-            self._fitted()
-        coded = self.table_.encode(X, self.handle_unknown)
-        if coded is not X and not np.isfinite(coded[~np.isnan(coded)] if isinstance(coded, np.ndarray) else 0.0).all():
+        if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
+            return validate_rows(estimator, X, reset)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if X.shape[0] == 0 or X.shape[1] == 0:
+            raise ValueError(
+                f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) while a minimum of 1 is required."
+            )
+        return X
+
+    def _encode(self, encoder: ColumnEncoder, table: Any) -> Array:
+        coded = encoder.encode(table, self.handle_unknown)
+        if coded is not table and isinstance(coded, np.ndarray) and np.isinf(coded).any():
             raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
         return coded
 
-    def _make_preprocessor(
-        self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
-    ) -> Standardizer:
-        preprocess = Standardizer.of(mass, mean, deviation)
-        xp = namespace(mean)
-        total = float(X.shape[0] if weight is None else weight.sum())
-        # with weights a gap may weigh next to nothing: only a look at the cells can tell
-        self._complete = bool(xp.all(mass == total)) if weight is None else not _has_gaps(X)
-        continuous = asarray_like([kind == "continuous" for kind in self.table_.kinds], mean, dtype=xp.bool)
-        shift = xp.where(continuous, preprocess.shift, xp.zeros_like(mean))
-        return preprocess._replace(shift=shift, scale=xp.where(continuous, preprocess.scale, xp.ones_like(mean)))
-
-    def _layout(self) -> ColumnLayout:
-        table = self.table_
-        places: dict[str, list[int]] = {"continuous": [], "binary": [], "categorical": []}
-        for place, kind in enumerate(table.modeled_kinds):
-            places[kind].append(place)
-        kinds: list[ColumnModel] = [Gaussian(places["continuous"]), Bernoulli(places["binary"])]
-        kinds.append(
-            Categorical(places["categorical"], [max(1, table.categories[k].size) for k in places["categorical"]])
+    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
+        standardizer = Standardizer.from_moments(*moments)
+        xp = namespace(moments.mean)
+        continuous = asarray_like([kind == "continuous" for kind in encoder.kinds], moments.mean, dtype=xp.bool)
+        return replace(
+            standardizer,
+            shift=xp.where(continuous, standardizer.shift, xp.zeros_like(moments.mean)),
+            scale=xp.where(continuous, standardizer.scale, xp.ones_like(moments.mean)),
         )
-        return ColumnLayout(kinds, len(table.kinds))
 
     def _make_family(
-        self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
+        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
         return LatentFactors(
-            self._layout(),
-            len(self.classes_),
-            self._effective_param("n_latent"),
-            self._effective_param("n_components"),
+            _layout(data.encoder),
+            data.n_classes,
+            self.n_latent,
+            self.n_components,
             tied=self.noise == "tied",
             var_floor=self.var_floor,
-            complete=self._complete,
-            all_edges=self.structure == "full" or self._effective_param("n_latent") == 0,
-            log_prior=log_prior,
-            ridge=self._effective_param("ridge"),
+            complete=_is_complete(data),
+            all_edges=self.structure == "full" or self.n_latent == 0,
+            log_prior=data.log_prior,
+            ridge=self.ridge,
             bound_tol=self.bound_tol,
             bound_max_iter=self.bound_max_iter,
         )
 
-    def _n_restarts(self) -> int:
-        return super()._n_restarts() if self.family_.n_latent > 0 or self.family_.n_components > 1 else 1
+    def _n_restarts(self, family: LatentFactors) -> int:
+        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
 
-    # ---------------------------------------------------------------- choice of the start, and what is learned
-    def _run_em_restarts(self, source: ArraySource, rng: np.random.Generator, on_step: StepCallback) -> Solution:
-        winner = super()._run_em_restarts(source, rng, on_step)
-        if not self.family_.all_edges:
-            self.family_ = self.family_.with_edges(select_restart(winner.params, 0).edges)
-        return winner
+    def _em_solver(self, family: LatentFactors) -> Solver[Any]:
+        em = EM(self.max_iter, self.tol)
+        return em if family.all_edges else StructuralEM(em)
 
-    def _em(self) -> Any:
-        solver = super()._em()
-        return solver if self.family_.all_edges else StructuralEM(solver)
-
-    def _choose_restart(self, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
+    def _select_restart(
+        self, family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
+    ) -> int:
         if self.selection == "likelihood" or len(solution.value) == 1:
             return int(np.argmax(solution.value))
-        right = _training_accuracy(self.family_, solution.params, source, rng)
-        best = right >= right.max() - 1e-9 * max(1.0, right.max())
-        return int(np.flatnonzero(best)[np.argmax(solution.value[best])])
+        return most_accurate_restart(family, solution, source, rng)
 
-    def _set_fitted_attributes(self) -> None:
-        layout, preprocess = self.family_.layout, self.preprocessor_
-        params = self.params_ = to_canonical_form(self.params_)
+    def _finish(self, model: FittedModel) -> FittedModel:
+        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
+        return model._replace(family=family, params=to_canonical_form(model.params))
+
+    def _model_attributes(self, model: FittedModel) -> Attributes:
+        layout, params, preprocessor = model.family.layout, model.params, model.preprocessor
         xp = namespace(params.means)
-        self.kinds_, self.categories_ = self.table_.kinds, list(self.table_.categories)
-        self.priors_, self.mixing_weights_ = xp.exp(params.log_prior), xp.exp(params.log_mix)
-        self.latent_means_, self.latent_variances_ = params.means, params.variances
         columns = np.asarray(layout.predictor_columns(), dtype=np.int64)
         order = np.argsort(columns, kind="stable")
-        self.loading_features_ = columns[order]
-        scale = xp.take(preprocess.scale, asarray_like(columns, params.means, dtype=xp.int64))
-        shift = xp.take(preprocess.shift, asarray_like(columns, params.means, dtype=xp.int64))
-        heads = asarray_like(order, params.means, dtype=xp.int64)
-        self.loadings_ = xp.take(params.loadings * scale[:, None], heads, axis=-2)
-        self.intercepts_ = xp.take(params.offsets * scale + shift, heads, axis=-1)
+        scale, shift = (
+            xp.take(a, asarray_like(columns, params.means, dtype=xp.int64))
+            for a in (preprocessor.scale, preprocessor.shift)
+        )
+        by_column = asarray_like(order, params.means, dtype=xp.int64)
+        gaussian = list(layout.gaussian.columns)
         noise = np.full((params.noise.shape[0], layout.n_columns), np.nan)
-        own = list(layout.gaussian.columns)
-        noise[:, own] = to_numpy(params.noise) * to_numpy(preprocess.scale)[own] ** 2
-        self.noise_ = asarray_like(noise, params.means)
-        edges = np.zeros((layout.n_columns, self.family_.n_latent), dtype=bool)
+        noise[:, gaussian] = to_numpy(params.noise) * to_numpy(preprocessor.scale)[gaussian] ** 2
+        edges = np.zeros((layout.n_columns, model.family.n_latent), dtype=bool)
         edges[columns] = to_numpy(params.edges) > 0
-        self.edges_ = edges
+        return {
+            "priors_": xp.exp(params.log_prior),
+            "mixing_weights_": xp.exp(params.log_mix),
+            "latent_means_": params.means,
+            "latent_variances_": params.variances,
+            "loading_features_": columns[order],
+            "loadings_": xp.take(params.loadings * scale[:, None], by_column, axis=-2),
+            "intercepts_": xp.take(params.offsets * scale + shift, by_column, axis=-1),
+            "noise_variances_": asarray_like(noise, params.means),
+            "edges_": edges,
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -339,10 +338,27 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         return tags
 
 
-def _has_gaps(X: Array) -> bool:
-    """Whether any cell is missing."""
-    xp = namespace(X)
-    if not xp.isdtype(X.dtype, "real floating"):
-        return False
-    step = 100_000
-    return any(bool(xp.any(xp.isnan(X[k : k + step, ...]))) for k in range(0, X.shape[0], step))
+def _layout(encoder: ColumnEncoder) -> ColumnLayout:
+    """The columns by kind, as they are modeled."""
+    columns: dict[str, list[int]] = {"continuous": [], "binary": [], "categorical": []}
+    for column, kind in enumerate(encoder.modeled_kinds):
+        columns[kind].append(column)
+    n_levels = [max(1, encoder.categories[k].size) for k in columns["categorical"]]
+    models = [
+        Gaussian(columns["continuous"]),
+        Bernoulli(columns["binary"]),
+        Categorical(columns["categorical"], n_levels),
+    ]
+    return ColumnLayout(models, len(encoder.kinds))
+
+
+def _is_complete(data: GenerativeInput) -> bool:
+    """Whether no cell is missing; weights may hide a missing cell in the sums, then X is scanned."""
+    weight_sum = data.moments.weight_sum
+    if data.weight is None:
+        return bool(namespace(weight_sum).all(weight_sum == float(data.X.shape[0])))
+    xp = namespace(data.X)
+    if not xp.isdtype(data.X.dtype, "real floating"):
+        return True
+    steps = range(0, data.X.shape[0], SCAN_ROWS)
+    return not any(has_nan(data.X[start : min(start + SCAN_ROWS, data.X.shape[0]), ...]) for start in steps)

@@ -27,7 +27,7 @@ class Setting(NamedTuple):
     ridge: float
 
 
-class Trial(NamedTuple):
+class CVTrial(NamedTuple):
     """A setting and its cross-validated scores."""
 
     n_latent: int
@@ -54,7 +54,7 @@ class Trial(NamedTuple):
         return scores if scoring == "accuracy" else scores[::-1]
 
 
-class Rows(NamedTuple):
+class TrainingRows(NamedTuple):
     """Coded rows, labels (-1 for none) and weights."""
 
     X: Array
@@ -74,11 +74,11 @@ class Search(NamedTuple):
         self,
         groups: Sequence[Sequence[Setting]],
         model_of: Callable[[Setting], Any],
-        rows: Rows,
-        report: Callable[[Trial], bool],
-    ) -> list[Trial]:
+        rows: TrainingRows,
+        report: Callable[[CVTrial], bool],
+    ) -> list[CVTrial]:
         """Score the settings, one group after the other; a group counts by its best. `report` may end the search."""
-        trials: list[Trial] = []
+        trials: list[CVTrial] = []
         best: tuple[float, float] | None = None
         waited = 0
         with Parallel(n_jobs=self.n_jobs) as parallel:
@@ -96,15 +96,15 @@ class Search(NamedTuple):
                     break
         return trials
 
-    def best(self, trials: Sequence[Trial]) -> Trial:
+    def best(self, trials: Sequence[CVTrial]) -> CVTrial:
         """The best trial; of equals the smallest, and of those the first."""
         return max(trials, key=lambda t: (t.rank(self.scoring), -t.n_latent, -t.n_components))
 
-    def _summary(self, setting: Setting, scores: Sequence[_FoldScore]) -> Trial:
+    def _summary(self, setting: Setting, scores: Sequence[_FoldScore]) -> CVTrial:
         sizes = [s.weight for s in scores]
         right, loss = np.array([s.right for s in scores]), np.array([s.log_loss for s in scores])
         mean, mean_loss = float(np.average(right, weights=sizes)), float(np.average(loss, weights=sizes))
-        return Trial(*setting, mean, float(right.std()), mean_loss, float(loss.std()), sum(s.seconds for s in scores))
+        return CVTrial(*setting, mean, float(right.std()), mean_loss, float(loss.std()), sum(s.seconds for s in scores))
 
 
 class _FoldScore(NamedTuple):
@@ -114,7 +114,7 @@ class _FoldScore(NamedTuple):
     seconds: float
 
 
-def _score_fold(model: Any, rows: Rows, train: np.ndarray, test: np.ndarray) -> _FoldScore:
+def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndarray) -> _FoldScore:
     """Fit on one part of the coded rows and score on the other."""
     started = time.perf_counter()
     X, y, weight = rows
@@ -132,9 +132,9 @@ def _score_fold(model: Any, rows: Rows, train: np.ndarray, test: np.ndarray) -> 
     return _FoldScore(float(right), float(loss), float(each.sum()), time.perf_counter() - started)
 
 
-def as_table(trials: Sequence[Trial]) -> Any:
+def as_table(trials: Sequence[CVTrial]) -> Any:
     """A data frame with one row per trial, or a dict of lists without pandas."""
-    table = {name: [getattr(t, name) for t in trials] for name in Trial._fields}
+    table = {name: [getattr(t, name) for t in trials] for name in CVTrial._fields}
     try:
         from pandas import DataFrame
     except ImportError:

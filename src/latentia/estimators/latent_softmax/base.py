@@ -16,10 +16,9 @@ from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.base.callbacks import (
     CallbackSupportMixin,
     StepNotifier,
-    notify_callbacks,
     warn_unless_converged,
 )
-from latentia.estimators.base.fitting import attributes_if_stopped, drop_fitted_attributes
+from latentia.estimators.base.legacy import attributes_if_stopped, drop_fitted_attributes, notify_callbacks
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.training import Fitted, Options, Rows, fit_structure
 from latentia.families.building_blocks.gamma_prior import GammaPrior
@@ -49,12 +48,12 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_choice("averaging", self.averaging, AVERAGES)
         check_bool("annealing", self.annealing)
         check_bool("standardize", self.standardize)
-        check_number("shape", self.shape, above=0)
-        check_number("rate", self.rate, above=0)
-        check_number("ridge", self.ridge, least=0)
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        check_number("tol", self.tol, least=0)
+        check_number("shape", self.shape, gt=0)
+        check_number("rate", self.rate, gt=0)
+        check_number("ridge", self.ridge, ge=0)
+        check_number("n_init", self.n_init, ge=1, integer=True)
+        check_number("max_iter", self.max_iter, ge=1, integer=True)
+        check_number("tol", self.tol, ge=0)
 
     def _check_rows(self, X: Any, reset: bool) -> Array:
         """Rows as a numeric array without gaps; those of a new fit (`reset`) begin without the one before."""
@@ -68,7 +67,7 @@ class LatentSoftmaxEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The rows as they are modeled, and standardized for the starts."""
         xp = namespace(X)
         moments = column_moments(X, weight, compute_dtype(X))
-        standard = cast(Any, Standardizer.of(*moments))
+        standard = cast(Any, Standardizer.from_moments(*moments))
         nothing = cast(Any, Standardizer(xp.zeros_like(moments[1]), xp.ones_like(moments[1]), None))
         self.preprocessor_ = standard if self.standardize else nothing
         modeled = ArraySource(X, y, weight, self.preprocessor_)

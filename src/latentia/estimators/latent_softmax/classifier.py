@@ -10,8 +10,7 @@ import numpy as np
 from latentia._user_warnings import warn_at_caller
 from latentia.engine.contracts import MaskedRows
 from latentia.estimators.base.callbacks import with_callbacks
-from latentia.estimators.base.classifier import AccuracyMixin
-from latentia.estimators.base.fitting import transactional_fit
+from latentia.estimators.base.legacy import AccuracyMixin, transactional_fit
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator
 from latentia.inputs.labels import decode_labels, encode_known_labels, encode_labels
 from latentia.inputs.rows import require_fitted_namespace

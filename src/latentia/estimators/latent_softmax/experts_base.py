@@ -28,7 +28,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number("max_experts", self.max_experts, least=1, integer=True)
+        check_number("max_experts", self.max_experts, ge=1, integer=True)
         # the type first: an array has no truth of its own, and 1.0 cannot repeat a list
         if not isinstance(self.depth, Integral) or isinstance(self.depth, bool) or self.depth not in (1, 2):
             raise ValueError(f"depth={self.depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
@@ -37,7 +37,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             return
         numbers = np.atleast_1d(np.asarray(self.n_experts, dtype=object)).tolist()
         for number in numbers:
-            check_number("n_experts", number, least=1, integer=True)
+            check_number("n_experts", number, ge=1, integer=True)
         if len(numbers) not in (1, self.depth):
             raise ValueError(
                 f"n_experts={self.n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {self.depth} ints for depth={self.depth}."

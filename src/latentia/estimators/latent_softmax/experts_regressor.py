@@ -13,7 +13,7 @@ from latentia._user_warnings import warn_at_caller
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import MaskedRows, Params
 from latentia.estimators.base.callbacks import with_callbacks
-from latentia.estimators.base.fitting import transactional_fit
+from latentia.estimators.base.legacy import transactional_fit
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.families.building_blocks.gaussian_weights import augment, scores_of
 from latentia.families.experts.likelihood import noise_variance

@@ -184,19 +184,19 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number("max_subclasses", self.max_subclasses, least=1, integer=True)
-        check_number("max_rounds", self.max_rounds, least=1, integer=True)
-        check_number("max_models", self.max_models, least=0, integer=True)
+        check_number("max_subclasses", self.max_subclasses, ge=1, integer=True)
+        check_number("max_rounds", self.max_rounds, ge=1, integer=True)
+        check_number("max_models", self.max_models, ge=0, integer=True)
         check_choice("search", self.search, ("compressive", "exhaustive"))
         if np.size(self.threshold) == 0:
             raise ValueError(f"threshold={self.threshold!r}; allowed are one number from 0 to 1, or several.")
         for value in np.atleast_1d(np.asarray(self.threshold, dtype=object)).tolist():
-            check_number("threshold", value, least=0, below=1)
+            check_number("threshold", value, ge=0, lt=1)
         if isinstance(self.n_subclasses, str):
             check_choice("n_subclasses", self.n_subclasses, ["auto"], ", an int, or one int per class")
         else:
             for number in np.atleast_1d(np.asarray(self.n_subclasses, dtype=object)).tolist():
-                check_number("n_subclasses", number, least=1, integer=True)
+                check_number("n_subclasses", number, ge=1, integer=True)
 
     def _configuration(self) -> Configuration:
         """The user's numbers, one per class."""

@@ -9,11 +9,10 @@ import numpy as np
 
 from latentia.estimators.base.callbacks import (
     CallbackSupportMixin,
-    notify_callbacks,
     warn_unless_converged,
     with_callbacks,
 )
-from latentia.estimators.base.fitting import transactional_fit
+from latentia.estimators.base.legacy import notify_callbacks, transactional_fit
 from latentia.estimators.probit_embedding.training import EmbeddingTraining
 from latentia.families.probit_embedding.precision_priors import GROUPINGS
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
@@ -197,16 +196,16 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         if isinstance(self.n_latent, str):
             check_choice("n_latent", self.n_latent, ["auto"], " and integers")
         else:
-            check_number("n_latent", self.n_latent, least=1, integer=True)
+            check_number("n_latent", self.n_latent, ge=1, integer=True)
         check_choice("prior", self.prior, GROUPINGS)
         check_bool("semi_supervised", self.semi_supervised)
         check_bool("standardize", self.standardize)
         check_choice("averaging", self.averaging, ["full", "weights"])
         for name in ("shape", "scale", "latent_noise", "margin"):
-            check_number(name, getattr(self, name), above=0)
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        check_number("tol", self.tol, least=0)
+            check_number(name, getattr(self, name), gt=0)
+        check_number("n_init", self.n_init, ge=1, integer=True)
+        check_number("max_iter", self.max_iter, ge=1, integer=True)
+        check_number("tol", self.tol, ge=0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

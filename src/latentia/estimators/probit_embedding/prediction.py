@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.engine.problem import rows_per_chunk
-from latentia.estimators.base.classifier import AccuracyMixin
+from latentia.estimators.base.legacy import AccuracyMixin
 from latentia.families.building_blocks.truncated_normal import positive_half_line
 from latentia.families.probit_embedding.values import project
 from latentia.inputs.label_matrix import read_label_matrix

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.pytree import select_restart
-from latentia.estimators.base.fitting import attributes_if_stopped
+from latentia.estimators.base.legacy import attributes_if_stopped
 from latentia.estimators.probit_embedding.prediction import EmbeddingPredictions
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.family import ProbitEmbedding

@@ -1,0 +1,32 @@
+"""Estimators that search for another estimator, hold it as `best_estimator_`, and answer through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from latentia.estimators.base.fitting import is_learned
+
+
+def delegated(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method of `best_estimator_`, with its documentation."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, method.__name__)(*args, **kwargs)
+
+    return call
+
+
+class LearnedAttributesMixin:
+    """What `best_estimator_` has learned are attributes of its holder, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        best = self.__dict__.get("best_estimator_")
+        if best is None or not is_learned(name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(best, name)
