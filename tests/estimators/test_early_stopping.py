@@ -42,9 +42,9 @@ def test_rows_held_out_do_not_train(monkeypatch, rng):
         held_out.append(rows)
         return error_on(family, rows)
 
-    error_on = estimator._validation_loss
+    error_on = estimator.validation_loss
     monkeypatch.setattr(estimator, "RowProblem", Watched)
-    monkeypatch.setattr(estimator, "_validation_loss", watched)
+    monkeypatch.setattr(estimator, "validation_loss", watched)
     options = dict(objective="conditional", early_stopping=True, validation_fraction=0.25, max_iter=3, random_state=0)
     model = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
     (apart,) = held_out
@@ -65,8 +65,8 @@ def test_a_held_out_row_of_weight_two_is_that_row_twice(family, rows, params, rn
     X, y, params = rows.X, np.maximum(rows.y, 0), select_restart(params, 0)
     weight = rng.integers(0, 4, N_ROWS)
     again = np.repeat(np.arange(N_ROWS), weight)
-    weighted = estimator._validation_loss(family, ArraySource(X, y, weight.astype(float)))(params)
-    repeated = estimator._validation_loss(family, ArraySource(X[again], y[again]))(params)
+    weighted = estimator.validation_loss(family, ArraySource(X, y, weight.astype(float)))(params)
+    repeated = estimator.validation_loss(family, ArraySource(X[again], y[again]))(params)
     np.testing.assert_allclose(weighted, repeated, **EQUAL)
 
 

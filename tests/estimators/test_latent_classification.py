@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris, make_classification
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.latent_classification.restart_selection import _some_rows
+from latentia.estimators.latent_classification.restart_selection import stratified_sample
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
 
@@ -38,7 +38,7 @@ def test_kinds_are_read_off_a_frame_and_text_needs_no_encoder(table):
     assert model.score(X, y) > 0.8
     assert model.feature_names_in_.tolist() == list(X.columns)
     assert model.loadings_.shape == (1, 9, 1) and model.loading_features_.tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 4]
-    assert np.isfinite(model.noise_[0, 0]) and np.isnan(model.noise_[0, 1:]).all()
+    assert np.isfinite(model.noise_variances_[0, 0]) and np.isnan(model.noise_variances_[0, 1:]).all()
 
 
 def test_polars_gives_what_pandas_gives(table):
@@ -109,7 +109,7 @@ def test_continuous_completion_is_the_conditional_expectation():
     L, rest = model.loadings_[0], [0, 1, 3]
     for c in range(3):
         mean = L @ model.latent_means_[c] + model.intercepts_[0]
-        V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[0])
+        V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_variances_[0])
         step = np.linalg.solve(V[np.ix_(rest, rest)], V[rest, 2])
         expected += proba[:, c] * (mean[2] + (X[:, rest] - mean[rest]) @ step)
     np.testing.assert_allclose(model.impute(gaps)[:, 2], expected, atol=1e-8)
@@ -315,7 +315,7 @@ def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
     y = (rng.random(5000) < 0.05).astype(int)
     X, weight = rng.normal(size=(5000, 2)) + y[:, None], rng.random(5000)
     for w in (None, weight):
-        some = _some_rows(ArraySource(X, y, w), 100, rng)
+        some = stratified_sample(ArraySource(X, y, w), 100, rng)
         assert some.n_rows == 200
         total = np.bincount(y, w)
         np.testing.assert_allclose(np.bincount(some.y, some.weight), total)

@@ -390,5 +390,5 @@ def test_callbacks_hear_and_stop():
     heard = []
     model = ProbitEmbeddingClassifier(callback=lambda step: heard.append(step) or len(heard) == 4).fit(X, Y)
     assert len(heard) == 4 and model.stopping_reason_ == "stopped by the callback"
-    with pytest.warns(ConvergenceWarning, match="max_iter reached"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 reached"):
         ProbitEmbeddingClassifier(max_iter=2).fit(X, Y)

@@ -30,7 +30,7 @@ def test_chunks_change_nothing(mixed, bound_max_iter):
             model = LatentClassificationModel(
                 2, 2, n_init=2, max_iter=6, tol=0, bound_max_iter=bound_max_iter, random_state=0
             )
-            with pytest.warns(Warning, match="max_iter reached"):
+            with pytest.warns(Warning, match="max_iter=6 reached"):
                 fits.append(model.fit(X, y).predict_proba(X))
     np.testing.assert_allclose(fits[1], fits[0], rtol=1e-9)
 

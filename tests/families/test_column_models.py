@@ -17,7 +17,7 @@ from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.families.latent_factors.row_posteriors import infer_rows
 from latentia.families.latent_factors.values import FactorParams
-from latentia.inputs.column_encoder import Table
+from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.solvers import EM
 
 
@@ -205,7 +205,7 @@ def test_the_precision_of_a_frame_is_that_of_its_continuous_columns(library, rng
     wanted += [({"a": single, "b": half}, np.float32)] if library == "pandas" else []  # polars has it of late only
     for columns, dtype in wanted:
         table = frame(columns)
-        coded = Table.of(table, "auto").encode(table, "error")
+        coded = ColumnEncoder.from_table(table, "auto").encode(table, "error")
         assert coded.dtype == dtype, columns
         np.testing.assert_array_equal(coded[:, 0][1:], single[1:] if "a" in columns else [1, 2, *[0, 1, 2] * 3])
 

@@ -59,8 +59,8 @@ def test_curve_ends_at_the_log_likelihood_in_the_units_of_X(fitted):
     model, X, y = fitted
     own = model.predict_joint_log_proba(X)[np.arange(len(y)), y].sum()
     np.testing.assert_allclose(model.objective_curve_[-1], own, **EQUAL)
-    assert model.bic(X, y) == pytest.approx(-2 * own + model.family_.n_free(4) * np.log(len(y)))
-    assert model.aic(X, y) == pytest.approx(-2 * own + 2 * model.family_.n_free(4))
+    assert model.bic(X, y) == pytest.approx(-2 * own + model._model.family.n_free(4) * np.log(len(y)))
+    assert model.aic(X, y) == pytest.approx(-2 * own + 2 * model._model.family.n_free(4))
 
 
 def test_imputation_is_the_conditional_expectation(fitted):

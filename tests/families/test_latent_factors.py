@@ -182,7 +182,7 @@ def test_without_latents_it_is_a_mixture_that_the_classes_share(rng):
     joint = np.full((len(X), 3), -np.inf)
     for c in range(3):
         for m in range(3):
-            density = multivariate_normal(model.intercepts_[m], np.diag(model.noise_[m])).logpdf(X)
+            density = multivariate_normal(model.intercepts_[m], np.diag(model.noise_variances_[m])).logpdf(X)
             joint[:, c] = np.logaddexp(joint[:, c], np.log(model.priors_[c] * model.mixing_weights_[c, m]) + density)
     np.testing.assert_allclose(model.predict_joint_log_proba(X), joint, **BRUTE_FORCE)
 
@@ -194,7 +194,7 @@ def test_published_parameters_are_the_model():
     for c in range(3):
         for m in range(2):
             L = model.loadings_[m]
-            cov = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[m])
+            cov = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_variances_[m])
             density = multivariate_normal(L @ model.latent_means_[c] + model.intercepts_[m], cov).logpdf(X)
             joint[:, c] = np.logaddexp(joint[:, c], np.log(model.priors_[c] * model.mixing_weights_[c, m]) + density)
     np.testing.assert_allclose(model.predict_joint_log_proba(X), joint, rtol=1e-8)
@@ -260,7 +260,7 @@ def test_factors_are_the_posterior_means(rng):
     L, shift = model.loadings_[0], model.intercepts_[0]
     proba, expected = model.predict_proba(X), np.zeros((len(X), 2))
     for c in range(3):
-        V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_[0])
+        V = L * model.latent_variances_[c] @ L.T + np.diag(model.noise_variances_[0])
         B = (model.latent_variances_[c][:, None] * L.T) @ np.linalg.inv(V)
         z = model.latent_means_[c] + (X - shift - L @ model.latent_means_[c]) @ B.T
         expected += proba[:, c : c + 1] * z
@@ -311,7 +311,7 @@ def test_a_learned_structure_holds_loadings_at_zero():
     np.testing.assert_array_equal((model.loadings_ != 0).all(axis=0), model.edges_)
     assert model.score(X, y) > 0.95
     full = LatentClassificationModel(4, 2, random_state=0, n_init=3, tol=1e-3).fit(X, y)
-    n_parameters = [m.family_.n_free(13) for m in (full, model)]
+    n_parameters = [m._model.family.n_free(13) for m in (full, model)]
     assert n_parameters[0] - n_parameters[1] == 2 * (~model.edges_).sum()
 
 

@@ -94,7 +94,7 @@ class CompletionDisplay:
         -------
         display : CompletionDisplay
         """
-        check_is_fitted(estimator, "params_")
+        check_is_fitted(estimator)
         height, width = shape
         pixels = np.asarray(to_numpy(image), dtype=float).ravel()
         if height * width != pixels.size or pixels.size != estimator.n_features_in_:
@@ -107,7 +107,7 @@ class CompletionDisplay:
         if not lines or min(lines) < 0 or max(lines) > height:
             raise ValueError(f"lines={lines!r}; allowed are numbers from 0 to the height {height}.")
         rows = np.stack([np.where(np.arange(pixels.size) < known * width, pixels, np.nan) for known in lines])
-        like = asarray_like(rows, estimator.preprocessor_.shift)
+        like = asarray_like(rows, estimator.priors_)
         picture = (len(lines), height, width)
         expected = np.asarray(to_numpy(estimator.impute(like)), dtype=float).reshape(picture)
         probable = to_numpy(estimator.impute(like, method="mode", condition="class"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import ClassifierMixin
 
-from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.callbacks import StepNotifier, check_callback, check_verbose
 from latentia.estimators.base.callbacks import notify_callbacks as _notify
 from latentia.estimators.base.classifier import ProbabilisticClassifier
 from latentia.estimators.base.fitting import is_learned, on_device_of
@@ -52,6 +52,8 @@ def _replace_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
 
 @contextmanager
 def notify_callbacks(estimator: Any, X: Any, y: Any, fitted: Any) -> Iterator[StepNotifier]:
+    check_verbose("verbose", estimator.verbose)
+    check_callback("callback", estimator.callback)
     with _notify(estimator, X, y) as notifier:
         notifier.attributes_at = fitted
         yield notifier
