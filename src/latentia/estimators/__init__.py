@@ -1,1 +1,11 @@
-"""estimators."""
+"""Estimators: scikit-learn's front of the families.
+
+- `base`: the one way through `fit`, the one set of predictions, callbacks and progress;
+- `gaussian_mixture`: GaussianMixtureClassifier;
+- `latent_classification`: LatentClassificationModel, and its search LatentClassificationModelCV;
+- `probit_embedding`: ProbitEmbeddingClassifier;
+- `latent_softmax`: MultimodalSoftmaxClassifier, MixtureOfExpertsClassifier and -Regressor.
+
+An estimator reads input, chooses family, objective and solver, and publishes what was learned;
+the numbers are made elsewhere. Start with `base.fitting`, then `gaussian_mixture`.
+"""

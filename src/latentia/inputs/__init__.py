@@ -1,1 +1,10 @@
-"""inputs."""
+"""Inputs: what users hand in, validated and turned into numbers once, on entry.
+
+- `options`: constructor arguments; `weights`: sample weights, class priors, loss matrices;
+- `rows`: numeric rows; `column_encoder`, `dataframes`: tables with text, categories and gaps;
+- `labels`, `label_matrix`: classes and multilabel indicators, with unlabeled entries;
+- `standardization`: from raw rows to rows in standard units; `splits`: folds and held-out rows.
+
+Every error names the argument, the value and what is allowed. May import `engine` and `numerics`.
+Start with `labels`.
+"""

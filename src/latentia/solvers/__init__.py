@@ -1,4 +1,14 @@
-"""Solvers: how an objective is maximized."""
+"""Solvers: how an objective is raised, from many restarts in one batch.
+
+- `em`: EM and variational Bayes; `accelerated_em`: the same with Anderson acceleration;
+- `quasi_newton_vb`: variational Bayes whose means take quasi-Newton steps;
+- `structural_em`: EM alternating with a search over structures;
+- `lbfgs`: SciPy's L-BFGS, one start, with early stopping; `batched_lbfgs`: many starts at once;
+- `solution`: what every solver reports: steps, curves, and the `Outcome` that ended it.
+
+A solver sees a `Problem` and nothing else: it may import `engine` and `numerics`.
+Start with `em`.
+"""
 
 from latentia.solvers.accelerated_em import AcceleratedEM
 from latentia.solvers.batched_lbfgs import BatchedLBFGS

@@ -1,1 +1,1 @@
-"""latent_classification."""
+"""Latent classification models: `model` is the estimator, `cross_validated` searches its sizes."""

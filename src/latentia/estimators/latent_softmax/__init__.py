@@ -1,1 +1,5 @@
-"""latent_softmax."""
+"""Multimodal softmax and mixtures of experts: models with softmax parts, found by search.
+
+`multimodal`, `experts_classifier` and `experts_regressor` are the estimators; `training` fits one
+model, `model_specs` says which, `exact_posterior` corrects its posterior, `subclass_search` searches.
+"""

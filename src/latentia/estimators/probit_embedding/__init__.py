@@ -1,1 +1,1 @@
-"""probit_embedding."""
+"""The probit embedding's estimator: `classifier`, with its `training` and `prediction`."""

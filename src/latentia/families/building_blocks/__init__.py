@@ -1,1 +1,1 @@
-"""building_blocks."""
+"""Building blocks that several families share: priors, posteriors of weights, bounds, k-means."""
