@@ -132,7 +132,7 @@ def test_ties_share_a_win_and_the_smaller_log_loss_is_called_best(blobs):
     result = compare({"sure": sure, "unsure": unsure}, X, y)
     assert result.accuracy[0, 0] == result.accuracy[0, 1]
     assert result.rank.tolist() == [[1, 1]] and result.estimators[result.best[0]] == "unsure"
-    assert [row.winner for row in result.summary()] == [1, 1]
+    assert [row.n_wins for row in result.summary()] == [1, 1]
 
 
 def test_summary_over_data_sets_counts_what_the_table_shows(blobs):
@@ -147,7 +147,7 @@ def test_summary_over_data_sets_counts_what_the_table_shows(blobs):
     assert result.datasets == tuple(data) and result.accuracy.shape == (3, 4)
     for e, row in enumerate(result.summary()):
         assert row.mean_accuracy == pytest.approx(result.accuracy[:, e].mean())
-        assert row.winner == sum(result.accuracy[d, e] == result.accuracy[d].max() for d in range(3))
+        assert row.n_wins == sum(result.accuracy[d, e] == result.accuracy[d].max() for d in range(3))
         assert row.n_worse_p01 <= row.n_worse_p10 == sum(result.mark(d, e) in "-*" for d in range(3))
         assert row.n_top3 == sum(np.sum(result.accuracy[d] > result.accuracy[d, e]) < 3 for d in range(3))
     single = compare(models, *data["iris"], cv=3)
@@ -407,7 +407,7 @@ def test_frames_hold_the_figures(blobs):
     frame = result.to_frame().set_index(["dataset", "estimator"])
     assert frame.loc[("b", "LDA"), "accuracy"] == result.accuracy[1, 1]
     assert frame.groupby(level="dataset")["best"].sum().tolist() == [1, 1]
-    assert result.summary_frame().loc["NB", "winner"] == result.summary()[0].winner
+    assert result.summary_frame().loc["NB", "n_wins"] == result.summary()[0].n_wins
 
 
 def test_frames_without_pandas_say_what_is_missing(blobs, monkeypatch):

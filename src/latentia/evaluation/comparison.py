@@ -8,7 +8,7 @@ mean of the J differences ``d_j`` in fold accuracy is not ``S^2 / J`` but larger
     t = mean(d) / sqrt((1 / J + n_test / n_train) S^2),     J - 1 degrees of freedom, two-sided.
 
 Over several data sets the summary counts how often an estimator wins, comes among the first three (ties share a
-place), and is significantly poorer than the winner at the levels 10 % and 1 %: tables 2 and 3 of "Latent
+place), and is significantly worse than the winner at the levels 10 % and 1 %: tables 2 and 3 of "Latent
 classification models" (Langseth and Nielsen).
 
 Rows without a label (-1 for integers, None or NaN for others) are part of every training set and are never scored;
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,49 +27,17 @@ from scipy import stats
 from sklearn.base import clone
 
 from latentia.evaluation.comparison_inputs import (
-    Table,
+    Dataset,
     folds_of,
+    named_datasets,
     named_estimators,
-    named_tables,
-    take_rows,
+    select_rows,
     weight_argument,
 )
-from latentia.evaluation.comparison_report import Report
+from latentia.evaluation.comparison_result import Comparison
 from latentia.numerics.array_api import to_numpy
 
 __all__ = ["Comparison", "compare", "corrected_t_test"]
-
-
-@dataclass(frozen=True)
-class Comparison(Report):
-    """What `compare` found: D data sets, E estimators, J folds. Print it, or turn it into data frames.
-
-    Attributes
-    ----------
-    datasets, estimators : tuples of str
-    accuracy, accuracy_se : arrays (D, E), shares of one
-    log_loss, log_loss_se : arrays (D, E), NaN where an estimator has no `predict_proba` or no `classes_`
-    p_value : array (D, E), corrected resampled t-test against the most accurate estimator; 1 for that one
-    best : array (D,) of int, position of the most accurate estimator (ties: the smaller log loss)
-    rank : array (D, E) of int, 1 is most accurate, ties share the better place
-    fit_seconds : array (D, E), mean time of one fit
-    fold_accuracy, fold_log_loss : tuples of D arrays (E, J)
-    fitted_on_labeled_only : frozenset of names that could not use unlabeled rows and were trained without them
-    """
-
-    datasets: tuple[str, ...]
-    estimators: tuple[str, ...]
-    accuracy: np.ndarray
-    accuracy_se: np.ndarray
-    log_loss: np.ndarray
-    log_loss_se: np.ndarray
-    p_value: np.ndarray
-    best: np.ndarray
-    rank: np.ndarray
-    fit_seconds: np.ndarray
-    fold_accuracy: tuple[np.ndarray, ...]
-    fold_log_loss: tuple[np.ndarray, ...]
-    fitted_on_labeled_only: frozenset[str]
 
 
 def compare(
@@ -112,31 +79,31 @@ def compare(
     'LDA'
     """
     named = named_estimators(estimators)
-    tables = named_tables(X, y, sample_weight, groups)
+    datasets = named_datasets(X, y, sample_weight, groups)
     for name, estimator in named.items():
-        if any(table.weight is not None for table in tables):
+        if any(dataset.weight is not None for dataset in datasets):
             weight_argument(name, estimator)
     if isinstance(cv, Iterator):  # every data set needs them
         cv = list(cv)
-    folds = [folds_of(table, cv, random_state) for table in tables]
+    folds = [folds_of(dataset, cv, random_state) for dataset in datasets]
     tasks = [
-        (table, train, test, name, estimator)
-        for table, parts in zip(tables, folds, strict=True)
+        (dataset, train, test, name, estimator)
+        for dataset, parts in zip(datasets, folds, strict=True)
         for train, test in parts
         for name, estimator in named.items()
     ]
     trials = iter(Parallel(n_jobs=n_jobs)(delayed(_trial)(*task) for task in tasks))
     scores, fitted_on_labeled_only = [], set()
-    for table, parts in zip(tables, folds, strict=True):
+    for dataset, parts in zip(datasets, folds, strict=True):
         grid = [[next(trials) for _ in named] for _ in parts]  # J lists of E trials
         fitted_on_labeled_only |= {
             name for row in grid for name, trial in zip(named, row, strict=True) if trial.fitted_on_labeled_only
         }
-        scores.append(_score(table, parts, grid))
+        scores.append(_score(dataset, parts, grid))
     columns: dict[str, Any] = {field: np.stack([s[field] for s in scores]) for field in _PER_DATASET}
     columns |= {field: tuple(s[field] for s in scores) for field in ("fold_accuracy", "fold_log_loss")}
     return Comparison(
-        datasets=tuple(table.name for table in tables),
+        datasets=tuple(dataset.name for dataset in datasets),
         estimators=tuple(named),
         fitted_on_labeled_only=frozenset(fitted_on_labeled_only),
         **columns,
@@ -171,48 +138,48 @@ class _Trial(NamedTuple):
     fitted_on_labeled_only: bool
 
 
-def _trial(table: Table, train: np.ndarray, test: np.ndarray, name: str, estimator: Any) -> _Trial:
+def _trial(dataset: Dataset, train: np.ndarray, test: np.ndarray, name: str, estimator: Any) -> _Trial:
     """Fit on the training part, score the test part."""
     try:
-        fitted, seconds, fitted_on_labeled_only = _fit(table, train, name, estimator)
-        rows, y = take_rows(table.X, test), table.host_y[test]
+        fitted, seconds, fitted_on_labeled_only = _fit(dataset, train, name, estimator)
+        rows, y = select_rows(dataset.X, test), dataset.y_numpy[test]
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
         if not (hasattr(fitted, "predict_proba") and hasattr(fitted, "classes_")):
             return _Trial(correct, np.full(len(test), np.nan), seconds, fitted_on_labeled_only)
         own = y[:, None] == to_numpy(fitted.classes_)[None, :]  # a class absent from the training part has no column
         probability = np.sum(np.where(own, to_numpy(fitted.predict_proba(rows)), 0.0), axis=1)
     except Exception as error:
-        error.add_note(f"(estimator {name!r} on data set {table.name!r})")
+        error.add_note(f"(estimator {name!r} on data set {dataset.name!r})")
         raise
     return _Trial(correct, -np.log(np.clip(probability, np.finfo(float).eps, 1.0)), seconds, fitted_on_labeled_only)
 
 
-def _fit(table: Table, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
+def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
     """Fitted on the whole training part, or on its labeled rows if the estimator cannot use the others."""
 
     def fit(rows: np.ndarray) -> tuple[Any, float]:
-        weight = {} if table.weight is None else {weight_argument(name, estimator): table.weight[rows]}
-        X, y = take_rows(table.X, rows), take_rows(table.y, rows)
+        weight = {} if dataset.weight is None else {weight_argument(name, estimator): dataset.weight[rows]}
+        X, y = select_rows(dataset.X, rows), select_rows(dataset.y, rows)
         start = time.perf_counter()
         fitted = clone(estimator).fit(X, y, **weight)
         return fitted, time.perf_counter() - start
 
-    known = table.labeled[train]
+    known = dataset.labeled[train]
     if known.all():
         return *fit(train), False
     try:
         fitted, seconds = fit(train)
-        if hasattr(fitted, "classes_") and np.isin(to_numpy(fitted.classes_), table.labels.classes).all():
+        if hasattr(fitted, "classes_") and np.isin(to_numpy(fitted.classes_), dataset.labels.classes).all():
             return fitted, seconds, False
     except (TypeError, ValueError):  # refuses the marks; a fault of another kind comes up again below
         pass
     return *fit(train[known]), True  # it takes the mark of unlabeled rows for a class, or does not say whether
 
 
-def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
+def _score(dataset: Dataset, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
     """Scores of one data set, each an array over the estimators."""
     tests = [test for _, test in folds]
-    weight = np.ones(len(table.host_y)) if table.weight is None else table.weight
+    weight = np.ones(len(dataset.y_numpy)) if dataset.weight is None else dataset.weight
     scored, times = np.unique(np.concatenate(tests), return_counts=True)
     share = weight[scored] * times
     n_effective = weight[scored].sum() ** 2 / np.sum(weight[scored] ** 2)
@@ -224,7 +191,7 @@ def _score(table: Table, folds: list[Any], grid: list[list[_Trial]]) -> dict[str
     rounded = np.round(accuracy, 12)
     best = int(np.lexsort((np.nan_to_num(log_loss, nan=np.inf), -rounded))[0])
     fold_accuracy = _fold_means(correct, tests, weight)
-    ratio = float(np.mean([len(test) / table.labeled[train].sum() for train, test in folds]))
+    ratio = float(np.mean([len(test) / dataset.labeled[train].sum() for train, test in folds]))
     return {
         "accuracy": accuracy,
         "accuracy_se": np.sqrt(accuracy * (1 - accuracy) / n_effective),

@@ -11,20 +11,20 @@ from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from latentia.inputs.labels import Labels, encode_labels
+from latentia.inputs.labels import EncodedLabels, encode_labels
 from latentia.inputs.splits import Fold, make_folds
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import to_numpy
 
 
-class Table(NamedTuple):
+class Dataset(NamedTuple):
     """One data set."""
 
     name: str
     X: Any
     y: Any  # in the user's container, for the estimators
-    host_y: np.ndarray  # the same on the host
-    labels: Labels
+    y_numpy: np.ndarray  # the same on the host
+    labels: EncodedLabels
     weight: np.ndarray | None
     groups: np.ndarray | None
 
@@ -34,14 +34,14 @@ class Table(NamedTuple):
         return self.labels.codes >= 0
 
 
-def folds_of(table: Table, cv: Any, random_state: Any) -> list[Fold]:
+def folds_of(dataset: Dataset, cv: Any, random_state: Any) -> list[Fold]:
     """Training and test rows of at least two folds."""
     try:
-        folds = make_folds(cv, table.labels.codes, table.weight, lambda: random_state, table.groups)
+        folds = make_folds(cv, dataset.labels.codes, dataset.weight, lambda: random_state, dataset.groups)
         if len(folds) < 2:
             raise ValueError(f"cv={cv!r} gives one fold; allowed are at least 2 folds, whose scores a test compares.")
     except ValueError as error:
-        error.add_note(f"(data set {table.name!r})")
+        error.add_note(f"(data set {dataset.name!r})")
         raise
     return folds
 
@@ -54,9 +54,9 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
         pairs = [item if isinstance(item, tuple) else ("", item) for item in estimators]
     else:
         pairs = [("", estimators)]
-    unknown = [item for item in pairs if len(item) != 2]
-    if unknown:
-        raise ValueError(f"estimators holds {unknown[0]!r}; allowed are classifiers and (name, classifier) pairs")
+    malformed = [item for item in pairs if len(item) != 2]
+    if malformed:
+        raise ValueError(f"estimators holds {malformed[0]!r}; allowed are classifiers and (name, classifier) pairs")
     names = _all_named(pairs)
     if not pairs or len(set(names)) < len(names):
         raise ValueError(f"estimators must have one name each and there must be at least one, got names {names}")
@@ -71,20 +71,20 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
 def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
     """Names as text; an estimator without one gets that of its class, with the next free number where it is taken."""
     names = ["" if name is None else str(name) for name, _ in pairs]
-    for place, (_, estimator) in enumerate(pairs):
-        if not names[place]:
+    for k, (_, estimator) in enumerate(pairs):
+        if not names[k]:
             name = type(estimator).__name__
             numbered = (f"{name} {number}" for number in count(2))
-            names[place] = next(free for free in chain([name], numbered) if free not in names)
+            names[k] = next(free for free in chain([name], numbered) if free not in names)
     return names
 
 
-def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]:
+def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Dataset]:
     """Checked data sets, from either of the accepted forms."""
     if not isinstance(X, Mapping):
         if y is None:
             raise ValueError("y must be given unless X is a mapping of data-set names to (X, y)")
-        return [checked_table("data", X, y, sample_weight, groups)]
+        return [checked_dataset("data", X, y, sample_weight, groups)]
     if y is not None or sample_weight is not None or groups is not None:
         raise ValueError(
             "with a mapping as X, labels and weights belong in it, {name: (X, y, sample_weight)}: "
@@ -92,10 +92,10 @@ def named_tables(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Table]
         )
     if not X or any(not isinstance(v, tuple) or len(v) not in (2, 3) for v in X.values()):
         raise ValueError("X must map at least one data-set name to (X, y) or (X, y, sample_weight)")
-    return [checked_table(str(name), *parts) for name, parts in X.items()]
+    return [checked_dataset(str(name), *parts) for name, parts in X.items()]
 
 
-def checked_table(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Table:
+def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:
     """A data set whose labels and weights fit its rows."""
     X, y = _rows(name, X), _one_column(y)
     n_rows = X.shape[0]
@@ -113,7 +113,7 @@ def checked_table(name: str, X: Any, y: Any, weight: Any = None, groups: Any = N
             raise ValueError(
                 f"groups has shape {groups.shape}, but X has {n_rows} rows: one group per row is expected."
             )
-    return Table(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
+    return Dataset(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
 
 
 def _rows(name: str, X: Any) -> Any:
@@ -129,7 +129,7 @@ def _rows(name: str, X: Any) -> Any:
 
 
 def _one_column(y: Any) -> Any:
-    """Labels in one dimension, also where they came as a column."""
+    """EncodedLabels in one dimension, also where they came as a column."""
     if isinstance(y, list | tuple):
         y = [v[0] if isinstance(v, list | tuple) and len(v) == 1 else v for v in y]
         # objects, lest NaN among strings become the string "nan"
@@ -149,6 +149,6 @@ def weight_argument(name: str, estimator: Any) -> str:
     return prefix + "sample_weight"
 
 
-def take_rows(X: Any, rows: np.ndarray) -> Any:
+def select_rows(X: Any, rows: np.ndarray) -> Any:
     """Rows of an array, a tensor, a sparse matrix or a data frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

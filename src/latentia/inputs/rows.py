@@ -17,8 +17,11 @@ from latentia.numerics.array_api import namespace
 
 
 def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
-    """Rows as a numeric array, NaN where a cell is missing; text is refused by a word on who takes it."""
-    if hasattr(X, "detach"):  # a tensor that others train through: the fit is no part of that
+    """Rows as a numeric array, NaN where a cell is missing.
+
+    Text raises an error that names an estimator accepting it.
+    """
+    if hasattr(X, "detach"):  # fit is not differentiable
         X = X.detach()
     try:
         return validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
@@ -26,12 +29,13 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         if not any(words in str(error) for words in ("could not convert string to float", "arrays of bytes/strings")):
             raise
         raise ValueError(
-            f"X holds text{_where(X)}: {type(estimator).__name__} takes numbers. LatentClassificationModel takes columns of text as they are."
+            f"X holds text{_where(X)}: {type(estimator).__name__} takes numbers. "
+            "LatentClassificationModel takes columns of text as they are."
         ) from error
 
 
 def require_fitted_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Where scikit-learn dispatches on arrays, rows must be of the library and on the device of those that were fitted."""
+    """Under array API dispatch, rows must be of the library and on the device of those fitted."""
 
     @wraps(method)
     def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -55,19 +59,21 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
     else:
         what = f"a {type(X).__name__}"
     raise ValueError(
-        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as those passed to fit(): "
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device "
+        "as those passed to fit(): "
         f"X is {what}, but the model was fitted in {namespace(ours).__name__} on {device(ours)}."
     )
 
 
 def reject_missing(estimator: Any, X: Any) -> None:
-    """Missing cells are no business of models of p(y | x)."""
+    """Discriminative models reject missing values."""
     values = X.data if hasattr(X, "tocsr") else X
     xp = namespace(values)
     if xp.isdtype(values.dtype, "real floating") and bool(xp.any(xp.isnan(values))):
         raise ValueError(
-            f"X has missing cells (NaN), which {type(estimator).__name__} cannot use: it models p(y | x) and not x. Impute them first, or use a "
-            "generative estimator, GaussianMixtureClassifier or LatentClassificationModel, which integrate them out."
+            f"X has missing cells (NaN), which {type(estimator).__name__} cannot use: it models p(y | x) and not x. "
+            "Impute them first, or use a generative estimator, GaussianMixtureClassifier or "
+            "LatentClassificationModel, which integrate them out."
         )
 
 
@@ -75,8 +81,8 @@ def _where(X: Any) -> str:
     """The first column with text that is no number, and the text."""
     cells = np.asarray(X, dtype=object)
     names = list(getattr(X, "columns", range(cells.shape[1] if cells.ndim == 2 else 0)))
-    for place, name in enumerate(names):
-        for cell in cells[:, place].tolist():
+    for k, name in enumerate(names):
+        for cell in cells[:, k].tolist():
             if isinstance(cell, str | bytes):
                 try:
                     float(cell)

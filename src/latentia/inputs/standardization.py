@@ -63,13 +63,13 @@ def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> S
 
 def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:
     """Of each column about zero; one for empty columns."""
-    mass = np.ones(X.shape[0]) if weight is None else weight
-    square = np.asarray(X.multiply(X).T @ mass).ravel() / mass.sum()
+    weight_sum = np.ones(X.shape[0]) if weight is None else weight
+    square = np.asarray(X.multiply(X).T @ weight_sum).ravel() / weight_sum.sum()
     return np.sqrt(np.where(square > 0, square, 1.0)).astype(compute_dtype(X))
 
 
-#: A deviation of so many rounding units of the mean is none.
-ROUNDING = 10
+#: Below this many ulps of the mean a standard deviation counts as zero.
+EPS_MULTIPLE = 10
 
 
 #: Rows that tell where a column lies.
@@ -90,62 +90,62 @@ class ColumnMoments(NamedTuple):
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Prepares raw rows: moves and scales each column, and notes which cells are missing."""
+    """Moves and scales each column, and masks missing cells."""
 
     shift: Array  # (D,)
     scale: Array  # (D,)
     empty_columns: Array | None  # (D,) True for columns without any value; None if there are none
 
     @classmethod
-    def from_moments(cls, mass: Array, mean: Array, deviation: Array, common_scale: bool = False) -> Standardizer:
-        """From the moments of the columns; with a common scale, one for all of them, axes keep their proportions."""
+    def from_moments(cls, weight_sum: Array, mean: Array, std: Array, common_scale: bool = False) -> Standardizer:
+        """From the moments of the columns; a common scale keeps the proportions of the axes."""
         xp = namespace(mean)
-        known = mass > 0
-        # A constant column has nothing to scale; what is left of its deviation is rounding.
-        varies = known & (deviation > ROUNDING * xp.finfo(mean.dtype).eps * xp.abs(mean))
-        scale = xp.where(varies, deviation, xp.ones_like(deviation))
+        has_values = weight_sum > 0
+        # what is left of a constant column's standard deviation is rounding
+        varies = has_values & (std > EPS_MULTIPLE * xp.finfo(mean.dtype).eps * xp.abs(mean))
+        scale = xp.where(varies, std, xp.ones_like(std))
         if common_scale and bool(xp.any(varies)):
-            spread = xp.where(varies, deviation, xp.zeros_like(deviation))
-            most = xp.max(spread)  # in units of which squares are numbers
-            n_known = xp.sum(xp.astype(known, mean.dtype))
-            scale = xp.zeros_like(spread) + most * xp.sqrt(xp.sum((spread / most) ** 2) / n_known)
-        return cls(mean, scale, None if bool(xp.all(known)) else ~known)
+            std = xp.where(varies, std, xp.zeros_like(std))
+            unit = xp.max(std)  # in which squares do not overflow
+            n_columns = xp.sum(xp.astype(has_values, mean.dtype))
+            scale = xp.zeros_like(std) + unit * xp.sqrt(xp.sum((std / unit) ** 2) / n_columns)
+        return cls(mean, scale, None if bool(xp.all(has_values)) else ~has_values)
 
     def log_det_jacobian(self, rows: MaskedRows) -> Array:
-        """Log of the change of units of each row's known cells, (N,)."""
+        """Log determinant of the scaling of each row's known cells, (N,)."""
         xp = namespace(self.shift)
-        log_det_jacobian = xp.log(self.scale)
+        log_scale = xp.log(self.scale)
         if rows.observed is None:
-            return xp.broadcast_to(xp.sum(log_det_jacobian), (rows.values.shape[0],))
-        return xp.matmul(rows.observed, log_det_jacobian)
+            return xp.broadcast_to(xp.sum(log_scale), (rows.values.shape[0],))
+        return xp.matmul(rows.observed, log_scale)
 
     @property
     def n_empty_columns(self) -> int:
         return 0 if self.empty_columns is None else int(to_numpy(self.empty_columns).sum())
 
     def inverse_transform(self, values: Array) -> Array:
-        """Prepared values in the units of the raw rows."""
+        """Standardized values in the units of the raw rows."""
         return values * self.scale + self.shift
 
     def __call__(self, X: Array) -> MaskedRows:
         xp = namespace(self.shift)
-        with np.errstate(over="ignore"):  # what overflows is far out, too
-            # `asarray_like` also brings rows of another namespace, dtype or a memory map beside the parameters.
+        with np.errstate(over="ignore"):  # what overflows is clipped below
+            # `asarray_like` also converts rows of another namespace or dtype, and memory maps
             values = (asarray_like(X, self.shift) - self.shift) / self.scale
-        # One look finds gaps and cells that are too far out: NaN is the least and the most of its array, and below no number.
-        far = _max_standardized_value(self.shift)
-        if self.empty_columns is None and bool((xp.min(values) >= -far) & (xp.max(values) <= far)):
+        # min and max propagate NaN, so one comparison detects missing and extreme values
+        limit = _max_standardized_value(self.shift)
+        if self.empty_columns is None and bool((xp.min(values) >= -limit) & (xp.max(values) <= limit)):
             return MaskedRows(values, None)
         missing = xp.isnan(values)
         if self.empty_columns is not None:
             missing = missing | self.empty_columns
-        values = xp.clip(xp.where(missing, xp.zeros_like(values), values), min=-far, max=far)
+        values = xp.clip(xp.where(missing, xp.zeros_like(values), values), min=-limit, max=limit)
         complete = self.empty_columns is None and not bool(xp.any(missing))
         return MaskedRows(values, None if complete else xp.astype(~missing, values.dtype))
 
 
 def _max_standardized_value(like: Array) -> float:
-    """The largest prepared value: over a variance of one rounding unit its square is a number, and so is a sum of 1e8 of them."""
+    """The largest standardized value: sums of 1e8 of its squares over a variance of one ulp do not overflow."""
     limits = namespace(like).finfo(like.dtype)
     return math.sqrt(float(limits.max) * float(limits.eps)) / 1e4
 
@@ -153,20 +153,25 @@ def _max_standardized_value(like: Array) -> float:
 def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMoments:
     """Weight, mean and standard deviation of the known cells of each column, in one pass as a rule.
 
-    Sums are about a value inside the column's range, so that they do not cancel wherever the column lies, and in units of a power of two near its
-    spread, so that squares neither overflow nor vanish. Where the first rows were no guide to a column, there is another pass.
+    With a pilot center c inside the column's range and a power of two u near its spread,
+
+        d = (x - c) / u,  S0 = sum w,  S1 = sum w d,  S2 = sum w d^2,
+        mean = c + u S1 / S0,  std = u sqrt(S2 / S0 - (S1 / S0)^2),
+
+    so that sums do not cancel wherever the column lies, and squares neither overflow nor vanish.
+    Where the pilot rows were no guide to a column, c and u are mended and there is another pass.
     """
     xp = namespace(X)
     rows = ArraySource(X, np.full(X.shape[0], -1), weight, mask_missing(dtype))
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is looked at
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected below
         center, power = _pilot_estimate(rows)
         for _ in range(3):
             unit = asarray_like(np.ldexp(1.0, power), center)
-            mass, offset, deviation = _moments_about(rows, center, unit)
-            _check_mass(mass)
+            weight_sum, offset, deviation = _moments_about(rows, center, unit)
+            _check_weight_sum(weight_sum)
             mean = center + offset * unit
             overflows = ~xp.isfinite(deviation)
-            rounding = ROUNDING * xp.finfo(mean.dtype).eps * xp.abs(mean)
+            rounding = EPS_MULTIPLE * xp.finfo(mean.dtype).eps * xp.abs(mean)
             like = (xp.abs(offset) > MAX_OFFSET_STDS * deviation) & (xp.abs(offset * unit) > rounding) & ~overflows
             if not bool(xp.any(overflows | like)):
                 break
@@ -176,11 +181,11 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMom
             power = np.clip(np.where(to_numpy(overflows), power + most // 2, power), -most, most)
         deviation = deviation * unit
     _check_deviation(deviation)
-    return ColumnMoments(mass, mean, deviation)
+    return ColumnMoments(weight_sum, mean, deviation)
 
 
 def _pilot_estimate(rows: ArraySource) -> tuple[Array, np.ndarray]:
-    """A value inside each column's range and the power of two near its spread, from the first rows that have a weight."""
+    """A value inside each column's range and the power of two near its range, from the first rows with weight."""
     if rows.weight is None:
         first = rows.preprocess(rows.X[: min(N_PILOT_ROWS, rows.n_rows), ...])
     else:
@@ -211,7 +216,7 @@ def _moments_about(rows: ArraySource, center: Array, unit: Array) -> tuple[Array
         distance = (values - center) / unit
         if chunk.weight is not None:
             known = known * chunk.weight[:, None]
-            # a row without weight is absent: zero times a square that overflows is no zero
+            # 0 * inf is NaN
             distance = xp.where(known > 0, distance, xp.zeros_like(distance))
         sums = (
             xp.sum(known, axis=0),
@@ -220,29 +225,29 @@ def _moments_about(rows: ArraySource, center: Array, unit: Array) -> tuple[Array
         )
         return {"sums": sums}
 
-    mass, first, second = rows.sum_over_chunks(visit, rows_per_chunk(5 * rows.n_features))["sums"]
-    safe = xp.where(mass > 0, mass, xp.ones_like(mass))
+    weight_sum, first, second = rows.sum_over_chunks(visit, rows_per_chunk(5 * rows.n_features))["sums"]
+    safe = xp.where(weight_sum > 0, weight_sum, xp.ones_like(weight_sum))
     offset = first / safe
-    return mass, offset, xp.sqrt(xp.clip(second / safe - offset * offset, min=0.0))
+    return weight_sum, offset, xp.sqrt(xp.clip(second / safe - offset * offset, min=0.0))
 
 
-def _check_mass(mass: Array) -> None:
-    xp = namespace(mass)
-    if not bool(xp.all(xp.isfinite(mass))):
+def _check_weight_sum(weight_sum: Array) -> None:
+    xp = namespace(weight_sum)
+    if not bool(xp.all(xp.isfinite(weight_sum))):
         raise ValueError(
-            f"sample_weight sums to more than {xp.finfo(mass.dtype).max:.0e}, the largest number of {mass.dtype}; "
+            f"sample_weight sums to more than {xp.finfo(weight_sum.dtype).max:.0e}, the largest number of {weight_sum.dtype}; "
             "allowed are weights whose sum is a number. Divide them by their mean."
         )
 
 
 def _check_deviation(deviation: Array) -> None:
-    """Refuse columns whose variances are no numbers."""
+    """Reject columns whose variance overflows."""
     xp = namespace(deviation)
-    most = math.sqrt(xp.finfo(deviation.dtype).max) / 100
-    bad = ~(deviation < most)
+    limit = math.sqrt(xp.finfo(deviation.dtype).max) / 100
+    bad = ~(deviation < limit)
     if bool(xp.any(bad)):
-        place = int(xp.argmax(xp.astype(bad, xp.int8)))
+        column = int(xp.argmax(xp.astype(bad, xp.int8)))
         raise ValueError(
-            f"X has values in column {place} so far apart that their squares overflow in {deviation.dtype}; "
-            f"allowed are columns with a standard deviation below {most:.0e}. Rescale the column."
+            f"X has values in column {column} so far apart that their squares overflow in {deviation.dtype}; "
+            f"allowed are columns with a standard deviation below {limit:.0e}. Rescale the column."
         )

@@ -1,12 +1,13 @@
-"""How a comparison is shown: plain text, rich tables, data frames."""
+"""What a comparison found, and how it is shown: plain text, rich tables, data frames."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Levels at which an estimator counts as significantly poorer than the best, with the marks of the tables.
+#: Levels at which an estimator counts as significantly worse than the best, with the marks of the tables.
 LEVELS = ((0.01, "*"), (0.10, "-"))
 
 
@@ -16,14 +17,28 @@ class SummaryRow(NamedTuple):
     estimator: str
     mean_accuracy: float
     mean_log_loss: float
-    winner: int  # data sets on which no other estimator is more accurate
+    n_wins: int  # data sets on which no other estimator is more accurate
     n_top3: int
-    n_worse_p10: int  # data sets on which it is poorer than the best, p < 10 %
+    n_worse_p10: int  # data sets on which it is worse than the best, p < 10 %
     n_worse_p01: int  # p < 1 %
 
 
-class Report:
-    """The views of a comparison; `compare.Comparison` holds the figures."""
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found: D data sets, E estimators, J folds. Print it, or turn it into data frames.
+
+    Attributes
+    ----------
+    datasets, estimators : tuples of str
+    accuracy, accuracy_se : arrays (D, E), shares of one
+    log_loss, log_loss_se : arrays (D, E), NaN where an estimator has no `predict_proba` or no `classes_`
+    p_value : array (D, E), corrected resampled t-test against the most accurate estimator; 1 for that one
+    best : array (D,) of int, position of the most accurate estimator (ties: the smaller log loss)
+    rank : array (D, E) of int, 1 is most accurate, ties share the better place
+    fit_seconds : array (D, E), mean time of one fit
+    fold_accuracy, fold_log_loss : tuples of D arrays (E, J)
+    fitted_on_labeled_only : frozenset of names that could not use unlabeled rows and were trained without them
+    """
 
     datasets: tuple[str, ...]
     estimators: tuple[str, ...]
@@ -35,6 +50,8 @@ class Report:
     best: np.ndarray
     rank: np.ndarray
     fit_seconds: np.ndarray
+    fold_accuracy: tuple[np.ndarray, ...]
+    fold_log_loss: tuple[np.ndarray, ...]
     fitted_on_labeled_only: frozenset[str]
 
     def summary(self) -> list[SummaryRow]:
@@ -71,7 +88,7 @@ class Report:
         return _pandas().DataFrame(self.summary()).set_index("estimator")
 
     def mark(self, dataset: int, estimator: int) -> str:
-        """'+' for the best, '-' and '*' for significantly poorer at 10 % and 1 %, else a blank."""
+        """'+' for the best, '-' and '*' for significantly worse at 10 % and 1 %, else a blank."""
         if self.best[dataset] == estimator:
             return "+"
         return next((mark for level, mark in LEVELS if self.p_value[dataset, estimator] < level), " ")
@@ -96,7 +113,7 @@ class Report:
         return Group(*tables, Text(self._legend()))
 
     def _legend(self) -> str:
-        legend = "+ best; significantly poorer than the best: - at 10 %, * at 1 % (corrected resampled t-test)"
+        legend = "+ best; significantly worse than the best: - at 10 %, * at 1 % (corrected resampled t-test)"
         if self.fitted_on_labeled_only:
             legend += f"\ntrained on labeled rows alone: {', '.join(sorted(self.fitted_on_labeled_only))}"
         return legend
@@ -113,7 +130,7 @@ class Report:
             [s.estimator, f"{100 * s.mean_accuracy:.1f}", _number(s.mean_log_loss), *map(str, s[3:])]
             for s in self.summary()
         ]
-        titles = ["estimator", "mean accuracy", "mean log loss", "winner", "top 3", "poorer p<10%", "poorer p<1%"]
+        titles = ["estimator", "mean accuracy", "mean log loss", "wins", "top 3", "worse p<10%", "worse p<1%"]
         return [(["accuracy, %", *self.estimators], grid), (titles, summary)]
 
     def _one_dataset(self) -> tuple[list[str], list[list[str]]]:
