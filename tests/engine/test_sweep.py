@@ -49,7 +49,7 @@ def test_a_row_of_weight_two_is_that_row_twice(family, objective, rows, params, 
     assert_same(weighted, repeated)
 
 
-def test_starts_do_not_see_each_other(family, objective, rows, params):
+def test_restarts_do_not_see_each_other(family, objective, rows, params):
     problem = RowProblem(family, objective, rows)
     both = problem.sweep(params)
     for k in range(2):
@@ -77,7 +77,7 @@ def test_order_of_rows_does_not_matter(family, objective, rows, params, rng):
     )
 
 
-def test_prepared_parameters_say_the_same(family, rows, params):
+def test_precomputed_parameters_say_the_same(family, rows, params):
     """What a sweep computes of the parameters beforehand, `infer` computes when it is given the plain ones."""
     cells, y = (
         rows.sample_rows(N_ROWS, np.random.default_rng(0)).rows,
