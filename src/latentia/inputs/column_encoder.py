@@ -6,6 +6,8 @@ A binary or categorical column becomes the codes 0, 1, ... of its sorted values,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,9 +163,10 @@ def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
     try:
         out[known] = [float(c) for c in cells[known].tolist()]
     except TypeError as error:
-        raise TypeError(
-            f"column {name!r} of X holds an object: argument must be a string or a number. {error}"
-        ) from error
+        strange = next(c for c in cells[known].tolist() if not isinstance(c, str | bytes | Real))
+        cure = "convert them to numbers" if isinstance(strange, date) else "allowed are numbers, text and categories"
+        what = "dates" if isinstance(strange, date) else f"a {type(strange).__name__}"
+        raise TypeError(f"column {name!r} of X holds {what}: argument must be a string or a number; {cure}.") from error
     except ValueError as error:
         raise ValueError(
             f"column {name!r} of X holds text, but its kind is 'continuous' or numeric: {error}"
@@ -213,6 +216,11 @@ def _kind_of(X: Any, place: int, name: Any, given: str | None) -> tuple[str, np.
     else:
         values = np.unique(as_numbers(known, name)) if known.dtype.kind not in "biu" else np.unique(known)
         values = values.astype(np.int64) if values.dtype.kind == "b" else values
+        if np.isinf(values).any():
+            raise ValueError(
+                f"Input X contains infinity in column {name!r}; allowed are finite numbers, and NaN or None where a "
+                "cell is missing."
+            )
     if given is None:
         two_integers = values.size == 2 and not category and bool((values == np.floor(values)).all())
         if category:

@@ -47,6 +47,17 @@ def column_dtype(X: Any, place: int) -> Any:
     return X.to_series(place).dtype if frame_type(X) == "polars" else ""
 
 
+def frame_column_dtypes(X: Any) -> list[Any]:
+    """The dtypes of a data frame's columns as they are."""
+    return [column_dtype(X, k) for k in range(X.shape[1])]
+
+
+def is_date(dtype: Any) -> bool:
+    """Whether a column of this dtype holds points or spans of time."""
+    name = str(dtype).lower()
+    return name.startswith(("datetime", "timestamp", "date", "period", "time", "duration", "interval[datetime"))
+
+
 def frame_dtypes(X: Any) -> tuple[Any, ...]:
     """The dtypes of a data frame's columns, none for an array; bool for objects that are all True, False or missing."""
     if frame_type(X) == "array":

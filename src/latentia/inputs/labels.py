@@ -45,6 +45,16 @@ def split_unlabeled(y: Any, n_rows: int, classes: np.ndarray | None = None) -> t
             "y=None: a classifier requires y to be passed, but the target y is None. "
             "Pass a class for each row, -1 or None for unlabeled rows."
         )
+    if isinstance(y, str | bytes):
+        raise ValueError(f"y={y!r} is a text: pass the labels themselves, for example the column of that name.")
+    if isinstance(y, list | tuple) and any(isinstance(v, list | tuple | set) for v in y):
+        raise ValueError(
+            "y holds lists of labels: for several labels a row, make an indicator matrix with scikit-learn's "
+            "MultiLabelBinarizer and use ProbitEmbeddingClassifier."
+        )
+    if np.ma.isMaskedArray(y):  # masked labels are unknown
+        mask, y = np.ma.getmaskarray(y), y.data.astype(object)
+        y[mask] = None
     # missing entries turn a column of integers into floats
     is_integer = str(getattr(y, "dtype", "")).lower().startswith(("int", "uint"))
     # NaN among strings would become the string "nan"

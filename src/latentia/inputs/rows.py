@@ -10,9 +10,12 @@ import numpy as np
 from array_api_compat import device, is_array_api_obj, is_numpy_array
 from scipy import sparse
 from sklearn import get_config
+from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
+from latentia.inputs.dataframes import column_names, frame_column_dtypes, frame_type, is_date
+from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import namespace
 
 
@@ -23,15 +26,43 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     """
     if hasattr(X, "detach"):  # fit is not differentiable
         X = X.detach()
+    X = plain_table(X)
     try:
         return validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
-    except ValueError as error:
-        if not any(words in str(error) for words in ("could not convert string to float", "arrays of bytes/strings")):
-            raise
-        raise ValueError(
-            f"X holds text{_where(X)}: {type(estimator).__name__} takes numbers. "
-            "LatentClassificationModel takes columns of text as they are."
-        ) from error
+    except (TypeError, ValueError) as error:
+        name, cell = _first_object(X)
+        who = type(estimator).__name__
+        if isinstance(cell, str | bytes):
+            raise ValueError(
+                f"X holds text in column {name!r}: {cell!r}. {who} takes numbers; "
+                "LatentClassificationModel takes columns of text as they are."
+            ) from error
+        if cell is not None and not isinstance(cell, complex):
+            raise TypeError(
+                f"column {name!r} of X holds a {type(cell).__name__}, {cell!r}: argument must be a string or a number; "
+                f"{who} takes numbers."
+            ) from error
+        raise
+
+
+def plain_table(X: Any) -> Any:
+    """X without a mask, its masked cells missing; refuses tables that no estimator can read, and says what to do."""
+    if np.ma.isMaskedArray(X):
+        return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a lazy frame, which has no rows yet: call .collect() first.")
+    if frame_type(X) != "array":
+        if X.shape[1] == 0:
+            raise ValueError(
+                f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: X has no column."
+            )
+        for name, dtype in zip(column_names(X), frame_column_dtypes(X), strict=True):
+            if is_date(dtype):
+                raise TypeError(
+                    f"column {name!r} of X holds dates ({dtype}): convert them to numbers first, "
+                    f"for example to days since a start date."
+                )
+    return X
 
 
 def require_fitted_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,6 +96,11 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
     )
 
 
+_OR_GENERATIVE = (
+    ", or use a generative estimator, GaussianMixtureClassifier or LatentClassificationModel, which integrate them out."
+)
+
+
 def reject_missing(estimator: Any, X: Any) -> None:
     """Discriminative models reject missing values."""
     values = X.data if hasattr(X, "tocsr") else X
@@ -72,20 +108,22 @@ def reject_missing(estimator: Any, X: Any) -> None:
     if xp.isdtype(values.dtype, "real floating") and bool(xp.any(xp.isnan(values))):
         raise ValueError(
             f"X has missing cells (NaN), which {type(estimator).__name__} cannot use: it models p(y | x) and not x. "
-            "Impute them first, or use a generative estimator, GaussianMixtureClassifier or "
-            "LatentClassificationModel, which integrate them out."
+            f"Impute them first{_OR_GENERATIVE if is_classifier(estimator) else '.'}"
         )
 
 
-def _where(X: Any) -> str:
-    """The first column with text that is no number, and the text."""
-    cells = np.asarray(X, dtype=object)
-    names = list(getattr(X, "columns", range(cells.shape[1] if cells.ndim == 2 else 0)))
-    for k, name in enumerate(names):
-        for cell in cells[:, k].tolist():
-            if isinstance(cell, str | bytes):
-                try:
-                    float(cell)
-                except ValueError:
-                    return f" in column {name!r}: {cell!r}"
-    return ""
+def _first_object(X: Any) -> tuple[Any, Any]:
+    """The first column with a cell that is no number, and that cell; None and None if there is none."""
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different lengths
+        return None, None
+    if cells.ndim != 2:
+        return None, None
+    for name, column in zip(getattr(X, "columns", range(cells.shape[1])), cells.T, strict=False):
+        for cell in column[~is_missing(column)].tolist():
+            try:
+                float(cell)
+            except (TypeError, ValueError):
+                return name, cell
+    return None, None

@@ -23,7 +23,7 @@ from latentia.families.latent_factors.family import LatentFactors
 from latentia.inputs.column_encoder import ColumnEncoder, is_textual
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.options import Check, choice, integer, number, optional
-from latentia.inputs.rows import validate_rows
+from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array, asarray_like, has_nan, namespace, to_numpy
 from latentia.solvers import EM, Solution, Solver, StructuralEM
@@ -242,14 +242,12 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     def _validate(self, estimator: Any, X: Any, reset: bool) -> Any:
         """A numeric array, or a table of text and numbers as it is."""
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
         if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
             return validate_rows(estimator, X, reset)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if X.shape[0] == 0 or X.shape[1] == 0:
-            raise ValueError(
-                f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) while a minimum of 1 is required."
-            )
+        if X.shape[0] == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return X
 
     def _encode(self, encoder: ColumnEncoder, table: Any) -> Array:
