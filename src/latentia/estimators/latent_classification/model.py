@@ -23,6 +23,7 @@ from latentia.inputs.options import check_choice, check_number
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.solvers import Solution, StepCallback, StructuralEM
+from latentia.solvers.structure_choice import best_structure
 
 
 class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
@@ -303,11 +304,12 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         return solver if self.family_.all_edges else StructuralEM(solver)
 
     def _choose_restart(self, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
-        if self.selection == "likelihood" or len(solution.value) == 1:
-            return int(np.argmax(solution.value))
-        right = _training_accuracy(self.family_, solution.params, source, rng)
-        best = right >= right.max() - 1e-9 * max(1.0, right.max())
-        return int(np.flatnonzero(best)[np.argmax(solution.value[best])])
+        value, size = solution.value, self.family_.structure_size(solution.params)
+        best = np.ones(len(value), dtype=bool)
+        if self.selection == "accuracy" and len(value) > 1:
+            right = _training_accuracy(self.family_, solution.params, source, rng)
+            best = right >= right.max() - 1e-9 * max(1.0, right.max())
+        return int(np.flatnonzero(best)[best_structure(value[best], size[best], source.total_weight)])
 
     def _set_fitted_attributes(self) -> None:
         layout, preprocess = self.family_.layout, self.preprocessor_
