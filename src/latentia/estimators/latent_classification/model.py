@@ -42,12 +42,15 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     noise : {"tied", "untied"}, default="tied"
         Whether the components share the noise variances of the continuous columns.
     structure : {"full", "learn"}, default="full"
-        Whether every factor feeds every column, or the edges are learned by structural EM.
+        Whether every factor feeds every column, or the edges are learned by structural EM: of the
+        solutions that are nearly equal the sparsest are looked for, and graphs are compared by
+        penalized likelihood. Takes several times as long.
     kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
         The kind of all columns, of each, or of those named. "auto": columns of bool and those with just two different values, both integers, are
         binary; text and data-frame categories are categorical; the rest is continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as the papers do), or the best likelihood.
+        With a learned structure, the likelihood is penalized for every free loading.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
     trade_off : float, default=1.0
