@@ -2,20 +2,22 @@
 
 from itertools import permutations
 
+import array_api_strict
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from tolerances import EQUAL
+from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassificationModel
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves, select_restart, take_restarts
+from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
 from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.rotation import best_angle, rotate, sparsest_rotation
 from latentia.families.latent_factors.values import FactorParams
+from latentia.numerics.array_api import to_numpy
 from latentia.solvers import EM, StructuralEM
 from latentia.solvers.structure_choice import best_structure
 
@@ -234,6 +236,18 @@ def test_a_callback_stops_the_search_anywhere(rng):
         solution = solve(last)
         assert len(steps) == last and len(solution.value) == 2
         assert solution.reason == ["stopped by the callback"] * 2 and not solution.converged.any()
+
+
+def test_a_search_runs_in_any_namespace(rng):
+    family, problem, params = a_search(rng)
+    device = array_api_strict.Device("device1")
+    source = ArraySource(array_api_strict.asarray(problem.source.X, device=device), problem.source.y)
+    moved = tree_map(lambda a: array_api_strict.asarray(a, device=device), params)
+    solver = StructuralEM(EM(30, 1e-3))
+    expected, found = solver.solve(problem, params), solver.solve(RowProblem(family, Likelihood(), source), moved)
+    for a, b in zip(leaves(found.params), leaves(expected.params), strict=True):
+        assert a.device == device
+        np.testing.assert_allclose(to_numpy(a), b, **NAMESPACE)
 
 
 def test_a_search_depends_on_no_other_start(rng):
