@@ -186,6 +186,18 @@ class StructuredFamily(EMFamily):
     def update_structure(self, params: Params, stats: Stats) -> tuple[Params, np.ndarray]:
         """Parameters with the structure the statistics prefer, and which restarts have changed."""
 
+    @abstractmethod
+    def sparse_axes(self, params: Params) -> Params:
+        """The sparsest of the equivalent solutions, or nearly so, with the full structure."""
+
+    @abstractmethod
+    def sparse_structures(self, params: Params) -> list[Params]:
+        """Candidate structures to start from, near such a solution."""
+
+    @abstractmethod
+    def structure_size(self, params: Params) -> np.ndarray:
+        """Number of parameters that the structure of each restart leaves free."""
+
 
 class GenerativeFamily(EMFamily):
     """A model of p(x, c)."""

@@ -1,7 +1,10 @@
-"""Structural EM: EM to rest, then the structure that its expected statistics prefer, and again until the structure stays.
+"""Structural EM: EM to rest, then the structure that its expected statistics prefer, and again while that pays.
 
-Friedman (1998), "The Bayesian structural EM algorithm". The structure is scored by a marginal likelihood, not by the objective, which may fall when edges
-go; the recorded curve is that of the last EM, whose structure is fixed.
+Friedman (1998), "The Bayesian structural EM algorithm". Changing one edge at a time is not enough: EM with all edges ends at one of many solutions that are
+nearly equal, and in most of them no edge can be spared. So every start of EM goes three ways: from where it ended, from the
+sparsest of the solutions equivalent to that, and from there with all weak edges cut at once. On each way the structure changes as long as the penalized
+objective rises (`structure_choice`), and each start ends with the best structure it has seen, whatever other starts do.
+While a structure stands, EM raises the objective; the recorded curve is that of the EM with the structure that was chosen.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentia.engine.contracts import Params, Problem, StructuredFamily
-from latentia.engine.pytree import replace_restarts, take_restarts
+from latentia.engine.pytree import take_restarts, tree_map
+from latentia.numerics.array_api import namespace
 from latentia.solvers.em import EM
-from latentia.solvers.solution import Solution, StepCallback, ignore_step
+from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
+from latentia.solvers.structure_choice import best_structure, penalized
 
 
 @dataclass(frozen=True)
 class StructuralEM:
-    """Alternate EM and the family's `update_structure`, at most `max_rounds` times."""
+    """EM and a search for the structure, in which it changes at most `max_rounds` times on each way."""
 
     em: EM
     max_rounds: int = 10
@@ -27,25 +32,87 @@ class StructuralEM:
         self, problem: Problem[StructuredFamily], params: Params, on_step: StepCallback = ignore_step
     ) -> Solution:
         """Raise the objective from each start, and settle each start's structure."""
-        family = problem.family
-        solution = self.em.solve(problem, params, on_step)
-        running = np.arange(len(solution.value))
+        search = _Search(problem, self.em, params, on_step)
+        found = search.start
+        ways = [found]
+        if not search.stopped:
+            ways.append(search.run(search.family.sparse_axes(search.params(found)), found))
+        if not search.stopped:
+            starts = search.family.sparse_structures(search.params(ways[-1]))
+            ways += [search.run(start, found) for start in starts]
+        running = np.concatenate(ways)
         for _ in range(self.max_rounds):
-            settled = take_restarts(solution.params, running.tolist())
-            params, changed = family.update_structure(settled, problem.sweep(settled).stats)
-            if not changed.any():
+            if search.stopped or not running.size:
                 break
-            running = running[changed]  # a start whose structure stays is done, whatever others do
-            again = self.em.solve(problem, take_restarts(params, np.flatnonzero(changed).tolist()), on_step)
-            solution = _with_starts(solution, running, again)
-        return solution
+            running = search.improve(running)
+        return search.best()
 
 
-def _with_starts(solution: Solution, index: np.ndarray, again: Solution) -> Solution:
-    """The solution with some starts replaced by those of another one."""
-    value, n_iter = solution.value.copy(), solution.n_iter.copy()
-    value[index], n_iter[index] = again.value, again.n_iter
-    curves, outcomes = list(solution.curves), list(solution.outcomes)
-    for start, curve, outcome in zip(index.tolist(), again.curves, again.outcomes, strict=True):
-        curves[start], outcomes[start] = curve, outcome
-    return Solution(replace_restarts(solution.params, index, again.params), value, curves, n_iter, outcomes)
+class _Search:
+    """All solutions of EM so far, and the start that each belongs to."""
+
+    def __init__(self, problem: Problem[StructuredFamily], em: EM, params: Params, on_step: StepCallback):
+        self.problem, self.em, self.on_step = problem, em, on_step
+        self.family = problem.family
+        self.stopped = False  # by the callback
+        self.seen = em.solve(problem, params, self._notify)
+        self.start = np.arange(len(self.seen.value))
+
+    def _notify(self, step: Step) -> bool:
+        self.stopped = self.on_step(step) or self.stopped
+        return self.stopped
+
+    def params(self, places: np.ndarray) -> Params:
+        """Of the solutions at these places."""
+        return take_restarts(self.seen.params, places.tolist())
+
+    def run(self, params: Params, origin: np.ndarray) -> np.ndarray:
+        """The places of EM's solutions from these parameters, which belong to the same starts as those at `origin`."""
+        new = self.em.solve(self.problem, params, self._notify)
+        self.seen, self.start = _join(self.seen, new), np.concatenate([self.start, self.start[origin]])
+        return self.start.size - origin.size + np.arange(origin.size)
+
+    def improve(self, running: np.ndarray) -> np.ndarray:
+        """Let the structures at these places change once; the places of those that became better."""
+        settled = self.params(running)
+        params, changed = self.family.update_structure(settled, self.problem.sweep(settled).stats)
+        running = running[changed]
+        if not running.size:
+            return running
+        new = self.run(take_restarts(params, np.flatnonzero(changed).tolist()), running)
+        score = penalized(self.seen.value, self.family.structure_size(self.seen.params), self.problem.total_weight)
+        return new[score[new] > score[running]]
+
+    def best(self) -> Solution:
+        """The best solution of each start."""
+        value, size = self.seen.value, self.family.structure_size(self.seen.params)
+        chosen = []
+        for k in range(self.start.max() + 1):
+            own = np.flatnonzero(self.start == k)
+            chosen.append(own[best_structure(value[own], size[own], self.problem.total_weight)])
+        solution = _take(self.seen, np.array(chosen))
+        if not self.stopped:
+            return solution
+        return solution._replace(outcomes=[Outcome.STOPPED] * len(chosen))
+
+
+def _join(a: Solution, b: Solution) -> Solution:
+    """The solutions of both."""
+    return Solution(
+        tree_map(lambda x, y: namespace(x).concat([x, y], axis=0), a.params, b.params),
+        np.concatenate([a.value, b.value]),
+        [*a.curves, *b.curves],
+        np.concatenate([a.n_iter, b.n_iter]),
+        [*a.outcomes, *b.outcomes],
+    )
+
+
+def _take(solution: Solution, index: np.ndarray) -> Solution:
+    """The solutions at these places."""
+    return Solution(
+        take_restarts(solution.params, index.tolist()),
+        solution.value[index],
+        [solution.curves[k] for k in index],
+        solution.n_iter[index],
+        [solution.outcomes[k] for k in index],
+    )

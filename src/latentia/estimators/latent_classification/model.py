@@ -16,7 +16,7 @@ from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
-from latentia.estimators.latent_classification.restart_selection import most_accurate_restart
+from latentia.estimators.latent_classification.restart_selection import most_accurate_restarts
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
@@ -27,6 +27,7 @@ from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array, asarray_like, has_nan, namespace, to_numpy
 from latentia.solvers import EM, Solution, Solver, StructuralEM
+from latentia.solvers.structure_choice import best_structure
 
 #: Rows that are scanned for missing cells at a time.
 SCAN_ROWS = 2**16
@@ -48,12 +49,15 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     noise : {"tied", "untied"}, default="tied"
         Whether the components share the noise variances of the continuous columns.
     structure : {"full", "learn"}, default="full"
-        Whether every factor feeds every column, or the edges are learned by structural EM.
+        Whether every factor feeds every column, or the edges are learned by structural EM: of the
+        solutions that are nearly equal the sparsest are looked for, and graphs are compared by
+        penalized likelihood. Takes several times as long.
     kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
         The kind of all columns, of each, or of those named. "auto": columns of bool and those with just two different values, both integers, are
         binary; text and data-frame categories are categorical; the rest is continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as the papers do), or the best likelihood.
+        With a learned structure, the likelihood is penalized for every free loading.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
     trade_off : float, default=1.0
@@ -294,9 +298,11 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     def _select_restart(
         self, family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
     ) -> int:
-        if self.selection == "likelihood" or len(solution.value) == 1:
-            return int(np.argmax(solution.value))
-        return most_accurate_restart(family, solution, source, rng)
+        value, size = solution.value, family.structure_size(solution.params)
+        candidates = np.arange(len(value))
+        if self.selection == "accuracy" and len(value) > 1:
+            candidates = most_accurate_restarts(family, solution, source, rng)
+        return int(candidates[best_structure(value[candidates], size[candidates], source.total_weight)])
 
     def _finish(self, model: FittedModel) -> FittedModel:
         family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)

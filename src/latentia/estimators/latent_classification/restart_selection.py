@@ -15,13 +15,12 @@ from latentia.solvers import Solution
 ACCURACY_ROWS = 200_000
 
 
-def most_accurate_restart(
+def most_accurate_restarts(
     family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
-) -> int:
-    """The restart with the best training accuracy; ties are broken by the likelihood."""
+) -> np.ndarray:
+    """The restarts with the best training accuracy."""
     correct = correct_weight(family, solution.params, source, rng)
-    best = correct >= correct.max() - 1e-9 * max(1.0, correct.max())
-    return int(np.flatnonzero(best)[np.argmax(solution.value[best])])
+    return np.flatnonzero(correct >= correct.max() - 1e-9 * max(1.0, correct.max()))
 
 
 def correct_weight(

@@ -51,6 +51,7 @@ from latentia.families.latent_factors.m_step import (
     regression,
     slope,
 )
+from latentia.families.latent_factors.rotation import to_sparse_axes, without_weak_edges
 from latentia.families.latent_factors.row_posteriors import infer_rows
 from latentia.families.latent_factors.sampling import decode_columns, draw, expected_predictors
 from latentia.families.latent_factors.statistics import complete_sums, row_sums
@@ -198,6 +199,18 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         edges = best_edges(self.layout, self.tied, params.edges, stats)
         changed = to_numpy(xp.any(edges != params.edges, axis=(-2, -1)))
         return params._replace(edges=edges, loadings=params.loadings * edges[..., None, :, :]), changed
+
+    def sparse_axes(self, params: FactorParams) -> FactorParams:
+        """The latents rotated so that the loadings are as sparse as can be, with all edges."""
+        return to_sparse_axes(params)
+
+    def sparse_structures(self, params: FactorParams) -> list[FactorParams]:
+        """Rotated likewise, without the edges of weak loadings; one for each notion of weak."""
+        return without_weak_edges(params, self.layout.predictor_columns())
+
+    def structure_size(self, params: FactorParams) -> np.ndarray:
+        """How many loadings the structure of each start leaves free."""
+        return self.n_components * to_numpy(params.edges).sum(axis=(-2, -1), dtype=float)
 
     def log_prior(self, params: FactorParams) -> Array | float:
         if not self.pseudo:

@@ -1,0 +1,186 @@
+r"""The sparsest of the equivalent solutions: a rotation of the latents, and graphs to start from.
+
+What leaves the model as it is. With an invertible A and a shift t, :math:`z = Az' + t` turns
+:math:`x = Lz + \eta` into :math:`L' = LA`, :math:`\eta' = \eta + Lt`, and the classes into
+:math:`\mu'_y = A^{-1}(\mu_y - t)`, :math:`\Gamma'_y = A^{-1}\Gamma_y A^{-\top}`. Rows have the same
+density, but this is a model of ours only if every :math:`\Gamma'_y` is diagonal. Let
+:math:`S^2 = \sum_y p(y)\Gamma_y` be the pooled variances, and write :math:`A = SRT^{-1}` with a
+diagonal T, which sets the new scales. The pooled covariance is diagonal if and only if R is
+orthogonal, and
+
+.. math:: \Gamma'_y = T\, R^\top S^{-2}\Gamma_y R\; T .
+
+- If the :math:`\Gamma_y` are proportional to each other, as with one class, every rotation R will do.
+- Otherwise R may mix only latents whose variances are in the same ratio :math:`\Gamma_{yj}/S_j^2` in
+  every class. Then the data choose the axes, but often faintly: EM, which stops early, ends wherever
+  it started.
+
+EM's solution is thus one of many that are equal or nearly so, and a graph hides behind the
+rotation: removing one edge of a rotated solution costs much, where another rotation would not have it
+at all. `rotate` takes the diagonal of :math:`\Gamma'_y`, with :math:`T^2 = \operatorname{diag}(R^\top S^2R)`, so that
+:math:`R = I` changes nothing. In the first case the likelihood stays, in the second the
+result is a new point, from which EM goes on.
+
+Which rotation. Let :math:`b_{hj}` be the correlations, within the classes, of heads and latents: rows of
+:math:`LS`, divided by the head's standard deviation, and weighed by the root of the component's
+share. We minimize their sum of sizes (Jennrich 2004, "Rotation to simple loadings using component loss functions:
+the orthogonal case", Psychometrika 69),
+
+.. math:: Q(R) = \sum_{hj} |(BR)_{hj}| .
+
+A row keeps its length under rotation and :math:`\sum_j |b_j| \ge \|b\|`, with equality if and only if one entry
+is not zero; so solutions in which each column has one parent are minima of Q, and varimax and its kin,
+unlike this, have others where columns have several. Two latents at a time are turned: with the
+polar coordinates :math:`(b_{hj}, b_{hk}) = \rho_h(\cos\varphi_h, \sin\varphi_h)`,
+
+.. math:: g(\vartheta) = \sum_h \rho_h \bigl(|\cos(\varphi_h - \vartheta)| + |\sin(\varphi_h - \vartheta)|\bigr)
+
+has the period :math:`\pi/2`, and wherever no term is at a kink :math:`g'' = -g < 0`. So its minimum lies at a
+kink, :math:`\vartheta = \varphi_h` modulo :math:`\pi/2`: where one loading is exactly zero. With the angles
+:math:`\psi_h = \varphi_h \bmod \pi/2` in order, and sums over the angles up to :math:`\vartheta` and beyond,
+
+.. math:: g(\vartheta) = \sum_h \rho_h\cos(\psi_h - \vartheta) + \sum_{\psi_h > \vartheta} \rho_h\sin(\psi_h - \vartheta)
+          - \sum_{\psi_h \le \vartheta} \rho_h\sin(\psi_h - \vartheta)
+
+is known at all kinks from two cumulative sums, so that each turn is an exact minimization. It needs no gradient.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from latentia.families.latent_factors.m_step import LATENT_FLOOR
+from latentia.families.latent_factors.values import FactorParams
+from latentia.numerics.array_api import asarray_like, namespace, to_numpy
+
+#: Correlations with a latent below which a start of the graph has no edge.
+THRESHOLDS = (0.1, 0.2, 0.4)
+
+
+#: Variance of the standard logistic: the noise of a binary head.
+LOGISTIC_VARIANCE = math.pi**2 / 3
+
+
+#: Axes from which the rotation starts: the given ones and some random ones, always the same.
+N_AXES = 8
+
+
+#: Rounds over all pairs of latents, and the relative gain of a round below which a rotation has settled.
+MAX_ROUNDS, SETTLED = 50, 1e-9
+
+
+def to_sparse_axes(params: FactorParams) -> FactorParams:
+    """The parameters of each start (S, ...) about the axes in which loadings are sparsest, with all edges."""
+    return rotate(params, _sparse_rotation(_correlations(params)))
+
+
+def without_weak_edges(params: FactorParams, columns: list[int]) -> list[FactorParams]:
+    """The same, for each threshold without the edges whose correlations are below it.
+
+    `columns` tells the column of each head; heads of one column share their edges.
+    """
+    within = _correlations(params)
+    rotation = _sparse_rotation(within)
+    rotated = rotate(params, rotation)
+    strength = np.sqrt(((within @ rotation[:, None]) ** 2).sum(axis=1))  # (S, H, q)
+    owner = np.asarray(columns)
+    for column in np.unique(owner):
+        strength[:, owner == column] = strength[:, owner == column].max(axis=1, keepdims=True)
+    return [_with_edges(rotated, strength > least) for least in THRESHOLDS]
+
+
+def rotate(params: FactorParams, rotation: np.ndarray) -> FactorParams:
+    """The parameters of each start (S, ...) about axes turned by orthogonal matrices (S, q, q), with all edges.
+
+    The density stays if the classes' variances are proportional to each other; else what is not
+    diagonal in the rotated variances is left out.
+    """
+    like = params.means
+    scale = np.sqrt(_pooled_variances(params))  # (S, q)
+    square = rotation**2
+    new_scale = np.sqrt((scale[:, None, :] ** 2 @ square)[:, 0, :])
+    forth = scale[:, :, None] * rotation / new_scale[:, None, :]  # A
+    back = rotation / scale[:, :, None] * new_scale[:, None, :]  # transposed inverse of A
+    means, variances, loadings = (to_numpy(a).astype(float) for a in (params.means, params.variances, params.loadings))
+    turned = (variances / scale[:, None, :] ** 2) @ square * new_scale[:, None, :] ** 2
+    return params._replace(
+        means=asarray_like(means @ back, like),
+        variances=asarray_like(np.maximum(turned, LATENT_FLOOR), like),
+        loadings=asarray_like(loadings @ forth[:, None], like),
+        edges=namespace(like).ones_like(params.edges),
+    )
+
+
+def sparsest_rotation(rows: np.ndarray) -> np.ndarray:
+    """Orthogonal matrices (S, q, q) that make the sum of sizes of the turned rows (S, H, q) small, each start by itself."""
+    n_starts, _, q = rows.shape
+    axes = np.linalg.qr(np.random.default_rng(0).standard_normal((N_AXES, q, q)))[0]
+    axes[0] = np.eye(q)
+    rotation = np.tile(axes[: N_AXES if q > 1 else 1], (n_starts, 1, 1, 1))
+    turned, rotation = _by_planes(rows[:, None] @ rotation, rotation)
+    best = np.abs(turned).sum(axis=(-2, -1)).argmin(axis=1)
+    return rotation[np.arange(n_starts), best]
+
+
+def _by_planes(rows: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Turn two latents at a time until no start's sum of sizes falls; a start that has settled stays, whatever others do."""
+    q = rows.shape[-1]
+    value = np.abs(rows).sum(axis=(-2, -1))
+    settled = np.zeros(value.shape, dtype=bool)
+    for _ in range(MAX_ROUNDS):
+        for j in range(q):
+            for k in range(j + 1, q):
+                angle = np.where(settled, 0.0, best_angle(rows[..., j], rows[..., k]))[..., None]
+                cos, sin = np.cos(angle), np.sin(angle)
+                for a in (rows, rotation):
+                    a[..., j], a[..., k] = a[..., j] * cos + a[..., k] * sin, a[..., k] * cos - a[..., j] * sin
+        before, value = value, np.abs(rows).sum(axis=(-2, -1))
+        settled |= before - value <= SETTLED * before
+        if settled.all():
+            break
+    return rows, rotation
+
+
+def best_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The angle (...,) that minimizes the sum over heads (..., H) of |a cos + b sin| + |b cos - a sin|."""
+    angle, length = np.mod(np.arctan2(b, a), math.pi / 2), np.hypot(a, b)
+    order = np.argsort(angle, axis=-1)
+    angle, length = np.take_along_axis(angle, order, axis=-1), np.take_along_axis(length, order, axis=-1)
+    cos, sin = np.cos(angle), np.sin(angle)
+    sum_cos, sum_sin = np.cumsum(length * cos, axis=-1), np.cumsum(length * sin, axis=-1)
+    all_cos, all_sin = sum_cos[..., -1:], sum_sin[..., -1:]
+    value = all_cos * cos + all_sin * sin + cos * (all_sin - 2 * sum_sin) - sin * (all_cos - 2 * sum_cos)
+    return np.take_along_axis(angle, value.argmin(axis=-1)[..., None], axis=-1)[..., 0]
+
+
+def _sparse_rotation(within: np.ndarray) -> np.ndarray:
+    """For correlations (S, M, H, q): components share the axes."""
+    return sparsest_rotation(np.reshape(within, (within.shape[0], -1, within.shape[-1])))
+
+
+def _correlations(params: FactorParams) -> np.ndarray:
+    """Of heads and latents within the classes, weighed by the root of the components' shares: (S, M, H, q)."""
+    loadings, noise = to_numpy(params.loadings).astype(float), to_numpy(params.noise).astype(float)
+    scaled = loadings * np.sqrt(_pooled_variances(params))[:, None, None, :]
+    variance = (scaled**2).sum(axis=-1)
+    n_gaussian = noise.shape[-1]
+    variance[..., :n_gaussian] += noise
+    variance[..., n_gaussian:] += LOGISTIC_VARIANCE
+    share = np.einsum("sc,scm->sm", _class_shares(params), np.exp(to_numpy(params.log_mix).astype(float)))
+    return scaled * np.sqrt(share[:, :, None] / variance)[..., None]
+
+
+def _pooled_variances(params: FactorParams) -> np.ndarray:
+    return np.einsum("sc,scq->sq", _class_shares(params), to_numpy(params.variances).astype(float))
+
+
+def _class_shares(params: FactorParams) -> np.ndarray:
+    share = np.exp(to_numpy(params.log_prior).astype(float))
+    return share / share.sum(axis=-1, keepdims=True)
+
+
+def _with_edges(params: FactorParams, edges: np.ndarray) -> FactorParams:
+    free = asarray_like(edges.astype(float), params.edges)
+    return params._replace(edges=free, loadings=params.loadings * free[..., None, :, :])
