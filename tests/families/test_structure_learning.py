@@ -18,7 +18,7 @@ from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.rotation import best_angle, rotate, sparsest_rotation
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import to_numpy
-from latentia.solvers import EM, StructuralEM
+from latentia.solvers import EM, Outcome, StructuralEM
 from latentia.solvers.structure_choice import best_structure
 
 
@@ -235,7 +235,7 @@ def test_a_callback_stops_the_search_anywhere(rng):
     for last in (1, n_steps // 3, 2 * n_steps // 3, n_steps):
         solution = solve(last)
         assert len(steps) == last and len(solution.value) == 2
-        assert solution.reason == ["stopped by the callback"] * 2 and not solution.converged.any()
+        assert solution.outcomes == [Outcome.STOPPED] * 2
 
 
 def test_a_search_runs_in_any_namespace(rng):
