@@ -256,7 +256,7 @@ def linear() -> None:
         X, y = rng.normal(size=(n_rows, 40)), rng.integers(0, 2, n_rows)
         family = MultimodalSoftmax((3, 3))
         problem = RowProblem(family, Likelihood(), ArraySource(X, y))
-        params = family.start(0.1 * rng.normal(size=(1, 6, 41)), 0.1)
+        params = family.posterior_around(0.1 * rng.normal(size=(1, 6, 41)), 0.1)
         family.update(params, problem.sweep(params).stats)
         tracemalloc.start()
         family.update(params, problem.sweep(params).stats)

@@ -16,7 +16,15 @@ import pytest
 
 import latentia
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import ConditionalFamily, EMFamily, Family, GenerativeFamily, Objective, SmoothFamily
+from latentia.engine.contracts import (
+    ConditionalFamily,
+    DampedFamily,
+    EMFamily,
+    Family,
+    GenerativeFamily,
+    Objective,
+    SmoothFamily,
+)
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import check_compatible
 from latentia.families.latent_factors.family import LatentFactors
@@ -118,6 +126,8 @@ def params(family: Family, rows: ArraySource, rng: np.random.Generator) -> Any:
     from latentia.engine.problem import RowProblem
     from latentia.solvers import EM, BatchedLBFGS
 
+    start, problem = family.init(rows, rng, N_RESTARTS), RowProblem(family, Likelihood(), rows)
+    if isinstance(family, DampedFamily):
+        return family.damped_update(start, problem.sweep(start).stats, 0.3)
     solver: Any = EM(2, -np.inf) if isinstance(family, EMFamily) else BatchedLBFGS(max_iter=2)
-    start = family.init(rows, rng, N_RESTARTS)
-    return solver.solve(RowProblem(family, Likelihood(), rows), start).params
+    return solver.solve(problem, start).params

@@ -1,77 +1,156 @@
-"""Posteriors under the exact likelihood: a bound below the evidence and above the quadratic one, slopes, the common shift."""
+"""Posteriors under the exact likelihood: a bound below the evidence and above the quadratic one, gradients, the shift."""
+
+import warnings
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL, GRADIENT, STEP
 
-from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
+from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.latent_softmax.exact_posterior import _log_prior, _Node, _points, _sweep, refine_posterior
-from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec, SubclassSpec
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import add_restart_axis, flatten, select_restart, unflatten
+from latentia.estimators.latent_softmax.exact_posterior import (
+    ExactPosterior,
+    SoftmaxPosterior,
+    softmax_log_prior,
+    standard_points,
+)
+from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
+from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, augment, inverse, weights_log_prior
+from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
+from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.numerics.packed_symmetric import packed_outer
+from latentia.solvers import DampedAscent, Outcome
 
-STRUCTURES = [
+SPECS = [
     SubclassSpec((2, 1, 3)),
-    ExpertTreeSpec((3,), 3),
-    ExpertTreeSpec((2, 2), 3),
-    ExpertTreeSpec((3,), 2, linear=True),
+    ExpertTreeSpec((3,), SoftmaxExpert(3)),
+    ExpertTreeSpec((2, 2), SoftmaxExpert(3)),
+    ExpertTreeSpec((3,), LinearGaussianExpert(2)),
 ]
 
 
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(23, 2)), np.arange(23) % 3
-    return X + y[:, None], y
+@pytest.fixture(params=SPECS, ids=str)
+def spec(request):
+    return request.param
 
 
-def start_of(structure, seed=0, variance=0.3):
-    rng = np.random.default_rng(seed)
-    if isinstance(structure, SubclassSpec):
-        return structure.variational().start(rng.normal(size=(sum(structure.n_subclasses), 3)), variance)
-    gates = tuple(
-        rng.normal(size=(int(np.prod(structure.branches[:level])), b, 3)) for level, b in enumerate(structure.branches)
+@pytest.fixture
+def table(spec):
+    X, y = spec.likelihood().example_rows(np.random.default_rng(0), 23, 2)
+    return ArraySource(X, y)
+
+
+def initial(spec, table):
+    """A posterior under the bound away from any optimum, with an axis of one restart."""
+    point = spec.likelihood().init(table, np.random.default_rng(3), 2)
+    return add_restart_axis(select_restart(spec.posterior_around(point, 0.3), 1))
+
+
+def ascend(spec, table, max_iter=500, on_step=lambda step: False):
+    family = ExactPosterior(spec)
+    problem = RowProblem(family, Likelihood(), table)
+    return DampedAscent(max_iter, spec.exact_posterior_tol).solve(
+        problem, family.from_bound(initial(spec, table)), on_step
     )
-    experts = rng.normal(size=(int(np.prod(structure.branches)), structure.n_scores, 3))
-    return structure.variational().start(gates, experts, variance)
 
 
-def labels_of(structure, X, y):
-    return X if getattr(structure, "linear", False) else y
-
-
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_slopes_are_the_derivatives_in_the_scores(structure, rows):
-    X, y = rows
-    x, rng = augment(X), np.random.default_rng(1)
-    outer, y, params = packed_outer(x), labels_of(structure, X, y), start_of(structure)
-    at = structure.row_likelihood(params)
-    scores = tuple(rng.normal(size=(1, *node.mean.shape[:-1], len(X))) for node in structure.nodes(params))
-    _, slopes = at(scores, x, outer, y)
-    for k, slope in enumerate(slopes):
-        for place in np.ndindex(slope.shape[:-1]):
+def test_gradients_are_the_derivatives_in_the_scores(spec, table):
+    x, posterior = augment(table.X), initial(spec, table)
+    outer, rng = packed_outer(x), np.random.default_rng(1)
+    scores = tuple(rng.normal(size=(*w.mean.shape[:-1], len(x))) for w in spec.softmax_posteriors(posterior))
+    _, gradients = spec.log_likelihood_at(posterior, scores, x, outer, table.y)
+    assert len(gradients) == len(scores)
+    for k, gradient in enumerate(gradients):
+        for place in np.ndindex(gradient.shape[:-1]):
             ends = []
             for h in (STEP, -STEP):
                 moved = [s.copy() for s in scores]
                 moved[k][place] += h
-                ends.append(at(tuple(moved), x, outer, y)[0][0])
-            np.testing.assert_allclose(
-                slope[place], (ends[0] - ends[1]) / (2 * STEP), atol=GRADIENT * np.abs(slope).max()
-            )
+                ends.append(spec.log_likelihood_at(posterior, tuple(moved), x, outer, table.y)[0][0])
+            numeric = (ends[0] - ends[1]) / (2 * STEP)
+            np.testing.assert_allclose(gradient[place], numeric, atol=GRADIENT * np.abs(gradient).max())
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_steps_rise_and_weights_count_as_repetitions(structure, rows):
-    X, y = rows
-    y, params = labels_of(structure, X, y), start_of(structure)
-    values = [refine_posterior(structure, ArraySource(X, y), params, n_steps).value for n_steps in (0, 1, 2, 4, 8, 60)]
-    assert min(np.diff(values)) >= 0 and values[-1] > values[0]
-    weighted = refine_posterior(structure, ArraySource(X, y, np.full(len(X), 2.0)), params, 60)
-    repeated = refine_posterior(structure, ArraySource(np.repeat(X, 2, axis=0), np.repeat(y, 2, axis=0)), params, 60)
-    assert weighted.value == pytest.approx(repeated.value, rel=1e-9)
+def test_steps_rise_and_say_how_they_ended(spec, table):
+    solution = ascend(spec, table)
+    assert np.diff(solution.curves[0]).min() >= 0 and solution.curves[0][-1] > solution.curves[0][0]
+    assert solution.converged[0] and solution.n_iter[0] == len(solution.curves[0]) - 1
+    assert solution.value[0] == solution.curves[0][-1]
+    for max_iter in (0, 1, 4):
+        short = ascend(spec, table, max_iter)
+        assert short.outcomes == [Outcome.MAX_ITER] and short.n_iter[0] == max_iter
+        np.testing.assert_array_equal(short.curves[0], solution.curves[0][: max_iter + 1])
+
+
+def test_callbacks_see_and_stop_the_steps(spec, table):
+    family = ExactPosterior(spec)
+    seen = []
+    solution = ascend(spec, table, on_step=lambda step: seen.append(step) or step.iteration == 3)
+    assert [step.iteration for step in seen] == [1, 2, 3] and solution.outcomes == [Outcome.STOPPED]
+    np.testing.assert_array_equal([step.value for step in seen], solution.curves[0][1:])
+    for step in seen:
+        value = RowProblem(family, Likelihood(), table).sweep(step.params()).value
+        assert float(value) == pytest.approx(step.value, rel=EQUAL["rtol"])
+
+
+def test_the_exact_bound_is_stationary_at_its_end(spec, table):
+    """In every direction of means, precisions and rates the slope has all but gone."""
+    family = ExactPosterior(spec)
+    problem, rng = RowProblem(family, Likelihood(), table), np.random.default_rng(2)
+
+    def moved(softmax, direction, length):
+        """Along a direction in units of the posterior's own standard deviations."""
+        (weights, precision), (mean, shape, rate) = softmax, direction
+        root = np.linalg.cholesky(precision)
+        precision = root @ (np.eye(precision.shape[-1]) + length * shape) @ np.swapaxes(root, -1, -2)
+        step = np.linalg.solve(np.swapaxes(root, -1, -2), mean[..., None])[..., 0]
+        rate = weights.rate * np.exp(length * rate)
+        return SoftmaxPosterior(GaussianWeights(weights.mean + length * step, *inverse(precision), rate), precision)
+
+    def random_direction(weights):
+        shape = rng.normal(size=weights.covariance.shape)
+        parts = (
+            rng.normal(size=weights.mean.shape),
+            shape + np.swapaxes(shape, -1, -2),
+            rng.normal(size=weights.rate.shape),
+        )
+        size = np.sqrt(sum((part**2).sum() for part in parts))
+        return [0.0 * part if weights.mean.shape[-2] == 1 else part / size for part in parts]
+
+    def largest_slope(params):
+        slopes = []
+        for _ in range(12):
+            directions = [random_direction(softmax.weights) for softmax in params.softmaxes]
+            ends = [
+                problem.sweep(
+                    params._replace(
+                        softmaxes=tuple(moved(s, d, h) for s, d in zip(params.softmaxes, directions, strict=True))
+                    )
+                ).value[0]
+                for h in (STEP, -STEP)
+            ]
+            slopes.append((ends[0] - ends[1]) / (2 * STEP))
+        return np.abs(slopes).max()
+
+    assert largest_slope(ascend(spec, table).params) < 0.05 < largest_slope(family.from_bound(initial(spec, table)))
+
+
+def test_coordinates_lead_there_and_back(spec, table):
+    family = ExactPosterior(spec)
+    params = family.from_bound(initial(spec, table))
+    coordinates = family.to_accelerated(params)
+    again = family.from_accelerated(unflatten(flatten(coordinates), coordinates), params)
+    np.testing.assert_allclose(flatten(again), flatten(params), **EQUAL)
+    negative = tuple(c._replace(precision=-c.precision) for c in coordinates)
+    assert family.from_accelerated(negative, params) is None
 
 
 def test_the_common_shift_is_the_divergence_of_dependent_weights():
@@ -80,32 +159,32 @@ def test_the_common_shift_is_the_divergence_of_dependent_weights():
     half = rng.normal(size=(4, size, size))
     precision = half @ half.transpose(0, 2, 1) + 3 * np.eye(size)
     covariance, log_det = inverse(precision)
-    mean, rate = rng.normal(size=(4, size)), rng.uniform(2, 5, size=4)
-    alpha = prior.precision(rate, size)
+    weights = GaussianWeights(rng.normal(size=(4, size)), covariance, log_det, rng.uniform(2, 5, size=4))
+    alpha = prior.precision(weights.rate, size)
     assert np.linalg.eigvalsh(precision).min() > alpha.max()
-    node = _Node(GaussianWeights(mean, covariance, log_det, rate), precision)
 
     def dense(shift):
         blocks = np.zeros((4, size, 4, size))
         for i in range(4):
             blocks[i, :, i] = covariance[i]
-        whole = (blocks + shift[None, :, None, :]).reshape(4 * size, 4 * size)
-        apart = weights_log_prior(node.weights, prior).sum() - log_det.sum() / 2
-        return apart + np.linalg.slogdet(whole)[1] / 2 - alpha.sum() * np.trace(shift) / 2
+        joint = (blocks + shift[None, :, None, :]).reshape(4 * size, 4 * size)
+        apart = weights_log_prior(weights, prior).sum() - log_det.sum() / 2
+        return apart + np.linalg.slogdet(joint)[1] / 2 - alpha.sum() * np.trace(shift) / 2
 
     best = np.eye(size) / alpha.sum() - np.linalg.inv(precision.sum(axis=0))
-    assert _log_prior(node, prior) == pytest.approx(dense(best), rel=EQUAL["rtol"])
+    one_model = SoftmaxPosterior(add_restart_axis(weights), precision[None])
+    assert softmax_log_prior(one_model, prior) == pytest.approx(dense(best), rel=EQUAL["rtol"])
     assert dense(best) > max(dense(0.9 * best), dense(1.1 * best), dense(best + 0.01 * np.eye(size)))
 
 
 def test_points_are_standard():
-    for z in _points([np.zeros((5, 3)), np.zeros((2, 20, 3))]):
+    for z in standard_points([np.zeros((2, 1, 5, 3)), np.zeros((2, 2, 20, 3))]):
         flat = z.reshape(len(z), -1)
         np.testing.assert_allclose(flat.mean(axis=0), 0.0, atol=1e-12)
         np.testing.assert_allclose(flat.T @ flat / len(flat), np.eye(flat.shape[1]), atol=1e-10)
 
 
-def test_tight_evidence_is_near_the_log_marginal_likelihood(rng):
+def test_corrected_evidence_is_near_the_log_marginal_likelihood(rng):
     """Beside simulation from the prior, which a few rows allow."""
     x, y = np.array([-1.2, -0.4, 0.3, 1.5]), np.array([0, 1, 0, 0])
     X1 = np.column_stack([x, np.ones(4)])
@@ -120,65 +199,46 @@ def test_tight_evidence_is_near_the_log_marginal_likelihood(rng):
     assert bound > exact - 1.0  # the quadratic bound is up to six below
 
 
-def test_tight_evidence_is_above_the_quadratic_bound(moons_of_experts):
-    X, y = moons_of_experts
-    table = (
-        MixtureOfExpertsClassifier(max_experts=3, criterion="evidence", n_init=2, tol=1e-4, random_state=0)
-        .fit(X, y)
-        .search_results_
-    )
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(120, noise=0.15, random_state=0)
+
+
+def test_corrected_evidence_is_above_the_quadratic_bound(moons):
+    options = dict(criterion="evidence", n_init=2, tol=1e-4, random_state=0)
+    table = MixtureOfExpertsClassifier(max_experts=3, **options).fit(*moons).search_results_
     both = np.log([1.0, 2.0, 6.0])
     assert np.all(table["corrected_log_evidence"] - both > table["log_evidence"] + both)
 
 
-@pytest.fixture(scope="module")
-def moons_of_experts():
-    from sklearn.datasets import make_moons
-
-    return make_moons(120, noise=0.15, random_state=0)
+ESTIMATORS = [MultimodalSoftmaxClassifier(2), MixtureOfExpertsClassifier(2), MixtureOfExpertsRegressor(2)]
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_the_exact_bound_is_stationary_at_its_end(structure, rows):
-    """In every direction of means, precisions and rates the slope has all but gone."""
-    X, y = rows
-    table = ArraySource(X, labels_of(structure, X, y))
-    start = start_of(structure)
-    end = refine_posterior(structure, table, start)
-    assert end.converged
-    rng = np.random.default_rng(2)
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_a_fit_tells_of_the_steps_and_can_be_stopped_in_them(model, moons):
+    steps = []
 
-    def bound(params, direction, length):
-        nodes = []
-        for weights, (mean, shape, rate) in zip(structure.nodes(params), direction, strict=True):
-            precision = inverse(weights.covariance)[0]
-            root = np.linalg.cholesky(precision)
-            precision = root @ (np.eye(precision.shape[-1]) + length * shape) @ np.swapaxes(root, -1, -2)
-            covariance, log_det = inverse(precision)
-            step = np.linalg.solve(np.swapaxes(root, -1, -2), mean[..., None])[..., 0]
-            moved = GaussianWeights(
-                weights.mean + length * step, covariance, log_det, weights.rate * np.exp(length * rate)
-            )
-            nodes.append(_Node(moved, precision))
-        points = _points([node.weights.mean for node in nodes])
-        value, _ = _sweep(structure.row_likelihood(params), table, tuple(nodes), points)
-        return value + sum(_log_prior(node, structure.prior) for node in nodes)
+    def stop_at_third(step):
+        steps.append((step.solver, step.iteration))
+        return step.solver == "exact posterior" and step.iteration == 3
 
-    def largest_slope(params):
-        slopes = []
-        for _ in range(12):
-            direction = []
-            for weights in structure.nodes(params):
-                shape = rng.normal(size=weights.covariance.shape)
-                pieces = (
-                    rng.normal(size=weights.mean.shape),
-                    shape + np.swapaxes(shape, -1, -2),
-                    rng.normal(size=weights.rate.shape),
-                )
-                size = np.sqrt(sum((piece**2).sum() for piece in pieces))
-                still = 0.0 if weights.mean.shape[-2] == 1 else 1.0
-                direction.append([still * piece / size for piece in pieces])
-            slopes.append((bound(params, direction, STEP) - bound(params, direction, -STEP)) / (2 * STEP))
-        return np.abs(slopes).max()
+    model.set_params(n_init=1, random_state=0, callback=stop_at_third).fit(*moons)
+    assert steps[-3:] == [("exact posterior", k) for k in (1, 2, 3)]
+    assert [step for step in steps[:-3] if step[0] != "EM"] == []
+    assert model.stopping_reason_ == "stopped by the callback" and not model.converged_
+    assert model.n_iter_ == len(steps) - 3  # those of the bound, as `objective_curve_` has them
+    assert np.isfinite(model.predict(moons[0])).all()
 
-    assert largest_slope(end.params) < 0.05 < largest_slope(start)
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_max_iter_limits_each_solver(model, moons):
+    steps = []
+    model.set_params(n_init=1, random_state=0, tol=0.1, max_iter=7, callback=lambda step: steps.append(step) and False)
+    with pytest.warns(ConvergenceWarning, match="max_iter=7 reached"):
+        model.fit(*moons)
+    last = {step.solver: step.iteration for step in steps}
+    assert max(step.iteration for step in steps) == 7 == last["exact posterior"]
+    assert not model.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.set_params(max_iter=600).fit(*moons)

@@ -15,9 +15,11 @@ from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, Mult
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec
-from latentia.families.experts.expert_models import SoftmaxExpert
-from latentia.families.experts.gating_tree import gate_shares, path_scores
+from latentia.engine.pytree import leaves
+from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
+from latentia.estimators.latent_softmax.fitted import AVERAGES
+from latentia.families.experts.gating_tree import gate_responsibilities, path_scores
+from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.experts.variational import Experts
 from latentia.families.softmax.variational import MultimodalSoftmax
 
@@ -43,7 +45,7 @@ def test_paths_and_shares_of_a_tree(rng):
     assert paths.shape == (6, 4)
     np.testing.assert_allclose(paths[4], gates[0][0, 1] + gates[1][1, 1])
     share = rng.dirichlet(np.ones(6), size=4).T
-    top, low = gate_shares(share, (2, 3))
+    top, low = gate_responsibilities(share, (2, 3))
     np.testing.assert_allclose(top.node, 1.0)
     np.testing.assert_allclose(top.branch[0, 1], share[3:].sum(axis=0))
     np.testing.assert_allclose(low.branch.reshape(6, 4), share)
@@ -56,10 +58,10 @@ def test_one_expert_is_the_softmax_without_subclasses(moons):
     weights = 0.3 * np.random.default_rng(0).normal(size=(1, 2, 3))
     softmax = MultimodalSoftmax((1, 1))
     experts = Experts((1,), SoftmaxExpert(2))
-    a = RowProblem(softmax, Likelihood(), rows).sweep(softmax.start(weights, 0.2)).value
+    a = RowProblem(softmax, Likelihood(), rows).sweep(softmax.posterior_around(weights, 0.2)).value
     b = (
         RowProblem(experts, Likelihood(), rows)
-        .sweep(experts.start((np.zeros((1, 1, 1, 3)),), weights[:, None], 0.2))
+        .sweep(experts.posterior_around((np.zeros((1, 1, 1, 3)),), weights[:, None], 0.2))
         .value
     )
     np.testing.assert_allclose(a, b, **EQUAL)
@@ -75,12 +77,17 @@ def test_a_tree_with_one_branch_at_the_root_is_flat(moons):
     gate, expert = rng.normal(size=(1, 1, 3, 3)), rng.normal(size=(1, 3, 2, 3))
     flat, tree = Experts((3,), SoftmaxExpert(2)), Experts((1, 3), SoftmaxExpert(2))
     rows = ArraySource(X, y)
-    a = RowProblem(flat, Likelihood(), rows).sweep(flat.start((gate,), expert, 0.1)).value
-    b = RowProblem(tree, Likelihood(), rows).sweep(tree.start((np.zeros((1, 1, 1, 3)), gate), expert, 0.1)).value
+    a = RowProblem(flat, Likelihood(), rows).sweep(flat.posterior_around((gate,), expert, 0.1)).value
+    b = (
+        RowProblem(tree, Likelihood(), rows)
+        .sweep(tree.posterior_around((np.zeros((1, 1, 1, 3)), gate), expert, 0.1))
+        .value
+    )
     np.testing.assert_allclose(a, b, **EQUAL)
-    assert ExpertTreeSpec((1, 3), 2).log_permutations == pytest.approx(ExpertTreeSpec((3,), 2).log_permutations)
-    assert ExpertTreeSpec((1, 3), 2).n_free(3) == ExpertTreeSpec((3,), 2).n_free(3) == (2 + 3) * 3
-    assert ExpertTreeSpec((2, 3), 2).log_permutations == pytest.approx(np.log(2) + 2 * np.log(6))
+    trees = [ExpertTreeSpec(branches, SoftmaxExpert(2)) for branches in ((3,), (1, 3), (2, 3))]
+    assert trees[1].log_permutations == pytest.approx(trees[0].log_permutations)
+    assert trees[1].n_free(3) == trees[0].n_free(3) == (2 + 3) * 3
+    assert trees[2].log_permutations == pytest.approx(np.log(2) + 2 * np.log(6))
 
 
 def test_one_expert_by_likelihood_is_logistic_regression():
@@ -148,7 +155,7 @@ def test_regression_learns_the_noise_of_each_part(bent):
     mean, std = model.predict([[-1.0], [1.0]], return_std=True)
     np.testing.assert_allclose(mean, [-2.0, -1.0], atol=0.1)
     np.testing.assert_allclose(std, [0.05, 0.4], rtol=0.25)
-    np.testing.assert_allclose(np.sort(model.noise_[:, 0]), [0.05, 0.4], rtol=0.25)
+    np.testing.assert_allclose(np.sort(model.noise_stds_[:, 0]), [0.05, 0.4], rtol=0.25)
     np.testing.assert_allclose(np.sort(model.expert_weights_[:, 0, 0]), [-1.0, 2.0], atol=0.1)
     assert model.score(X, y) > 0.9
     assert np.diff(model.objective_curve_).min() >= -MAX_RELATIVE_DECREASE * np.abs(model.objective_curve_).max()
@@ -337,13 +344,13 @@ def test_noise_is_found_however_small(inference, size):
     X = rng.normal(size=(1000, 2))
     noise = size * rng.normal(size=1000)
     y = X @ [1.0, 2.0] + noise
-    model = MixtureOfExpertsRegressor(1, inference=inference).fit(X, y)
+    model = MixtureOfExpertsRegressor(1, inference=inference, random_state=0).fit(X, y)
     residual = y - LinearRegression().fit(X, y).predict(X)
     least = float(np.sqrt(np.mean(residual**2)))
-    assert model.noise_[0, 0] == pytest.approx(least, rel=1e-3 if inference == "ml" else 0.05)
+    assert model.noise_stds_[0, 0] == pytest.approx(least, rel=1e-3 if inference == "ml" else 0.05)
     # the table's likelihood is that of the published point estimate
     mean = X @ model.expert_weights_[0, 0] + model.expert_biases_[0, 0]
-    by_hand = norm.logpdf(y, mean, model.noise_[0, 0]).sum()
+    by_hand = norm.logpdf(y, mean, model.noise_stds_[0, 0]).sum()
     assert model.search_results_["log_likelihood"][0] == pytest.approx(by_hand, rel=1e-6)
 
 
@@ -353,7 +360,7 @@ def test_each_of_two_experts_finds_its_small_noise():
     y = np.abs(x) + np.where(x < 0, 2e-3, 1e-2) * rng.normal(size=500)
     for inference in ("vb", "ml"):
         model = MixtureOfExpertsRegressor(2, inference=inference, n_init=3, random_state=0).fit(x[:, None], y)
-        np.testing.assert_allclose(np.sort(model.noise_[:, 0]), [2e-3, 1e-2], rtol=0.15)
+        np.testing.assert_allclose(np.sort(model.noise_stds_[:, 0]), [2e-3, 1e-2], rtol=0.15)
         assert np.diff(model.objective_curve_).min() >= -MAX_RELATIVE_DECREASE * np.abs(model.objective_curve_).max()
 
 
@@ -395,3 +402,53 @@ def test_only_positive_verbosity_is_heard(moons, capsys):
         MixtureOfExpertsClassifier(1, verbose=verbose).fit(*moons)
         out = capsys.readouterr()
         assert bool(out.out + out.err) == heard
+
+
+@pytest.mark.parametrize("averaging", list(AVERAGES))
+def test_predictions_are_those_of_the_mixture_of_normals(averaging):
+    """Mean, standard deviation and held-out score beside SciPy's, from disagreeing experts."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 200)
+    y = np.where(rng.random(200) < 0.5, 5 + x, -5 - x) + 0.5 * rng.normal(size=200)  # gates that cannot tell
+    options = dict(averaging=averaging, n_init=2, random_state=0)
+    model = MixtureOfExpertsRegressor(2, **options).fit(x[:, None], y)
+    probs = model.expert_proba(x[:, None])
+    assert probs.min() > 0.2
+    means = model.expert_weights_[:, 0, 0] * x[:, None] + model.expert_biases_[:, 0]
+    stds = np.broadcast_to(model.noise_stds_[:, 0], means.shape)
+    center = (probs * means).sum(axis=1)
+    between = np.sqrt((probs * (stds**2 + (means - center[:, None]) ** 2)).sum(axis=1))
+    mean, std = model.predict(x[:, None], return_std=True)
+    # averages over the posterior of the weights add a little
+    np.testing.assert_allclose(mean, center, atol=0.1)
+    np.testing.assert_allclose(std, between, rtol=0.02)
+    log_density = np.log((probs * norm.pdf(y[:, None], means, stds)).sum(axis=1))
+    fitted, preprocessor, units = model._model
+    rows = ArraySource(x[:, None], (y[:, None] - units.shift) / units.scale, None, preprocessor)
+    score = fitted.mean_log_predictive(AVERAGES[averaging], rows) - units.log_unit
+    assert score == pytest.approx(log_density.mean(), abs=0.01 if averaging != "plugin" else 1e-9)
+
+
+@pytest.mark.parametrize(
+    "criterion, column", [("evidence", "corrected_log_evidence"), ("bound", "log_evidence"), ("bic", "bic")]
+)
+def test_the_score_is_what_the_criterion_names(moons, criterion, column):
+    options = dict(criterion=criterion, n_init=1, tol=1e-3, random_state=0)
+    for model in (MixtureOfExpertsClassifier(max_experts=2, **options), MultimodalSoftmaxClassifier(**options)):
+        table = model.fit(*moons).search_results_
+        factor = -0.5 if criterion == "bic" else 1.0
+        np.testing.assert_allclose(table["score"], factor * table[column])
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+def test_a_step_has_the_model_as_it_is_then(moons, inference, standardize):
+    """In the units in which the fitted model has its weights, whatever the solver works with."""
+    X, y = moons[0] * [0.3, 5.0] + [7.0, -2.0], moons[1]
+    last = []
+    for cls in (MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier):
+        options = dict(inference=inference, standardize=standardize, ridge=0.1, n_init=1, tol=1e-3, random_state=0)
+        model = cls(2, callback=lambda step: last.append(step.params()) and False, **options).fit(X, y)
+        end = model._model.fitted.point_estimate
+        for a, b in zip(leaves(last[-1].point_estimate), leaves(end), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)

@@ -19,7 +19,8 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import take_restarts
-from latentia.estimators.latent_softmax.base import mean_log_score
+from latentia.estimators.latent_softmax.fitted import AVERAGES
+from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.softmax.likelihood import SoftmaxLikelihood, SoftmaxWeights
 from latentia.families.softmax.variational import MultimodalSoftmax
@@ -143,7 +144,7 @@ def test_memory_holds_no_matrix_per_row(rng):
     X, y = rng.normal(size=(20_000, 30)), rng.integers(0, 2, 20_000)
     family = MultimodalSoftmax((2, 2))
     problem = RowProblem(family, Likelihood(), ArraySource(X, y))
-    params = family.start(0.1 * rng.normal(size=(1, 4, 31)), 0.1)
+    params = family.posterior_around(0.1 * rng.normal(size=(1, 4, 31)), 0.1)
     problem.sweep(params)
     tracemalloc.start()
     problem.sweep(params)
@@ -244,12 +245,16 @@ def test_a_weight_of_two_is_the_row_twice(iris, inference):
         assert weighted.log_evidence_ == pytest.approx(repeated.log_evidence_, abs=1e-4)
 
 
-def test_rows_held_out_count_by_their_weight(rng):
-    """What chooses among structures is the weighted mean of the log scores, in chunks of any size."""
-    rows, weight = rng.normal(size=(11, 2)), rng.exponential(size=11)
-    for chunk in (3, 100):
-        mean = mean_log_score(ArraySource(rows, np.zeros(11, int), weight), lambda cells, y: cells.values[:, 0], chunk)
-        assert mean == pytest.approx(np.average(rows[:, 0], weights=weight))
+@pytest.mark.parametrize("averaging", list(AVERAGES))
+def test_rows_held_out_count_by_their_weight(rng, iris, averaging):
+    """What chooses among models is the weighted mean of the log probabilities that the fitted estimator predicts."""
+    X, y = iris
+    model = MultimodalSoftmaxClassifier([1, 2, 2], n_init=1, averaging=averaging, tol=1e-3, random_state=0).fit(X, y)
+    weight = rng.exponential(size=150)
+    own = model.predict_log_proba(X)[np.arange(150), y]
+    fitted, preprocessor = model._model.fitted, model._model.preprocessor
+    mean = fitted.mean_log_predictive(AVERAGES[averaging], ArraySource(X, y, weight, preprocessor))
+    assert mean == pytest.approx(np.average(own, weights=weight))
 
 
 def test_order_of_features_does_not_matter(iris):
@@ -369,21 +374,21 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardize):
     probs = np.exp(scores - scores.max(axis=1, keepdims=True))
     np.testing.assert_allclose(probs / probs.sum(axis=1, keepdims=True), model.subclass_proba(X), rtol=1e-8)
     # the posterior of the scores is the same, whichever units its weights are in
-    rows = np.column_stack([model.preprocessor_(X).values, np.ones(len(X))])
+    posterior = model._model.fitted.bound_posterior
+    rows = np.column_stack([model._model.preprocessor(X).values, np.ones(len(X))])
     own = np.column_stack([X, np.ones(len(X))])
-    np.testing.assert_allclose(own @ model.posterior_means_.T, rows @ model.params_.mean.T, rtol=1e-8)
-    spread = [
+    np.testing.assert_allclose(own @ model.posterior_means_.T, rows @ posterior.mean.T, rtol=1e-8)
+    variances = [
         np.einsum("ni,sij,nj->ns", a, c, a)
-        for a, c in ((own, model.posterior_covariances_), (rows, model.params_.covariance))
+        for a, c in ((own, model.posterior_covariances_), (rows, posterior.covariance))
     ]
-    np.testing.assert_allclose(spread[0], spread[1], rtol=1e-6)
+    np.testing.assert_allclose(variances[0], variances[1], rtol=1e-6)
 
 
 def test_units_of_columns_change_nothing(moons, monkeypatch):
     X, y = moons
-    monkeypatch.setattr(
-        "latentia.estimators.latent_softmax.model_specs.SubclassSpec.convergence_tol", 1e-8
-    )  # to the end: where it stops earlier depends on rounding
+    # to the end: where it stops earlier depends on rounding
+    monkeypatch.setattr(SubclassSpec, "exact_posterior_tol", 1e-8)
     plain = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X, y)
     far = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X * [1e-6, 1e6] + [3.0, -1e8], y)
     np.testing.assert_allclose(far.predict_proba(X * [1e-6, 1e6] + [3.0, -1e8]), plain.predict_proba(X), atol=1e-4)

@@ -22,7 +22,7 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import EMFamily, SmoothFamily
+from latentia.engine.contracts import DampedFamily, EMFamily, SmoothFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
 from latentia.families.latent_factors.importance_sampling import importance_scores
@@ -41,9 +41,12 @@ def sweep_in(xp, dtype, family, objective, rows, params, device=None):
     assert all(a.dtype == dtype for a in leaves(sweep.stats)), "the dtype has changed"
     out = list(leaves(sweep))
     if objective.rises_under_em:
-        updated = (
-            family.update(moved, sweep.stats) if isinstance(family, EMFamily) else family.gradient(moved, sweep.stats)
-        )
+        if isinstance(family, EMFamily):
+            updated = family.update(moved, sweep.stats)
+        elif isinstance(family, DampedFamily):
+            updated = family.damped_update(moved, sweep.stats, 0.3)
+        else:
+            updated = family.gradient(moved, sweep.stats)
         assert all(a.dtype == dtype for a in leaves(updated)), "the dtype has changed"
         out += list(leaves(updated))
     if isinstance(family, SmoothFamily):

@@ -3,124 +3,139 @@
 import numpy as np
 import pytest
 
+from latentia.engine.array_source import ArraySource
 from latentia.estimators.latent_softmax.subclass_search import (
-    Trial,
-    best_configuration,
-    children_of,
-    compressions,
-    compressive_search,
-    exhaustive_search,
-    refine,
+    FittedConfiguration,
+    SubclassSearch,
+    pruned_configurations,
+    subclass_proportions,
 )
+from latentia.families.softmax.likelihood import SoftmaxLikelihood
+from latentia.families.softmax.variational import MultimodalSoftmax
 
 
-def landscape(peak, relevant):
+class Landscape:
     """Fits whose score falls with the distance from a peak, and whose surplus subclasses hold next to nothing."""
-    fitted = []
 
-    def fit(config, parents):
-        fitted.append((config, [(trial.model, keep.sum()) for trial, keep in parents]))
-        proportions = []
-        for n, most in zip(config, relevant, strict=True):
-            part = np.where(np.arange(n) < most, 1.0, 1e-4)
-            proportions.append(part / part.sum())
-        return Trial(-float(np.abs(np.subtract(config, peak)).sum()), np.concatenate(proportions), config)
+    def __init__(self, limits, peak, relevant):
+        self.search, self.peak, self.relevant = SubclassSearch(limits), peak, relevant
+        self.fitted = []
 
-    return fit, fitted
+    def run(self, proposals):
+        for proposal in proposals:
+            configuration = proposal.configuration
+            sources = [(parent.fitted.model, parent.kept.sum()) for parent in proposal.sources]
+            self.fitted.append((configuration, sources))
+            proportions = []
+            for n, most in zip(configuration, self.relevant, strict=True):
+                part = np.where(np.arange(n) < most, 1.0, 1e-4)
+                proportions.append(part / part.sum())
+            score = -float(np.abs(np.subtract(configuration, self.peak)).sum())
+            fitted = FittedConfiguration(score, np.concatenate(proportions), configuration)
+            self.search.record(proposal, fitted)
+        return self.search.entries
+
+    def compressive(self, thresholds, max_rounds, max_models=0):
+        return self.run(self.search.compressive(thresholds, max_rounds, max_models))
+
+    def climb(self, max_models):
+        return self.run(self.search.neighbors(max_models))
 
 
-def test_compressive_search_finds_what_larger_models_compress_to():
-    fit, fitted = landscape(peak=(3, 1, 2), relevant=(3, 1, 2))
-    seen = compressive_search(fit, (5, 5, 5), [0.05], max_rounds=2)
-    assert best_configuration(seen) == (3, 1, 2)
-    assert seen[(3, 1, 2)].parents == [(3, 3, 3), (4, 4, 4), (5, 5, 5)]
-    children = children_of(seen)
+def test_compressive_search_finds_what_larger_models_are_pruned_to():
+    land = Landscape((5, 5, 5), peak=(3, 1, 2), relevant=(3, 1, 2))
+    entries = land.compressive([0.05], max_rounds=2)
+    assert land.search.best == (3, 1, 2)
+    assert entries[(3, 1, 2)].parents == [(3, 3, 3), (4, 4, 4), (5, 5, 5)]
+    children = land.search.children()
     assert children[(5, 5, 5)] == [(3, 1, 2)] and children[(1, 1, 1)] == []
-    assert children[(2, 2, 2)] == [(2, 1, 2)] and seen[(2, 1, 2)].round == 2
+    assert children[(2, 2, 2)] == [(2, 1, 2)] and entries[(2, 1, 2)].round == 2
     # a child starts from the subclasses its parents kept
-    assert dict(fitted)[(3, 1, 2)] == [((3, 3, 3), 6), ((4, 4, 4), 6), ((5, 5, 5), 6)]
-    assert len(seen) == len(fitted) <= 10
+    assert dict(land.fitted)[(3, 1, 2)] == [((3, 3, 3), 6), ((4, 4, 4), 6), ((5, 5, 5), 6)]
+    assert len(entries) == len(land.fitted) <= 10
 
 
 def test_one_round_has_no_children_fitted():
-    fit, fitted = landscape(peak=(3, 1), relevant=(3, 1))
-    seen = compressive_search(fit, (4, 4), [0.05], max_rounds=1)
-    assert list(seen) == [(1, 1), (2, 2), (3, 3), (4, 4)]
-    assert not any(children_of(seen).values())
+    land = Landscape((4, 4), peak=(3, 1), relevant=(3, 1))
+    assert list(land.compressive([0.05], max_rounds=1)) == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    assert not any(land.search.children().values())
 
 
-def test_several_thresholds_spawn_several_children():
-    trial = Trial(0.0, np.array([0.5, 0.35, 0.12, 0.03, 0.9, 0.1]), None)
-    children = compressions((4, 2), trial, [0.05, 0.2, 0.99])
+def test_several_thresholds_make_several_children():
+    fitted = FittedConfiguration(0.0, np.array([0.5, 0.35, 0.12, 0.03, 0.9, 0.1]), None)
+    children = pruned_configurations((4, 2), fitted, [0.05, 0.2, 0.99])
     assert list(children) == [(3, 2), (2, 1), (1, 1)]  # the largest subclass of a class always stays
     assert children[(2, 1)].tolist() == [True, True, False, False, True, False]
 
 
 def test_limits_of_small_classes_are_kept():
-    fit, _ = landscape(peak=(2, 5), relevant=(9, 9))
-    seen = compressive_search(fit, (2, 5), [0.05], max_rounds=2)
-    assert list(seen) == [(1, 1), (2, 2), (2, 3), (2, 4), (2, 5)]
+    land = Landscape((2, 5), peak=(2, 5), relevant=(9, 9))
+    assert list(land.compressive([0.05], max_rounds=2)) == [(1, 1), (2, 2), (2, 3), (2, 4), (2, 5)]
 
 
 @pytest.mark.parametrize("peak", [(1, 3), (4, 2), (2, 2), (3, 4)])
 def test_refinement_climbs_within_the_budget(peak):
-    fit, fitted = landscape(peak, relevant=(9, 9))  # nothing compresses
-    seen = compressive_search(fit, (5, 5), [0.05], max_rounds=2)
-    refine(fit, seen, (5, 5), max_models=10)
-    assert len(seen) == len(fitted) <= 10
-    assert best_configuration(seen) == peak
+    land = Landscape((5, 5), peak, relevant=(9, 9))  # nothing is pruned
+    land.compressive([0.05], max_rounds=2)
+    assert len(land.climb(max_models=10)) == len(land.fitted) <= 10
+    assert land.search.best == peak
 
 
 @pytest.mark.parametrize("max_rounds", [1, 2, 3])
 def test_parents_and_children_are_fitted_and_agree(max_rounds):
-    fit, _ = landscape(peak=(3, 1), relevant=(3, 1))
-    seen = compressive_search(fit, (4, 4), [0.05, 0.4], max_rounds)
-    refine(fit, seen, (4, 4), max_models=12)
-    children = children_of(seen)
-    assert set(children) == set(seen)
-    pairs = {(parent, config) for config, entry in seen.items() for parent in entry.parents}
-    assert pairs == {(parent, config) for parent, found in children.items() for config in found}
-    assert {config for pair in pairs for config in pair} <= set(seen)
+    land = Landscape((4, 4), peak=(3, 1), relevant=(3, 1))
+    land.compressive([0.05, 0.4], max_rounds)
+    entries, children = land.climb(max_models=12), land.search.children()
+    assert set(children) == set(entries)
+    pairs = {(parent, child) for child, entry in entries.items() for parent in entry.parents}
+    assert pairs == {(parent, child) for parent, several in children.items() for child in several}
+    assert {configuration for pair in pairs for configuration in pair} <= set(entries)
 
 
 @pytest.mark.parametrize("max_models", [1, 2, 5, 7, 10])
 def test_no_more_models_are_fitted_than_allowed(max_models):
-    everything = landscape((3, 1, 2), relevant=(3, 1, 2))
-    compressive_search(everything[0], (12, 12, 12), [0.05], max_rounds=2)
-    assert len(everything[1]) > 10
-    fit, fitted = landscape((3, 1, 2), relevant=(3, 1, 2))
-    seen = compressive_search(fit, (12, 12, 12), [0.05], 2, max_models)
-    refine(fit, seen, (12, 12, 12), max_models)
-    assert len(seen) == max_models
-    assert [config for config, _ in fitted] == [config for config, _ in everything[1]][:max_models]
+    unlimited = Landscape((12, 12, 12), (3, 1, 2), relevant=(3, 1, 2))
+    unlimited.compressive([0.05], max_rounds=2)
+    assert len(unlimited.fitted) > 10
+    land = Landscape((12, 12, 12), (3, 1, 2), relevant=(3, 1, 2))
+    land.compressive([0.05], 2, max_models)
+    assert len(land.climb(max_models)) == max_models
+    assert [configuration for configuration, _ in land.fitted] == [c for c, _ in unlimited.fitted][:max_models]
 
 
 def test_the_default_budget_leaves_compressive_search_alone():
     for relevant in ((1, 1), (3, 1), (2, 5), (9, 9)):
-        free, limited = landscape((3, 2), relevant), landscape((3, 2), relevant)
-        compressive_search(free[0], (5, 5), [0.05], max_rounds=2)
-        compressive_search(limited[0], (5, 5), [0.05], 2, 10)
-        assert free[1] == limited[1]
+        free, limited = (Landscape((5, 5), (3, 2), relevant) for _ in range(2))
+        free.compressive([0.05], max_rounds=2)
+        limited.compressive([0.05], 2, 10)
+        assert free.fitted == limited.fitted
 
 
 def test_refinement_without_budget_does_nothing():
-    fit, fitted = landscape((4, 1), relevant=(9, 9))
-    seen = compressive_search(fit, (3, 3), [0.05], max_rounds=2)
-    refine(fit, seen, (3, 3), max_models=0)
-    assert len(fitted) == 3
+    land = Landscape((3, 3), (4, 1), relevant=(9, 9))
+    land.compressive([0.05], max_rounds=2)
+    land.climb(max_models=0)
+    assert len(land.fitted) == 3
 
 
 def test_brute_force_fits_every_configuration():
-    fit, fitted = landscape((3, 2), relevant=(9, 9))
-    seen = exhaustive_search(fit, (4, 3))
-    assert len(seen) == 12 == len({config for config, _ in fitted})
-    assert best_configuration(seen) == (3, 2)
+    land = Landscape((4, 3), (3, 2), relevant=(9, 9))
+    entries = land.run(land.search.exhaustive())
+    assert len(entries) == 12 == len({configuration for configuration, _ in land.fitted})
+    assert land.search.best == (3, 2)
 
 
-def test_a_wish_to_stop_ends_the_search():
-    fit, fitted = landscape((3, 2), relevant=(9, 9))
-    for search in (compressive_search, exhaustive_search):
-        fitted.clear()
-        options = ([0.05], 2) if search is compressive_search else ()
-        search(fit, (4, 3), *options, stopped=lambda: len(fitted) == 2)
-        assert len(fitted) == 2
+@pytest.mark.parametrize("cls", [MultimodalSoftmax, SoftmaxLikelihood])
+def test_proportions_are_of_the_class_and_a_weight_of_two_is_the_row_twice(rng, cls):
+    family = cls((2, 1, 3))
+    X, y = family.example_rows(rng, 40, 2)
+    params = family.init(ArraySource(X, y), rng, 1)
+    params = type(params)(*(a[0] for a in params))
+    weight = rng.integers(1, 4, 40)
+    again = np.repeat(np.arange(40), weight)
+    weighted = subclass_proportions((2, 1, 3), family, params, ArraySource(X, y, weight.astype(float)))
+    repeated = subclass_proportions((2, 1, 3), family, params, ArraySource(X[again], y[again]))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
+    np.testing.assert_allclose(np.add.reduceat(weighted, [0, 2, 3]), 1.0)
+    plain = subclass_proportions((2, 1, 3), family, params, ArraySource(X, y))
+    assert np.abs(plain - weighted).max() > 1e-3

@@ -15,7 +15,10 @@ from latentia import (
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import ConditionalFamily, MaskedRows
 from latentia.engine.pytree import flatten, select_restart, unflatten
-from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec, SubclassSpec
+from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
+from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
+from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
+from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.families.latent_factors.column_models import Bernoulli, ColumnLayout
 from latentia.families.latent_factors.family import LatentFactors
@@ -124,7 +127,8 @@ def test_linear_experts_count_their_noise(inference, n_outputs):
 
 BINARY = LatentFactors(ColumnLayout([Bernoulli(range(D))]), C, 1, 2, bound_tol=1e-12, bound_max_iter=1000)
 CONTINUOUS = ColumnLayout.continuous_columns(D)
-FLAT, TREE, LINEAR = ExpertTreeSpec((2,), C), ExpertTreeSpec((2, 2), C), ExpertTreeSpec((2,), 2, linear=True)
+FLAT, TREE = (ExpertTreeSpec(branches, SoftmaxExpert(C)) for branches in ((2,), (2, 2)))
+LINEAR = ExpertTreeSpec((2,), LinearGaussianExpert(2))
 
 
 @pytest.mark.parametrize(

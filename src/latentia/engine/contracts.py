@@ -13,6 +13,7 @@ A `Family` says what the scores look like. Its refinements say what can be done 
 - `EMFamily`: an M-step (EM, variational Bayes);
 - `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
 - `AcceleratedFamily`: coordinates in which EM steps may be extrapolated;
+- `DampedFamily`: a fixed-point step that may overshoot;
 - `QuasiNewtonFamily`: means that take quasi-Newton steps between updates;
 - `StructuredFamily`: a structure that its statistics can improve;
 - `GenerativeFamily`: p(x, c), so rows can be drawn and completed;
@@ -157,6 +158,26 @@ class AcceleratedFamily(EMFamily):
     @abstractmethod
     def from_accelerated(self, coordinates: Tree, params: Params) -> Params:
         """The parameters at such coordinates; the rest is taken from `params`."""
+
+
+class DampedFamily(Family):
+    """A family with a fixed-point step that may overshoot: it is damped, and may be extrapolated."""
+
+    @abstractmethod
+    def damped_update(self, params: Params, stats: Stats, step: float) -> Params | None:
+        """A fraction `step` of the way to where the statistics point; None where that is no parameter."""
+
+    @abstractmethod
+    def to_accelerated(self, params: Params) -> Tree:
+        """Coordinates of all that a step changes."""
+
+    @abstractmethod
+    def from_accelerated(self, coordinates: Tree, params: Params) -> Params | None:
+        """The parameters at such coordinates, the rest taken from `params`; None where there are none."""
+
+    @abstractmethod
+    def acceleration_metric(self, params: Params) -> Tree:
+        """Factors that bring residuals in each coordinate to one unit; zero leaves a coordinate out."""
 
 
 class QuasiNewtonFamily(EMFamily):

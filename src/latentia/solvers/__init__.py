@@ -2,6 +2,8 @@
 
 - `em`: EM and variational Bayes; `accelerated_em`: the same with Anderson acceleration;
 - `quasi_newton_vb`: variational Bayes whose means take quasi-Newton steps;
+- `damped_ascent`: fixed-point steps that may overshoot, damped and accelerated;
+- `anderson`: the acceleration of both;
 - `structural_em`: EM alternating with a search over structures;
 - `lbfgs`: SciPy's L-BFGS, one start, with early stopping; `batched_lbfgs`: many starts at once;
 - `solution`: what every solver reports: steps, curves, and the `Outcome` that ended it.
@@ -12,6 +14,7 @@ Start with `em`.
 
 from latentia.solvers.accelerated_em import AcceleratedEM
 from latentia.solvers.batched_lbfgs import BatchedLBFGS
+from latentia.solvers.damped_ascent import DampedAscent
 from latentia.solvers.em import EM
 from latentia.solvers.lbfgs import LBFGS
 from latentia.solvers.quasi_newton_vb import QuasiNewtonVB
@@ -23,6 +26,7 @@ __all__ = [
     "LBFGS",
     "AcceleratedEM",
     "BatchedLBFGS",
+    "DampedAscent",
     "StepCallback",
     "QuasiNewtonVB",
     "Outcome",

@@ -1,5 +1,11 @@
 """Multimodal softmax and mixtures of experts: models with softmax parts, found by search.
 
-`multimodal`, `experts_classifier` and `experts_regressor` are the estimators; `training` fits one
-model, `model_specs` says which, `exact_posterior` corrects its posterior, `subclass_search` searches.
+- `multimodal`, `experts_classifier`, `experts_regressor`: the estimators; `base`, `classifier`,
+  `experts_base`: what they share;
+- `subclass_spec`, `expert_tree_spec`: which model is meant, in the terms of `model_specs`;
+- `inference`: variational Bayes and maximum likelihood; `exact_posterior`: the posterior without the
+  quadratic bound; `training`: one candidate after another; `fitted`: candidates as values;
+- `subclass_search`: which numbers of subclasses to try.
+
+Start with `training`.
 """

@@ -5,33 +5,40 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, Params
-from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, search_table
-from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec
-from latentia.estimators.latent_softmax.training import Fitted, Rows
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax
-from latentia.families.building_blocks.gaussian_weights import augment, scores_of
-from latentia.families.experts.gating_tree import path_scores
-from latentia.inputs.options import check_choice, check_number
+from latentia.engine.contracts import MaskedRows
+from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, SoftmaxFit, SoftmaxInput
+from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
+from latentia.estimators.latent_softmax.fitted import Candidate, FittedModel, search_table
+from latentia.estimators.latent_softmax.model_specs import WeightEstimate
+from latentia.estimators.latent_softmax.training import Trainer
+from latentia.families.experts.expert import Expert
+from latentia.inputs.options import Check, check_choice, check_number, integer
+from latentia.inputs.rows import require_fitted_namespace
 from latentia.numerics.array_api import Array, namespace, transpose
-from latentia.numerics.packed_symmetric import packed_outer
+
+
+def check_depth(name: str, depth: Any) -> None:
+    """1 or 2, and no bool, float or array."""
+    if not isinstance(depth, Integral) or isinstance(depth, bool) or depth not in (1, 2):
+        raise ValueError(f"{name}={depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
 
 
 class ExpertEstimator(LatentSoftmaxEstimator):
-    """What mixtures of experts for classes and for numbers share: the tree, its search, and its gates."""
+    """A mixture of experts. Subclasses say what an expert is."""
 
-    _linear = False
+    CHECKS: ClassVar[dict[str, Check]] = {"max_experts": integer(ge=1), "depth": check_depth}
+
+    @abstractmethod
+    def _expert(self, n_targets: int) -> Expert:
+        """What an expert is, of so many classes or outputs."""
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number("max_experts", self.max_experts, ge=1, integer=True)
-        # the type first: an array has no truth of its own, and 1.0 cannot repeat a list
-        if not isinstance(self.depth, Integral) or isinstance(self.depth, bool) or self.depth not in (1, 2):
-            raise ValueError(f"depth={self.depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
         if isinstance(self.n_experts, str):
             check_choice("n_experts", self.n_experts, ["auto"], ", an int, or one int per level")
             return
@@ -40,54 +47,45 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             check_number("n_experts", number, ge=1, integer=True)
         if len(numbers) not in (1, self.depth):
             raise ValueError(
-                f"n_experts={self.n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {self.depth} ints for depth={self.depth}."
+                f"n_experts={self.n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {self.depth} "
+                f"ints for depth={self.depth}."
             )
+
+    @property
+    def _is_search(self) -> bool:
+        return isinstance(self.n_experts, str)
 
     def _trees(self) -> list[tuple[int, ...]]:
         """Branches of the gates of every tree to be tried."""
         if not self._is_search:
             numbers = np.atleast_1d(np.asarray(self.n_experts)).astype(int).tolist()
             return [tuple(numbers * self.depth if len(numbers) == 1 else numbers)]
-        most = self.max_experts if self.depth == 1 else math.isqrt(self.max_experts)
-        return [(width,) * self.depth for width in range(1, most + 1)]
+        max_width = self.max_experts if self.depth == 1 else math.isqrt(self.max_experts)
+        return [(width,) * self.depth for width in range(1, max_width + 1)]
 
-    @property
-    def _is_search(self) -> bool:
-        return isinstance(self.n_experts, str)
-
-    @abstractmethod
-    def _n_scores(self) -> int:
-        """Number of scores that an expert has."""
-
-    def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
-        fits: list[Fitted] = []
+    def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
+        candidates: list[Candidate] = []
         for branches in self._trees():
-            fits.append(fit_one(ExpertTreeSpec(branches, self._n_scores(), self._linear, self._prior)))
-            if watch.stopped:
+            spec = ExpertTreeSpec(branches, self._expert(data.n_targets), self._prior)
+            candidates.append(trainer.train(spec))
+            if trainer.stopped:
                 break
-        self.search_results_ = search_table(
-            fits,
-            n_experts=[math.prod(fit.structure.branches) for fit in fits],
-            branches=[fit.structure.branches for fit in fits],
-        )
-        return max(fits, key=lambda fit: fit.score)
+        specs = [candidate.model.spec for candidate in candidates]
+        columns = {"n_experts": [spec.n_experts for spec in specs], "branches": [spec.branches for spec in specs]}
+        best = max(candidates, key=lambda candidate: candidate.score)
+        return SoftmaxFit(best, search_table(candidates, **columns))
 
-    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
-        self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
-        self.n_experts_ = math.prod(structure.branches)
-        raw = structure.undo_standardization(weights, self.preprocessor_)
-        self.gate_weights_ = tuple(gate[..., :-1] for gate in raw.gates)
-        self.gate_biases_ = tuple(gate[..., -1] for gate in raw.gates)
-        self.expert_weights_, self.expert_biases_ = raw.experts[..., :-1], raw.experts[..., -1]
+    def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
+        gates, experts = model.spec.undo_standardization(model.point_estimate, data.preprocessor)
+        return {
+            "n_experts_": model.spec.n_experts,
+            "gate_weights_": tuple(gate[..., :-1] for gate in gates),
+            "gate_biases_": tuple(gate[..., -1] for gate in gates),
+            "expert_weights_": experts.weights[..., :-1],
+            "expert_biases_": experts.weights[..., -1],
+        }
 
-    def _gate_log_proba(self, x: Array, outer: Array | None) -> Array:
-        """Log probabilities (L, N) of the experts; averaged where `outer` is given."""
-        log_gates = []
-        for level, point in enumerate(self.point_.gates):
-            posterior = self._posterior.gates[level] if outer is not None else None
-            log_gates.append(log_expected_softmax(*scores_of(point, posterior, x, outer)))
-        return path_scores(log_gates)
-
+    @require_fitted_namespace
     def expert_proba(self, X: Any) -> Array:
         """Probabilities of the experts given x: the gates' product along the path to each.
 
@@ -101,13 +99,8 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             Experts of one group lie side by side.
         """
 
-        def gates(rows: MaskedRows) -> Array:
-            x = augment(rows.values)
-            return transpose(self._gate_log_proba(x, packed_outer(x) if self._averages else None))
+        def gates(estimate: WeightEstimate, rows: MaskedRows) -> Array:
+            return transpose(self._model.fitted.spec.gate_log_proba(estimate, *estimate.inputs(rows)))
 
-        log_proba = self._by_rows(X, gates)
+        log_proba = self._map_rows(X, gates)
         return namespace(log_proba).exp(log_proba)
-
-    def _numbers_per_row(self) -> int:
-        size, n_experts = self.n_features_in_ + 1, self.n_experts_
-        return size * (size + 1) // 2 + 4 * n_experts * (n_experts + self.structure_.n_scores**2)

@@ -8,11 +8,10 @@ from typing import Any
 from latentia.engine.contracts import MaskedRows
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax
-from latentia.families.building_blocks.gaussian_weights import augment, scores_of
+from latentia.estimators.latent_softmax.model_specs import WeightEstimate
+from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.numerics.array_api import Array, transpose
 from latentia.numerics.logspace import logsumexp
-from latentia.numerics.packed_symmetric import packed_outer
 
 
 class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
@@ -147,12 +146,11 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         self.callback = callback
         self.verbose = verbose
 
-    def _n_scores(self) -> int:
-        return len(self.classes_)
+    def _expert(self, n_targets: int) -> SoftmaxExpert:
+        return SoftmaxExpert(n_targets, self._prior)
 
-    def _log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
-        x = augment(rows.values)
-        outer = packed_outer(x) if average and self._averages else None
-        posterior = self._posterior.leaves if outer is not None else None
-        experts = log_expected_softmax(*scores_of(self.point_.experts, posterior, x, outer))
-        return transpose(logsumexp(self._gate_log_proba(x, outer)[:, None, :] + experts, axis=-3))
+    def _class_log_proba(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
+        spec = self._model.fitted.spec
+        x, outer = estimate.inputs(rows)
+        experts = spec.expert.log_proba(*spec.expert_estimate(estimate), x, outer)
+        return transpose(logsumexp(spec.gate_log_proba(estimate, x, outer)[:, None, :] + experts, axis=-3))

@@ -7,30 +7,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array
 
 from latentia._user_warnings import warn_at_caller
-from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import MaskedRows, Params
-from latentia.estimators.base.callbacks import with_callbacks
-from latentia.estimators.base.legacy import transactional_fit
+from latentia.engine.contracts import MaskedRows
+from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.latent_softmax.base import SoftmaxInput
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
-from latentia.families.building_blocks.gaussian_weights import augment, scores_of
-from latentia.families.experts.likelihood import noise_variance
+from latentia.estimators.latent_softmax.fitted import FittedModel
+from latentia.estimators.latent_softmax.model_specs import WeightEstimate
+from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
+from latentia.inputs.outputs import OutputUnits, output_units, read_outputs
 from latentia.inputs.rows import require_fitted_namespace
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import (
-    LOG_2PI,
-    Array,
-    asarray_like,
-    compute_dtype,
-    namespace,
-    take_rows,
-    to_numpy,
-    transpose,
-)
-from latentia.numerics.logspace import logsumexp
-from latentia.numerics.packed_symmetric import packed_outer
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 
 
 class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimator):
@@ -87,7 +76,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     ----------
     n_outputs_ : int
         Number of outputs.
-    noise_ : array of shape (n_experts, n_outputs)
+    noise_stds_ : array of shape (n_experts, n_outputs)
         Standard deviations of the experts' noise, in the units of y: the point estimate that `log_likelihood` and `bic` in the table are taken at.
     n_experts_ : int
         Number of experts.
@@ -129,8 +118,6 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
     True
     """
 
-    _linear = True
-
     def __init__(
         self,
         n_experts: str | int | Sequence[int] = "auto",
@@ -170,57 +157,33 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         self.callback = callback
         self.verbose = verbose
 
-    def _n_scores(self) -> int:
-        return self.n_outputs_
+    def _expert(self, n_targets: int) -> LinearGaussianExpert:
+        return LinearGaussianExpert(n_targets, self._prior)
 
-    @with_callbacks
-    @transactional_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from rows and numbers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, without missing cells.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Outputs. Rows in which all of them are NaN are dropped with a warning.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a row of weight 2 counts as that row twice.
-
-        Returns
-        -------
-        self : estimator
-        """
-        self._check_options()
-        X = self._check_rows(X, reset=True)
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxInput:
+        X, attributes = self._read_rows(X)
         weight = check_weight(sample_weight, X.shape[0])
-        outputs, self._flat = _check_outputs(y, X.shape[0])
-        known = ~np.isnan(outputs).all(axis=1)
-        if not known.all():
-            warn_at_caller(f"{int((~known).sum())} of {known.size} rows have no output and are dropped.")
-            X = take_rows(X, np.flatnonzero(known))
-            outputs, weight = outputs[known], None if weight is None else check_weight(weight[known], int(known.sum()))
-        self.n_outputs_ = outputs.shape[1]
-        self.output_shift_, self.output_scale_ = _output_units(
-            outputs, weight, float(namespace(X).finfo(compute_dtype(X)).max)
-        )
-        rows = self._rows(X, (outputs - self.output_shift_) / self.output_scale_, weight)
-        self._train(X, y, rows)
-        return self
+        outputs, is_vector = read_outputs(y, X.shape[0])
+        observed = ~np.isnan(outputs).all(axis=1)
+        if not observed.all():
+            warn_at_caller(f"{int((~observed).sum())} of {observed.size} rows have no output and are dropped.")
+            X, outputs = take_rows(X, np.flatnonzero(observed)), outputs[observed]
+            weight = None if weight is None else check_weight(weight[observed], int(observed.sum()))
+        units = output_units(outputs, weight, is_vector, float(namespace(X).finfo(compute_dtype(X)).max))
+        rows, preprocessor = self._modeled_rows(X, (outputs - units.shift) / units.scale, weight)
+        n_outputs = outputs.shape[1]
+        attributes |= {"n_outputs_": n_outputs, "output_shift_": units.shift, "output_scale_": units.scale}
+        return SoftmaxInput(X, rows, preprocessor, n_outputs, attributes, units)
 
-    def _log_jacobian(self, rows: ArraySource) -> float:
-        return rows.total_weight * float(np.log(self.output_scale_).sum())
-
-    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
-        super()._set_fitted_attributes(structure, params, exact, weights)
-        xp = namespace(weights.experts)
-        scale, shift = (
-            asarray_like(self.output_scale_, weights.experts),
-            asarray_like(self.output_shift_, weights.experts),
-        )
-        self.expert_weights_ = self.expert_weights_ * scale[:, None]
-        self.expert_biases_ = self.expert_biases_ * scale + shift
-        self.noise_ = xp.sqrt(noise_variance(weights.log_noise)) * scale
+    def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
+        attributes = super()._model_attributes(data, model)
+        experts = model.point_estimate.experts
+        shift, scale = _units_like(data.outputs, experts.weights)
+        return attributes | {
+            "expert_weights_": attributes["expert_weights_"] * scale[:, None],
+            "expert_biases_": attributes["expert_biases_"] * scale + shift,
+            "noise_stds_": namespace(scale).sqrt(experts.noise_variance) * scale,
+        }
 
     @require_fitted_namespace
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -230,94 +193,35 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         ----------
         X : array-like of shape (n_samples, n_features)
         return_std : bool, default=False
-            Whether to return standard deviations as well: of the noise, between the experts, and of the weights' posterior together.
+            Whether to return standard deviations as well: of the noise, between the experts, and of
+            the weights' posterior together.
 
         Returns
         -------
         y_mean : array of shape (n_samples,) or (n_samples, n_outputs)
         y_std : array like `y_mean`, if asked for
         """
-        moments = self._by_rows(X, self._moments)
+        moments = self._map_rows(X, self._moments)
         xp = namespace(moments)
-        scale = asarray_like(self.output_scale_, moments)
-        mean = moments[:, :, 0] * scale + asarray_like(self.output_shift_, moments)
+        shift, scale = _units_like(self._model.outputs, moments)
+        mean = moments[:, :, 0] * scale + shift
         std = xp.sqrt(xp.clip(moments[:, :, 1], min=0.0)) * scale
-        if self._flat:
+        if self._model.outputs.is_vector:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
 
-    def _log_score(self, rows: MaskedRows, y: Array) -> Array:
-        log_share, mean, variance = self._experts(rows)
-        xp = namespace(mean)
-        square = (transpose(y) - mean) ** 2 / variance
-        return logsumexp(log_share - xp.sum(square + xp.log(variance) + LOG_2PI, axis=-2) / 2, axis=0)
-
-    def _moments(self, rows: MaskedRows) -> Array:
+    def _moments(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
         """Mean and variance (N, O, 2) of the standardized outputs."""
-        log_share, mean, variance = self._experts(rows)
+        spec = self._model.fitted.spec
+        x, outer = estimate.inputs(rows)
+        mean, variance = spec.expert.predictive_moments(*spec.expert_estimate(estimate), x, outer)
         xp = namespace(mean)
-        share = xp.exp(log_share)[:, None, :]
-        center = xp.sum(share * mean, axis=0)
-        total = xp.sum(share * (variance + (mean - center) ** 2), axis=0)
+        expert_probs = xp.exp(spec.gate_log_proba(estimate, x, outer))[:, None, :]
+        center = xp.sum(expert_probs * mean, axis=0)
+        total = xp.sum(expert_probs * (variance + (mean - center) ** 2), axis=0)
         return xp.stack([transpose(center), transpose(total)], axis=-1)
 
-    def _experts(self, rows: MaskedRows) -> tuple[Array, Array, Array]:
-        """Log probabilities (L, N) of the experts, and the mean and variance (L, O, N) of what each says of the standardized outputs."""
-        x = augment(rows.values)
-        outer = packed_outer(x) if self._averages else None
-        posterior = self._posterior.leaves.weights if outer is not None else None
-        mean, variance = scores_of(self.point_.experts, posterior, x, outer)
-        noise = noise_variance(self.point_.log_noise)[..., None] + namespace(x).zeros_like(mean)
-        return self._gate_log_proba(x, outer), mean, noise if variance is None else noise + variance
 
-
-def _output_units(outputs: np.ndarray, weight: np.ndarray | None, largest: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each output, 1 for a constant one; predictions hold numbers up to the `largest`."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        shift = np.average(outputs, axis=0, weights=weight)
-        variance = np.average((outputs - shift) ** 2, axis=0, weights=weight)
-    most = min(float(np.finfo(np.float64).max) ** 0.5, largest)
-    fits = np.isfinite(variance) & (np.abs(outputs).max(axis=0) < most)
-    if not fits.all():
-        place = int(np.argmin(fits))
-        product, weights = ("", "") if weight is None else (", times sample_weight,", " or sample_weight")
-        raise ValueError(
-            f"y has values in output {place} whose squares{product} overflow; allowed are values below {most:.0e}. Rescale y{weights}."
-        )
-    # as in `Standardizer`: what is left of a constant's variance is rounding
-    varies = variance > (10 * np.finfo(np.float64).eps * shift) ** 2
-    return shift, np.where(varies, np.sqrt(variance), 1.0)
-
-
-_ALLOWED = "a number, or several, for each row of X"
-
-
-def _check_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
-    """Outputs (N, O), and whether they came as one column without an axis of its own."""
-    if y is None:
-        raise ValueError(
-            "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
-        )
-    y = to_numpy(y) if hasattr(y, "__dlpack__") else y
-    if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
-        raise ValueError(f"y={y!r}; allowed is {_ALLOWED}.")
-    try:
-        values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
-    except ValueError as error:
-        if "could not convert string to float" not in str(error):
-            raise
-        raise ValueError(f"y holds text ({str(error).partition(': ')[2]}); allowed is {_ALLOWED}.") from error
-    flat = values.ndim == 1
-    values = values[:, None] if flat else values
-    if values.ndim != 2 or values.shape[0] != n_rows:
-        raise ValueError(
-            f"y has shape {values.shape}, but X has {n_rows} rows; allowed are (n_samples,) and (n_samples, n_outputs)."
-        )
-    gaps = np.isnan(values)
-    if (gaps.any(axis=1) & ~gaps.all(axis=1)).any():
-        raise ValueError(
-            "y has rows in which some outputs are NaN and others are not; drop those rows or fit the outputs apart."
-        )
-    if gaps.all():
-        raise ValueError("y has no output: all its entries are NaN.")
-    return values, flat
+def _units_like(units: OutputUnits, like: Array) -> tuple[Array, Array]:
+    """Shift and scale of the outputs as arrays like another."""
+    return asarray_like(units.shift, like), asarray_like(units.scale, like)

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, Params
-from latentia.estimators.latent_softmax.base import search_table
+from latentia.engine.contracts import MaskedRows
+from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.latent_softmax.base import SoftmaxFit, SoftmaxInput
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
-from latentia.estimators.latent_softmax.model_specs import SubclassSpec, undo_standardization
+from latentia.estimators.latent_softmax.fitted import FittedModel, search_table
+from latentia.estimators.latent_softmax.model_specs import WeightEstimate, undo_standardization
 from latentia.estimators.latent_softmax.subclass_search import (
     Configuration,
-    SearchEntry,
-    Trial,
-    best_configuration,
-    children_of,
-    compressive_search,
-    exhaustive_search,
-    refine,
+    FittedConfiguration,
+    Parent,
+    Proposal,
+    SubclassSearch,
+    subclass_proportions,
 )
-from latentia.estimators.latent_softmax.training import Fitted, Rows
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax
-from latentia.families.building_blocks.gaussian_weights import augment, scores_of
+from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
+from latentia.estimators.latent_softmax.training import Trainer
 from latentia.families.softmax.likelihood import SoftmaxWeights
-from latentia.inputs.options import check_choice, check_number
+from latentia.inputs.options import Check, check_choice, check_number, choice, integer
+from latentia.inputs.rows import require_fitted_namespace
 from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
-from latentia.numerics.logspace import logsumexp
-from latentia.numerics.packed_symmetric import packed_outer
+
+
+def check_threshold(name: str, threshold: Any) -> None:
+    """One number from 0 to 1, or several."""
+    if np.size(threshold) == 0:
+        raise ValueError(f"{name}={threshold!r}; allowed are one number from 0 to 1, or several.")
+    for value in np.atleast_1d(np.asarray(threshold, dtype=object)).tolist():
+        check_number(name, value, ge=0, lt=1)
+
+
+def check_subclasses(name: str, n_subclasses: Any) -> None:
+    """ "auto", an int, or several."""
+    if isinstance(n_subclasses, str):
+        check_choice(name, n_subclasses, ["auto"], ", an int, or one int per class")
+        return
+    for number in np.atleast_1d(np.asarray(n_subclasses, dtype=object)).tolist():
+        check_number(name, number, ge=1, integer=True)
 
 
 class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
@@ -135,6 +150,15 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     True
     """
 
+    CHECKS: ClassVar[dict[str, Check]] = {
+        "max_subclasses": integer(ge=1),
+        "max_rounds": integer(ge=1),
+        "max_models": integer(ge=0),
+        "search": choice("compressive", "exhaustive"),
+        "threshold": check_threshold,
+        "n_subclasses": check_subclasses,
+    }
+
     def __init__(
         self,
         n_subclasses: str | int | Sequence[int] = "auto",
@@ -182,25 +206,45 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    def _check_options(self) -> None:
-        super()._check_options()
-        check_number("max_subclasses", self.max_subclasses, ge=1, integer=True)
-        check_number("max_rounds", self.max_rounds, ge=1, integer=True)
-        check_number("max_models", self.max_models, ge=0, integer=True)
-        check_choice("search", self.search, ("compressive", "exhaustive"))
-        if np.size(self.threshold) == 0:
-            raise ValueError(f"threshold={self.threshold!r}; allowed are one number from 0 to 1, or several.")
-        for value in np.atleast_1d(np.asarray(self.threshold, dtype=object)).tolist():
-            check_number("threshold", value, ge=0, lt=1)
-        if isinstance(self.n_subclasses, str):
-            check_choice("n_subclasses", self.n_subclasses, ["auto"], ", an int, or one int per class")
-        else:
-            for number in np.atleast_1d(np.asarray(self.n_subclasses, dtype=object)).tolist():
-                check_number("n_subclasses", number, ge=1, integer=True)
+    @property
+    def _is_search(self) -> bool:
+        return isinstance(self.n_subclasses, str)
 
-    def _configuration(self) -> Configuration:
+    def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
+        rows = trainer.rows.modeled
+        n_rows = np.bincount(rows.y, minlength=data.n_targets)
+        search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()))
+        for proposal in self._proposals(search, data.n_targets):
+            spec = SubclassSpec(proposal.configuration, self._prior)
+            candidate = trainer.train(spec, tuple(_kept_weights(parent) for parent in proposal.sources))
+            family, params = trainer.inference.trained_family(candidate.model)
+            proportions = subclass_proportions(proposal.configuration, family, params, rows)
+            search.record(proposal, FittedConfiguration(candidate.score, proportions, candidate))
+            if trainer.stopped:
+                break
+        entries = search.entries.values()
+        columns: dict[str, list[Any]] = {
+            "n_subclasses": list(search.entries),
+            "round": [entry.round for entry in entries],
+            "parents": [entry.parents for entry in entries],
+            "children": list(search.children().values()),
+        }
+        table = search_table([entry.fitted.model for entry in entries], **columns)
+        return SoftmaxFit(search.entries[search.best].fitted.model, table)
+
+    def _proposals(self, search: SubclassSearch, n_classes: int) -> Iterator[Proposal]:
+        """The configurations that the options ask for."""
+        if not self._is_search:
+            yield Proposal(self._configuration(n_classes))
+        elif self.search == "exhaustive":
+            yield from search.exhaustive()
+        else:
+            thresholds = np.atleast_1d(np.asarray(self.threshold, dtype=float)).tolist()
+            yield from search.compressive(thresholds, self.max_rounds, self.max_models)
+            yield from search.neighbors(self.max_models)
+
+    def _configuration(self, n_classes: int) -> Configuration:
         """The user's numbers, one per class."""
-        n_classes = len(self.classes_)
         numbers = np.asarray(self.n_subclasses)
         if numbers.ndim > 0 and numbers.shape != (n_classes,):
             raise ValueError(
@@ -209,69 +253,30 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
             )
         return tuple(np.broadcast_to(numbers, (n_classes,)).astype(int).tolist())
 
-    @property
-    def _is_search(self) -> bool:
-        return isinstance(self.n_subclasses, str)
+    def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
+        spec, posterior, preprocessor = model.spec, model.bound_posterior, data.preprocessor
+        weights = undo_standardization(model.point_estimate.weights, preprocessor)
+        attributes = {
+            "n_subclasses_": np.array(spec.n_subclasses),
+            "subclass_labels_": np.repeat(data.attributes["classes_"], spec.n_subclasses),
+            "weights_": weights[:, :-1],
+            "intercepts_": weights[:, -1],
+        }
+        if posterior is None:
+            return attributes
+        one_side = transpose(undo_standardization(posterior.covariance, preprocessor))
+        return attributes | {
+            "posterior_means_": undo_standardization(posterior.mean, preprocessor),
+            "posterior_covariances_": undo_standardization(one_side, preprocessor),
+            "precisions_": spec.prior.precision(posterior.rate, posterior.mean.shape[-1]),
+        }
 
-    def _search(self, rows: Rows, fit_one: Any, watch: Any) -> Fitted:
-        def fit(config: Configuration, parents: Sequence[tuple[Trial, np.ndarray]]) -> Trial:
-            structure = SubclassSpec(config, self._prior)
-            extra = tuple(_relevant(trial.model, keep) for trial, keep in parents)
-            fitted = fit_one(structure, extra)
-            family = structure.variational() if self.inference == "vb" else structure.likelihood()
-            return Trial(fitted.score, structure.class_shares(family, fitted.params, rows.raw), fitted)
+    def _class_log_proba(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
+        return self._model.fitted.spec.log_proba(estimate, rows)
 
-        if not self._is_search:
-            config = self._configuration()
-            seen = {config: SearchEntry(fit(config, ()), 1, [])}
-        else:
-            in_class = np.bincount(rows.raw.y, minlength=len(self.classes_))
-            limits = tuple(np.clip(in_class, 1, self.max_subclasses).tolist())
-            if self.search == "exhaustive":
-                seen = exhaustive_search(fit, limits, lambda: watch.stopped)
-            else:
-                thresholds = np.atleast_1d(np.asarray(self.threshold, dtype=float)).tolist()
-                seen = compressive_search(
-                    fit, limits, thresholds, self.max_rounds, self.max_models, lambda: watch.stopped
-                )
-                refine(fit, seen, limits, self.max_models, lambda: watch.stopped)
-        self.search_results_ = search_table(
-            [entry.trial.model for entry in seen.values()],
-            n_subclasses=list(seen),
-            round=[entry.round for entry in seen.values()],
-            parents=[entry.parents for entry in seen.values()],
-            children=list(children_of(seen).values()),
-        )
-        return seen[best_configuration(seen)].trial.model
-
-    def _set_fitted_attributes(self, structure: Any, params: Params, exact: Params, weights: Params) -> None:
-        self.structure_, self.params_, self.exact_, self.point_ = structure, params, exact, weights
-        self.n_subclasses_ = np.array(structure.n_subclasses)
-        self.subclass_labels_ = self.classes_[structure.owner]
-        raw = undo_standardization(weights.weights, self.preprocessor_)
-        self.weights_, self.intercepts_ = raw[:, :-1], raw[:, -1]
-        if self.inference == "vb":
-            self.posterior_means_ = undo_standardization(params.mean, self.preprocessor_)
-            one_side = transpose(undo_standardization(params.covariance, self.preprocessor_))
-            self.posterior_covariances_ = undo_standardization(one_side, self.preprocessor_)
-            self.precisions_ = structure.prior.precision(params.rate, params.mean.shape[-1])
-
-    def _subclass_log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
-        """Log probabilities (S, N) of the subclasses."""
-        x = augment(rows.values)
-        averages = average and self._averages
-        posterior, outer = (self._posterior, packed_outer(x)) if averages else (None, None)
-        return log_expected_softmax(*scores_of(self.point_.weights, posterior, x, outer))
-
-    def _log_proba(self, rows: MaskedRows, average: bool = True) -> Array:
-        log_proba = self._subclass_log_proba(rows, average)
-        ends = np.cumsum(self.structure_.n_subclasses)
-        starts = ends - self.structure_.n_subclasses
-        parts = [logsumexp(log_proba[a:b, :], axis=-2) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-        return namespace(log_proba).stack(parts, axis=-1)
-
+    @require_fitted_namespace
     def subclass_proba(self, X: Any) -> Array:
-        """Probabilities of the subclasses, in the order of `subclass_labels_`; those of a class add up to its probability.
+        """Probabilities of the subclasses, in the order of `subclass_labels_`; those of a class add up to its own.
 
         Parameters
         ----------
@@ -281,16 +286,16 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         -------
         proba : array of shape (n_samples, n_total_subclasses)
         """
-        log_proba = self._by_rows(X, lambda cells: transpose(self._subclass_log_proba(cells)))
-        return namespace(log_proba).exp(log_proba)
 
-    def _numbers_per_row(self) -> int:
-        n_subclasses, size = sum(self.structure_.n_subclasses), self.n_features_in_ + 1
-        return size * (size + 1) // 2 + 4 * n_subclasses**2
+        def log_proba(estimate: WeightEstimate, rows: MaskedRows) -> Array:
+            return transpose(self._model.fitted.spec.subclass_log_proba(estimate, rows))
+
+        by_rows = self._map_rows(X, log_proba)
+        return namespace(by_rows).exp(by_rows)
 
 
-def _relevant(fitted: Fitted, keep: np.ndarray) -> SoftmaxWeights:
+def _kept_weights(parent: Parent) -> SoftmaxWeights:
     """A parent's weights of the subclasses that were kept."""
-    weights = fitted.weights.weights
+    weights = parent.fitted.model.model.point_estimate.weights
     xp = namespace(weights)
-    return SoftmaxWeights(xp.take(weights, asarray_like(np.flatnonzero(keep), weights, dtype=xp.int64), axis=0))
+    return SoftmaxWeights(xp.take(weights, asarray_like(np.flatnonzero(parent.kept), weights, dtype=xp.int64), axis=0))

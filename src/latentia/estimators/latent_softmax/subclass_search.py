@@ -1,24 +1,34 @@
 """Which numbers of subclasses to try: compressive search (Ahmed & Campbell 2011, Table II) and brute force.
 
-Compressive search fits the configurations with equally many subclasses in every class, 1 to r. In each it counts the subclasses whose part of their class exceeds a
-threshold (eq. 33); those counts are a new configuration, fitted in the next round from its parents' relevant subclasses. With one threshold it tries at most r models a round, however many classes there are.
+Compressive search fits the configurations with equally many subclasses in every class, 1 to r. In each it counts the
+subclasses whose part of their class exceeds a threshold (eq. 33); those counts are a new configuration, fitted in the
+next round from its parents' relevant subclasses. With one threshold it tries at most r models a round, however many
+classes there are.
 
-The paper notes that this searches the best neighborhood without exploring it. What is left of a budget of models is therefore spent on the neighbors of the best configuration so
-far, one subclass more or less in one class, moving on whenever one is better.
+The paper notes that this searches the best neighborhood without exploring it. What is left of a budget of models is
+therefore spent on the neighbors of the best configuration so far, one subclass more or less in one class, moving on
+whenever one is better.
+
+A strategy is an iterator of proposals; each has to be fitted and recorded before the next is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Chunk, ConditionalFamily, Params, Totals
+from latentia.engine.problem import rows_per_chunk
+from latentia.numerics.array_api import namespace, to_numpy
+
 Configuration = tuple[int, ...]
 
 
-class Trial(NamedTuple):
+class FittedConfiguration(NamedTuple):
     """A fitted configuration, as the search sees it."""
 
     score: float  # higher is better
@@ -26,126 +36,157 @@ class Trial(NamedTuple):
     model: Any
 
 
-class SearchEntry(NamedTuple):
-    """A trial's place in the search."""
+class Parent(NamedTuple):
+    """What a configuration was made from."""
 
-    trial: Trial
+    fitted: FittedConfiguration
+    kept: np.ndarray  # (S,) which of its subclasses were kept
+
+
+class Proposal(NamedTuple):
+    """A configuration to be fitted next."""
+
+    configuration: Configuration
+    round: int = 1
+    parents: Sequence[Configuration] = ()
+    sources: Sequence[Parent] = ()  # parents to start from
+
+
+class SearchEntry(NamedTuple):
+    """A fitted configuration and how the search came to it."""
+
+    fitted: FittedConfiguration
     round: int
     parents: list[Configuration]
 
 
-#: Fits a configuration, given the trials that it was compressed from and which of their subclasses were kept.
-Fit = Callable[[Configuration, Sequence[tuple[Trial, np.ndarray]]], Trial]
+class SubclassSearch:
+    """The configurations fitted so far, and strategies that propose the next; no class exceeds its limit."""
+
+    def __init__(self, limits: Configuration):
+        self.limits = limits
+        self.entries: dict[Configuration, SearchEntry] = {}
+
+    def record(self, proposal: Proposal, fitted: FittedConfiguration) -> None:
+        """A proposal has been fitted."""
+        self.entries[proposal.configuration] = SearchEntry(fitted, proposal.round, list(proposal.parents))
+
+    @property
+    def best(self) -> Configuration:
+        """The configuration with the highest score."""
+        return max(self.entries, key=lambda configuration: self.entries[configuration].fitted.score)
+
+    def children(self) -> dict[Configuration, list[Configuration]]:
+        """The fitted configurations that came from each."""
+        return {
+            parent: [child for child, entry in self.entries.items() if parent in entry.parents]
+            for parent in self.entries
+        }
+
+    def exhaustive(self) -> Iterator[Proposal]:
+        """Every configuration up to the limits."""
+        for configuration in product(*(range(1, limit + 1) for limit in self.limits)):
+            yield Proposal(configuration)
+
+    def compressive(self, thresholds: Sequence[float], max_rounds: int, max_models: int = 0) -> Iterator[Proposal]:
+        """Uniform configurations, then what they are pruned to; no more than `max_models` unless that is 0."""
+        queue: dict[Configuration, list[Configuration]] = {}
+        for size in range(1, max(self.limits) + 1):
+            queue[tuple(min(size, limit) for limit in self.limits)] = []
+        for number in range(1, max_rounds + 1):
+            for configuration, parents in queue.items():
+                sources = [Parent(self.entries[p].fitted, self._pruned(p, thresholds)[configuration]) for p in parents]
+                yield Proposal(configuration, number, parents, sources)
+                if len(self.entries) == max_models:
+                    return
+            if number < max_rounds:
+                queue = self._next_round(queue, thresholds)
+
+    def neighbors(self, max_models: int) -> Iterator[Proposal]:
+        """Climb from the best configuration until no neighbor is better or `max_models` were fitted."""
+        best = self.best
+        number = max(entry.round for entry in self.entries.values()) + 1
+        grow_first = True
+        while len(self.entries) < max_models:
+            untried = self._untried_neighbors(best, grow_first)
+            if not untried:
+                return
+            configuration = untried[0]
+            grows = sum(configuration) > sum(best)
+            fitted = self.entries[best].fitted
+            sources = [] if grows else [Parent(fitted, _without_smallest(best, configuration, fitted))]
+            yield Proposal(configuration, number, [best], sources)
+            if self.entries[configuration].fitted.score > fitted.score:
+                # one class has gained: perhaps another has too many, and the other way round
+                best, grow_first = configuration, not grows
+
+    def _pruned(self, configuration: Configuration, thresholds: Sequence[float]) -> dict[Configuration, np.ndarray]:
+        return pruned_configurations(configuration, self.entries[configuration].fitted, thresholds)
+
+    def _next_round(
+        self, configurations: Iterable[Configuration], thresholds: Sequence[float]
+    ) -> dict[Configuration, list[Configuration]]:
+        """What configurations are pruned to, with its parents; where that was fitted before, they join its parents."""
+        children: dict[Configuration, list[Configuration]] = {}
+        for configuration in configurations:
+            for child in self._pruned(configuration, thresholds):
+                fitted = child in self.entries
+                (self.entries[child].parents if fitted else children.setdefault(child, [])).append(configuration)
+        return children
+
+    def _untried_neighbors(self, center: Configuration, grow_first: bool) -> list[Configuration]:
+        moves = [(label, step) for step in ((1, -1) if grow_first else (-1, 1)) for label in range(len(center))]
+        nearby = [tuple(n + step * (k == label) for k, n in enumerate(center)) for label, step in moves]
+        return [c for c in nearby if c not in self.entries and self._is_allowed(c)]
+
+    def _is_allowed(self, configuration: Configuration) -> bool:
+        return all(1 <= n <= limit for n, limit in zip(configuration, self.limits, strict=True))
 
 
-def compressive_search(
-    fit: Fit,
-    limits: Configuration,
-    thresholds: Sequence[float],
-    max_rounds: int,
-    max_models: int = 0,
-    stopped: Callable[[], bool] = lambda: False,
-) -> dict[Configuration, SearchEntry]:
-    """Fit uniform configurations up to the `limits` of the classes, then what they compress to; no more than `max_models` unless that is 0."""
-    waiting: dict[Configuration, list[Configuration]] = {}
-    for size in range(1, max(limits) + 1):
-        waiting[tuple(min(size, limit) for limit in limits)] = []
-    seen: dict[Configuration, SearchEntry] = {}
-    for number in range(1, max_rounds + 1):
-        for config, parents in waiting.items():
-            sources = [(seen[p].trial, compressions(p, seen[p].trial, thresholds)[config]) for p in parents]
-            seen[config] = SearchEntry(fit(config, sources), number, parents)
-            if stopped() or len(seen) == max_models:
-                return seen
-        if number < max_rounds:
-            waiting = _spawned(seen, waiting, thresholds)
-    return seen
-
-
-def _spawned(
-    seen: Mapping[Configuration, SearchEntry], configs: Iterable[Configuration], thresholds: Sequence[float]
-) -> dict[Configuration, list[Configuration]]:
-    """What some configurations compress to, with its parents; where that was fitted before, they join its parents."""
-    spawned: dict[Configuration, list[Configuration]] = {}
-    for config in configs:
-        for child in compressions(config, seen[config].trial, thresholds):
-            (seen[child].parents if child in seen else spawned.setdefault(child, [])).append(config)
-    return spawned
-
-
-def children_of(seen: Mapping[Configuration, SearchEntry]) -> dict[Configuration, list[Configuration]]:
-    """The fitted configurations that came from each."""
-    return {config: [child for child, entry in seen.items() if config in entry.parents] for config in seen}
-
-
-def refine(
-    fit: Fit,
-    seen: dict[Configuration, SearchEntry],
-    limits: Configuration,
-    max_models: int,
-    stopped: Callable[[], bool] = lambda: False,
-) -> None:
-    """Climb from the best configuration through its neighbors until none is better or `max_models` were fitted."""
-    best = best_configuration(seen)
-    number = max(entry.round for entry in seen.values()) + 1
-    grow_first = True
-    while len(seen) < max_models and not stopped():
-        steps = [(label, step) for step in ((1, -1) if grow_first else (-1, 1)) for label in range(len(best))]
-        nearby = [_moved(best, label, step) for label, step in steps]
-        fresh = [c for c in nearby if c not in seen and all(1 <= n <= m for n, m in zip(c, limits, strict=True))]
-        if not fresh:
-            break
-        config = fresh[0]
-        grows = sum(config) > sum(best)
-        sources = [] if grows else [(seen[best].trial, _without_least(best, config, seen[best].trial))]
-        seen[config] = SearchEntry(fit(config, sources), number, [best])
-        if seen[config].trial.score > seen[best].trial.score:
-            # one class has gained: perhaps another has too many, and the other way round
-            best, grow_first = config, not grows
-
-
-def _moved(config: Configuration, label: int, step: int) -> Configuration:
-    return tuple(n + step if d == label else n for d, n in enumerate(config))
-
-
-def _without_least(parent: Configuration, child: Configuration, trial: Trial) -> np.ndarray:
-    """Which of the parent's subclasses a child with one less keeps."""
-    owner = np.repeat(np.arange(len(parent)), parent)
-    label = next(d for d, (a, b) in enumerate(zip(parent, child, strict=True)) if a > b)
-    members = np.flatnonzero(owner == label)
-    keep = np.ones(len(owner), dtype=bool)
-    keep[members[np.argmin(trial.proportions[members])]] = False
-    return keep
-
-
-def compressions(config: Configuration, trial: Trial, thresholds: Sequence[float]) -> dict[Configuration, np.ndarray]:
-    """Smaller configurations, and which subclasses each keeps: those above a threshold, at least the largest of a class."""
-    owner = np.repeat(np.arange(len(config)), config)
-    largest = np.zeros(len(owner), dtype=bool)
-    for label in range(len(config)):
-        members = np.flatnonzero(owner == label)
-        largest[members[np.argmax(trial.proportions[members])]] = True
-    found: dict[Configuration, np.ndarray] = {}
+def pruned_configurations(
+    configuration: Configuration, fitted: FittedConfiguration, thresholds: Sequence[float]
+) -> dict[Configuration, np.ndarray]:
+    """Smaller configurations, and which subclasses each keeps: those above a threshold, and the largest of a class."""
+    labels = class_of_subclass(configuration)
+    largest = np.zeros(len(labels), dtype=bool)
+    for label in range(len(configuration)):
+        members = np.flatnonzero(labels == label)
+        largest[members[np.argmax(fitted.proportions[members])]] = True
+    pruned: dict[Configuration, np.ndarray] = {}
     for threshold in thresholds:
-        keep = (trial.proportions >= threshold) | largest
-        child = tuple(np.bincount(owner[keep], minlength=len(config)).tolist())
-        if child != config:
-            found.setdefault(child, keep)
-    return found
+        kept = (fitted.proportions >= threshold) | largest
+        child = tuple(np.bincount(labels[kept], minlength=len(configuration)).tolist())
+        if child != configuration:
+            pruned.setdefault(child, kept)
+    return pruned
 
 
-def exhaustive_search(
-    fit: Fit, limits: Configuration, stopped: Callable[[], bool] = lambda: False
-) -> dict[Configuration, SearchEntry]:
-    """Fit every configuration up to the limits."""
-    seen: dict[Configuration, SearchEntry] = {}
-    for config in product(*(range(1, limit + 1) for limit in limits)):
-        seen[config] = SearchEntry(fit(config, ()), 1, [])
-        if stopped():
-            break
-    return seen
+def _without_smallest(parent: Configuration, child: Configuration, fitted: FittedConfiguration) -> np.ndarray:
+    """Which of the parent's subclasses a child with one less keeps."""
+    labels = class_of_subclass(parent)
+    label = next(k for k, (a, b) in enumerate(zip(parent, child, strict=True)) if a > b)
+    members = np.flatnonzero(labels == label)
+    kept = np.ones(len(labels), dtype=bool)
+    kept[members[np.argmin(fitted.proportions[members])]] = False
+    return kept
 
 
-def best_configuration(seen: dict[Configuration, SearchEntry]) -> Configuration:
-    """The one with the highest score."""
-    return max(seen, key=lambda config: seen[config].trial.score)
+def subclass_proportions(
+    configuration: Configuration, family: ConditionalFamily, params: Params, rows: ArraySource
+) -> np.ndarray:
+    """Part (S,) of its class that each subclass holds (eq. 33)."""
+
+    def visit(chunk: Chunk) -> Totals:
+        responsibilities = family.infer(params, chunk.rows, chunk.y).responsibilities
+        return {"sum": namespace(responsibilities).sum(chunk.weighted(responsibilities), axis=-1)}
+
+    sums = rows.sum_over_chunks(visit, rows_per_chunk(family.floats_per_row(params)))["sum"]
+    subclass_weight = to_numpy(sums).astype(float)
+    labels = class_of_subclass(configuration)
+    class_weight = np.bincount(labels, subclass_weight, minlength=len(configuration))
+    return subclass_weight / np.maximum(class_weight, 1e-300)[labels]
+
+
+def class_of_subclass(configuration: Configuration) -> np.ndarray:
+    """The class (S,) of each subclass."""
+    return np.repeat(np.arange(len(configuration)), configuration)

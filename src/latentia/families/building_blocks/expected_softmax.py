@@ -1,10 +1,14 @@
 r"""Softmax probabilities averaged over independent Gaussian scores :math:`a_i \sim N(m_i, v_i)`.
 
-Two scores: the logistic function is a mixture of eight normal distribution functions within 3e-9 (Monahan & Stefanski 1992), so that its average is one, too:
-:math:`E[\mathrm{sigm}(a)] = \sum_k p_k \Phi(s_k m / \sqrt{1 + s_k^2 v})`. Beyond the reach of the mixture the tail is that of the mean, below which it cannot fall.
+Two scores: the logistic function is a mixture of eight normal distribution functions within 3e-9 (Monahan &
+Stefanski 1992), so that its average is one, too:
+:math:`E[\mathrm{sigm}(a)] = \sum_k p_k \Phi(s_k m / \sqrt{1 + s_k^2 v})`. Beyond the reach of the mixture the
+tail is that of the mean, below which it cannot fall.
 
-More scores have no such form. Closed approximations that join averaged pairs, as :math:`\ln P(i) = -\ln \sum_j e^{-\mathrm{logit}\,E[\mathrm{sigm}(a_i - a_j)]} + \mathrm{const}`,
-are off by up to 0.2 where variances are large: the differences of one score to all others go up and down together. So the softmax is averaged over a fixed set of points.
+More scores have no such form. Closed approximations that join averaged pairs, as
+:math:`\ln P(i) = -\ln \sum_j e^{-\mathrm{logit}\,E[\mathrm{sigm}(a_i - a_j)]} + \mathrm{const}`, are off by up to
+0.2 where variances are large: the differences of one score to all others go up and down together. So the
+softmax is averaged over a fixed set of points.
 """
 
 from __future__ import annotations
@@ -12,16 +16,16 @@ from __future__ import annotations
 import math
 
 from latentia.numerics.array_api import Array, asarray_like, namespace
-from latentia.numerics.logspace import logsumexp
+from latentia.numerics.logspace import log_softmax
 from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 from latentia.numerics.special import erfcx
 
-#: Points that an average over three or more scores takes.
-POINTS = 256
+#: Points of an average over three or more scores.
+N_QMC_POINTS = 256
 
 
-#: Shares and scales of the normal distribution functions.
-SHARES = (
+#: Weights and scales of the normal distribution functions whose mixture is the logistic function.
+MIXTURE_WEIGHTS = (
     0.003246343272134,
     0.051517477033972,
     0.195077912673858,
@@ -33,7 +37,7 @@ SHARES = (
 )
 
 
-SCALES = (
+MIXTURE_SCALES = (
     1.365340806296348,
     1.059523971016916,
     0.830791313765644,
@@ -45,24 +49,19 @@ SCALES = (
 )
 
 
-def log_softmax(scores: Array) -> Array:
-    """Log probabilities of scores (..., S, N)."""
-    return scores - logsumexp(scores, axis=-2)[..., None, :]
-
-
 def log_expected_softmax(mean: Array, variance: Array | None) -> Array:
     """Log of the averaged probabilities of scores (..., S, N); plain softmax without a variance."""
     xp, size = namespace(mean), mean.shape[-2]
     if variance is None or size == 1:
-        return log_softmax(mean)
+        return log_softmax(mean, axis=-2)
     if size == 2:
         odds = logit_expected_sigmoid(mean[..., 0, :] - mean[..., 1, :], variance[..., 0, :] + variance[..., 1, :])
         even = xp.zeros_like(odds)
-        return log_softmax(xp.stack([odds, even], axis=-2))
-    spread, points = xp.sqrt(variance), asarray_like(normal_qmc_points(POINTS, size), mean)
+        return log_softmax(xp.stack([odds, even], axis=-2), axis=-2)
+    std, points = xp.sqrt(variance), asarray_like(normal_qmc_points(N_QMC_POINTS, size), mean)
     total = xp.full_like(mean, -math.inf)
     for k in range(points.shape[0]):  # one at a time: as much memory as the scores
-        total = xp.logaddexp(total, log_softmax(mean + spread * points[k, :, None]))
+        total = xp.logaddexp(total, log_softmax(mean + std * points[k, :, None], axis=-2))
     return total - math.log(points.shape[0])
 
 
@@ -71,12 +70,13 @@ def logit_expected_sigmoid(mean: Array, variance: Array) -> Array:
     xp = namespace(mean)
     size = xp.abs(mean)
     tail = xp.zeros_like(mean)
-    for share, scale in zip(SHARES, SCALES, strict=True):
+    for weight, scale in zip(MIXTURE_WEIGHTS, MIXTURE_SCALES, strict=True):
         t = scale * size / xp.sqrt(1 + scale**2 * variance)
-        tail = tail + share / 2 * xp.exp(-t * t / 2) * erfcx(t / math.sqrt(2))
+        tail = tail + weight / 2 * xp.exp(-t * t / 2) * erfcx(t / math.sqrt(2))
     # of the mean alone: e^-m / (1 + e^-m); a score against itself has even odds
-    least = xp.exp(-size)
-    tail = xp.where((variance > 0) & (tail > least / (1 + least)), tail, least / (1 + least))
+    minimum = xp.exp(-size)
+    minimum = minimum / (1 + minimum)
+    tail = xp.where((variance > 0) & (tail > minimum), tail, minimum)
     tail = xp.where(size > 0, tail, xp.full_like(tail, 0.5))
     smallest = xp.finfo(mean.dtype).smallest_normal
     odds = xp.where(tail > smallest, xp.log1p(-tail) - xp.log(xp.clip(tail, min=smallest)), size)

@@ -1,25 +1,24 @@
-r"""Multimodal softmax by maximum likelihood or MAP, and the starts that variational Bayes takes from it.
+r"""Gamma priors of precisions, and what they add to a variational bound.
 
-.. math:: J(w) = \sum_n \ln \sum_{i \in \sigma(d_n)} e^{w_i^T x_n} - \ln \sum_j e^{w_j^T x_n} - \tfrac{\rho}{2} \sum_i |w_i|^2
+A precision :math:`\alpha` of normal entries e has the prior :math:`G(a_0, b_0)`, by shape and rate, and the
+posterior :math:`q(\alpha) = G(a, b)`. Its terms of the bound are
 
-with the gradient :math:`\sum_n (t_{in} - p_{in}) x_n - \rho w_i`, t and p being the subclass probabilities given the label and without it. With one subclass per class
-and :math:`\rho = 0` this is multinomial logistic regression. Adding one vector to all weights changes nothing; the contrasts are identified.
+.. math:: E[\ln p(e | \alpha)] + E[\ln p(\alpha)] - E[\ln q(\alpha)]
+
+with :math:`E[\alpha] = a / b` and :math:`E[\ln\alpha] = \psi(a) - \ln b`. With annealing at the inverse
+temperature :math:`\beta` the entropy counts :math:`1 / \beta` times, and
+:math:`a = \beta (a_0 - 1 + n / 2) + 1` for n entries.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from scipy.special import digamma, gammaln
+from scipy import special as scalars
 
-from latentia.numerics.array_api import Array, asarray_like, namespace
-
-
-def ridge_of(ridge: Any, weights: Array) -> Array:
-    """A precision for all weights, or one for each vector (..., W), beside weights (..., W, D)."""
-    return asarray_like(ridge, weights) if np.ndim(ridge) == 0 else ridge[..., None]
+from latentia.numerics import special
+from latentia.numerics.array_api import Array, namespace
 
 
 class GammaPrior(NamedTuple):
@@ -37,15 +36,27 @@ class GammaPrior(NamedTuple):
         return self.posterior_shape(count, beta) / rate
 
     def log_prior(self, rate: Array, count: int, square: Array, beta: float = 1.0) -> Array:
-        """Bound terms of each group: its hyper-prior, the entropy of the precision, and E log p(entries) without log 2 pi.
+        """Bound terms of each group of `count` entries, without log 2 pi.
 
         `rate` is that of the posterior, `square` the sum of E[e^2] over the group.
         """
+        return self.bound_terms(self.posterior_shape(count, beta), rate, beta, count, square)
+
+    def bound_terms(
+        self, shape: Array | float, rate: Array, beta: float = 1.0, count: int = 0, square: Array | float = 0.0
+    ) -> Array:
+        """The same for a posterior of any shape, a number or an array; without entries, of the precision alone."""
         xp = namespace(rate)
-        shape = self.posterior_shape(count, beta)
+        digamma, log_gamma = _digamma_and_log_gamma(shape)
         # the mean of the log, where the appendix of Gönen's paper has the log of the mean
-        mean, log_mean = shape / rate, float(digamma(shape)) - xp.log(rate)
-        constant = self.shape * math.log(self.rate) - float(gammaln(self.shape))
+        mean, log_mean = shape / rate, digamma - xp.log(rate)
+        constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
         expected = constant + (self.shape - 1 + count / 2) * log_mean - mean * (self.rate + square / 2)
-        entropy = shape - xp.log(rate) + float(gammaln(shape) + (1 - shape) * digamma(shape))
+        entropy = shape - xp.log(rate) + (log_gamma + (1 - shape) * digamma)
         return expected + entropy / beta
+
+
+def _digamma_and_log_gamma(shape: Array | float) -> tuple[Array, Array]:
+    if isinstance(shape, float):  # in double precision, whatever the arrays are in
+        return float(scalars.digamma(shape)), math.lgamma(shape)
+    return special.digamma(shape), special.log_gamma(shape)

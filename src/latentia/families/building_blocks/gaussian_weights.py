@@ -1,13 +1,17 @@
-r"""Gaussian posteriors over weight vectors with gamma hyper-priors: what softmax gates, softmax experts and linear experts share.
+r"""Gaussian posteriors over weight vectors with gamma hyper-priors: what softmax gates and experts share.
 
-.. math:: p(w | \alpha) = N(0, \alpha^{-1} I), \quad p(\alpha) = G(a_0, b_0), \quad q(w) = N(\mu, \Sigma), \quad q(\alpha) = G(a, b)
+.. math:: p(w | \alpha) = N(0, \alpha^{-1} I), \quad p(\alpha) = G(a_0, b_0),
+    \quad q(w) = N(\mu, \Sigma), \quad q(\alpha) = G(a, b)
 
-with gammas by shape and rate. Rows contribute a quadratic, :math:`-\tfrac12 w^T A w + c^T w`, and then (eq. 25-29 of Ahmed & Campbell 2011)
+with gammas by shape and rate. Rows contribute a quadratic, :math:`-\tfrac12 w^T A w + c^T w`, and then
+(eq. 25-29 of Ahmed & Campbell 2011)
 
-.. math:: \Sigma^{-1} = \langle\alpha\rangle I + A, \quad \mu = \Sigma c, \quad a = a_0 + D/2, \quad b = b_0 + \tfrac12 (\mu^T\mu + \mathrm{tr}\,\Sigma).
+.. math:: \Sigma^{-1} = \langle\alpha\rangle I + A, \quad \mu = \Sigma c, \quad a = a_0 + D/2,
+    \quad b = b_0 + \tfrac12 (\mu^T\mu + \mathrm{tr}\,\Sigma).
 
-The bound holds :math:`E[\ln\alpha]`, not :math:`\ln E[\alpha]` as eq. 32 prints; only so it never falls. Annealing (section VI.B) weighs the entropies by
-:math:`1/\beta`: the posterior's log density is multiplied by :math:`\beta`.
+The bound holds :math:`E[\ln\alpha]`, not :math:`\ln E[\alpha]` as eq. 32 prints; only so it never falls.
+Annealing (section VI.B) weighs the entropies by :math:`1/\beta`: the posterior's log density is multiplied by
+:math:`\beta`.
 """
 
 from __future__ import annotations
@@ -33,11 +37,11 @@ class GaussianWeights(NamedTuple):
     rate: Array  # (..., W) of the gamma posterior of the precision
 
 
-class Pull(NamedTuple):
+class NaturalStats(NamedTuple):
     """What rows add to the log posterior of weights, -w'Aw/2 + c'w."""
 
     precision: Array  # (..., W, D(D+1)/2) the upper triangle of A, row by row
-    linear: Array  # (..., W, D)
+    linear: Array  # (..., W, D) c
 
 
 def augment(x: Array) -> Array:
@@ -53,7 +57,7 @@ def score_variance(covariance: Array, outer: Array) -> Array:
     return namespace(covariance).clip(variance, min=0.0)
 
 
-def scores_of(
+def score_moments(
     point: Array, posterior: GaussianWeights | None, x: Array, outer: Array | None
 ) -> tuple[Array, Array | None]:
     """Means and variances of scores under a posterior; plain scores of a point without one."""
@@ -62,38 +66,43 @@ def scores_of(
     return params_at_rows(posterior.mean, x), score_variance(posterior.covariance, outer)
 
 
-def start_weights(mean: Array, variance: Array | float, prior: GammaPrior) -> GaussianWeights:
+def posterior_around(mean: Array, variance: Array | float, prior: GammaPrior) -> GaussianWeights:
     """Posteriors of spherical covariance about given means."""
     xp = namespace(mean)
     size = mean.shape[-1]
-    spread = xp.ones_like(mean[..., 0]) * variance
-    eye = eye_like(size, mean)
-    rate = prior.rate + (xp.sum(mean * mean, axis=-1) + size * spread) / 2
-    return GaussianWeights(mean, spread[..., None, None] * eye, size * xp.log(spread), rate)
+    variances = xp.ones_like(mean[..., 0]) * variance
+    rate = prior.rate + (xp.sum(mean * mean, axis=-1) + size * variances) / 2
+    return GaussianWeights(mean, variances[..., None, None] * eye_like(size, mean), size * xp.log(variances), rate)
 
 
 def update_weights(
-    weights: GaussianWeights, pull: Pull, prior: GammaPrior, beta: float = 1.0, shared: bool = False
+    weights: GaussianWeights, stats: NaturalStats, prior: GammaPrior, beta: float = 1.0, shift_invariant: bool = False
 ) -> GaussianWeights:
     """The posterior given what the rows say: first the weights, then their precision.
 
-    With `shared`, adding one vector to the means along the axis before the features changes no likelihood (a softmax), so they are moved
-    to where the prior likes them best. The plain step approaches that place only slowly.
+    Where the likelihood is `shift_invariant`, adding one vector to the means along the axis before the
+    features changes nothing (a softmax): they are moved to the mode of the prior, which plain steps approach
+    slowly.
     """
     xp = namespace(weights.mean)
     size = weights.mean.shape[-1]
     alpha = prior.precision(weights.rate, size, beta)
     eye = eye_like(size, weights.mean)
-    precision = unpack(pull.precision, size) + alpha[..., None, None] * eye
+    precision = unpack(stats.precision, size) + alpha[..., None, None] * eye
     covariance, log_det = inverse(precision)
-    mean = xp.matmul(covariance, pull.linear[..., None])[..., 0]
-    if shared:
-        mean = mean - xp.sum(alpha[..., None] * mean, axis=-2, keepdims=True) / xp.sum(
-            alpha[..., None], axis=-2, keepdims=True
-        )
+    mean = xp.matmul(covariance, stats.linear[..., None])[..., 0]
+    if shift_invariant:
+        mean = mean - weighted_mean(mean, alpha)
     covariance, log_det = covariance / beta, log_det - size * math.log(beta)
     square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance)
     return GaussianWeights(mean, covariance, log_det, beta * (prior.rate + square / 2))
+
+
+def weighted_mean(vectors: Array, weight: Array) -> Array:
+    """Mean (..., 1, D) of vectors (..., W, D) by weights (..., W)."""
+    xp = namespace(vectors)
+    weight = weight[..., None]
+    return xp.sum(weight * vectors, axis=-2, keepdims=True) / xp.sum(weight, axis=-2, keepdims=True)
 
 
 def inverse(matrix: Array) -> tuple[Array, Array]:
@@ -103,8 +112,8 @@ def inverse(matrix: Array) -> tuple[Array, Array]:
     # scaled to a unit diagonal, so that columns of very different sizes do not break the factorization
     scale = xp.sqrt(xp.linalg.diagonal(matrix))
     units = scale[..., :, None] * scale[..., None, :]
-    tiny = 4 * size * xp.finfo(matrix.dtype).eps
-    scaled, log_det = spd_inverse(matrix / units + tiny * eye_like(size, matrix))
+    jitter = 4 * size * xp.finfo(matrix.dtype).eps
+    scaled, log_det = spd_inverse(matrix / units + jitter * eye_like(size, matrix))
     return symmetric(scaled) / units, -log_det - 2 * xp.sum(xp.log(scale), axis=-1)
 
 
@@ -126,12 +135,16 @@ class AcceleratedCoordinates(NamedTuple):
 
 
 def to_accelerated(weights: GaussianWeights) -> AcceleratedCoordinates:
-    """The means and log rates; the covariances settle by themselves."""
+    """The means and log rates; the covariances follow by themselves."""
     return AcceleratedCoordinates(weights.mean, namespace(weights.rate).log(weights.rate))
 
 
-def from_accelerated(free: AcceleratedCoordinates, weights: GaussianWeights) -> GaussianWeights:
+def from_accelerated(coordinates: AcceleratedCoordinates, weights: GaussianWeights) -> GaussianWeights:
     """The posteriors moved to other means and rates."""
-    xp = namespace(free.mean)
-    # a wild extrapolation must stay finite to be judged by its value
-    return weights._replace(mean=free.mean, rate=xp.exp(xp.clip(free.log_rate, min=-50.0, max=50.0)))
+    return weights._replace(mean=coordinates.mean, rate=exp_clipped(coordinates.log_rate))
+
+
+def exp_clipped(log_rate: Array) -> Array:
+    """Exponentials that stay finite, so that a wild extrapolation can be judged by its value."""
+    xp = namespace(log_rate)
+    return xp.exp(xp.clip(log_rate, min=-50.0, max=50.0))

@@ -1,5 +1,6 @@
-"""Multimodal softmax: each class is a union of subclasses in one softmax.
+"""Multimodal softmax: p(y | x) whose classes are unions of softmax subclasses.
 
-`variational` is the posterior under the quadratic bound, `likelihood` the point estimate,
-`initialization` the starts of both.
+`subclass_family` has what both inferences share; `variational` is the posterior of the weights under a
+quadratic bound, `likelihood` their point estimate; `initialization` makes weights to begin with. Imports the
+engine, the numerics and the building blocks, and no other family. Start reading in `likelihood`.
 """

@@ -1,24 +1,25 @@
-r"""Multimodal softmax by maximum likelihood or MAP, and the starts that variational Bayes takes from it.
+r"""Multimodal softmax by maximum likelihood or MAP.
 
-.. math:: J(w) = \sum_n \ln \sum_{i \in \sigma(d_n)} e^{w_i^T x_n} - \ln \sum_j e^{w_j^T x_n} - \tfrac{\rho}{2} \sum_i |w_i|^2
+.. math:: J(w) = \sum_n \ln \sum_{i \in \sigma(d_n)} e^{w_i^T x_n} - \ln \sum_j e^{w_j^T x_n}
+    - \tfrac{\rho}{2} \sum_i |w_i|^2
 
-with the gradient :math:`\sum_n (t_{in} - p_{in}) x_n - \rho w_i`, t and p being the subclass probabilities given the label and without it. With one subclass per class
-and :math:`\rho = 0` this is multinomial logistic regression. Adding one vector to all weights changes nothing; the contrasts are identified.
+with the gradient :math:`\sum_n (t_{in} - p_{in}) x_n - \rho w_i`, t and p being the subclass probabilities given
+the label and without it. With one subclass per class and :math:`\rho = 0` this is multinomial logistic
+regression. Adding one vector to all weights changes nothing; the contrasts are identified.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import ConditionalFamily, MaskedRows, SmoothFamily, Source
-from latentia.families.building_blocks.example_data import make_example_rows
-from latentia.families.building_blocks.gamma_prior import ridge_of
+from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.softmax.initialization import mixed_restarts
-from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot
+from latentia.families.softmax.subclass_family import SubclassFamily
+from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.logspace import exp_flush_underflow, logsumexp
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
@@ -30,37 +31,23 @@ class SoftmaxWeights(NamedTuple):
 
 
 class LikelihoodPosterior(NamedTuple):
-    """What is known of some rows."""
+    """Per-row posterior of the subclasses."""
 
     log_joint: Array  # (..., 1, N) log p(y | x)
-    share: Array  # (..., S, N) posterior of the subclass given the label
-    slope: Array  # (..., S, N) derivative of the log likelihood in each score
+    responsibilities: Array  # (..., S, N) posterior of the subclass given the label
+    score_gradient: Array  # (..., S, N) derivative of the log likelihood in each score
 
 
 @dataclass(frozen=True)
-class SoftmaxLikelihood(ConditionalFamily, SmoothFamily):
-    """Point estimates of a softmax over subclasses; `ridge` is the precision of a Gaussian prior, one for all or (S,)."""
+class SoftmaxLikelihood(SubclassFamily, SmoothFamily):
+    """Point estimates of a softmax over subclasses; `ridge` is the precision of a Gaussian prior on the weights."""
 
-    n_subclasses: tuple[int, ...]
-    ridge: Any = 0.0
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        return len(self.n_subclasses)
-
-    @property
-    def owner(self) -> np.ndarray:
-        """The class of each subclass."""
-        return np.repeat(np.arange(self.n_classes), self.n_subclasses)
+    ridge: float = 0.0
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[SoftmaxLikelihood]:
         """Small instances for tests."""
         return [cls(tuple(1 + k % 3 for k in range(n_classes)), 0.1), cls((1,) * n_classes, 0.5)]
-
-    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Complete rows, every one with a label."""
-        return make_example_rows(rng, n_rows, n_features, self.n_classes)
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> SoftmaxWeights:
         return SoftmaxWeights(mixed_restarts(self.n_subclasses, source, rng, n_restarts))
@@ -69,27 +56,20 @@ class SoftmaxLikelihood(ConditionalFamily, SmoothFamily):
         return self.at_scores(params_at_rows(params.weights, augment(rows.values)), y)
 
     def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
-        """What is known of rows with scores (..., S, N)."""
-        xp = namespace(scores)
-        mine = (
-            xp.take(one_hot(y, self.n_classes, scores.dtype), asarray_like(self.owner, scores, dtype=xp.int64), axis=0)
-            > 0
-        )
-        allowed = xp.where(mine, scores, xp.full_like(scores, -float("inf")))
-        own, every = logsumexp(allowed, axis=-2), logsumexp(scores, axis=-2)
-        share = exp_flush_underflow(allowed - own[..., None, :])
-        slope = share - exp_flush_underflow(scores - every[..., None, :])
-        return LikelihoodPosterior((own - every)[..., None, :], share, slope)
+        """The posterior of rows with scores (..., S, N)."""
+        log_sum, responsibilities = self.given_label(scores, y)
+        log_total = logsumexp(scores, axis=-2)
+        gradient = responsibilities - exp_flush_underflow(scores - log_total[..., None, :])
+        return LikelihoodPosterior((log_sum - log_total)[..., None, :], responsibilities, gradient)
 
     def statistics(
         self, params: SoftmaxWeights, rows: MaskedRows, posterior: LikelihoodPosterior, weight: Array
     ) -> SoftmaxWeights:
         """Gradient of the log likelihood in the weights."""
-        return SoftmaxWeights(weighted_row_sums(weight * posterior.slope, augment(rows.values)))
+        return SoftmaxWeights(weighted_row_sums(weight * posterior.score_gradient, augment(rows.values)))
 
     def log_prior(self, params: SoftmaxWeights) -> Array:
-        xp = namespace(params.weights)
-        return -xp.sum(ridge_of(self.ridge, params.weights) * params.weights**2, axis=(-2, -1)) / 2
+        return -namespace(params.weights).sum(self.ridge * params.weights**2, axis=(-2, -1)) / 2
 
     def floats_per_row(self, params: SoftmaxWeights) -> int:
         return 6 * int(np.prod(params.weights.shape[:-1])) + 2 * params.weights.shape[-1]
@@ -101,4 +81,4 @@ class SoftmaxLikelihood(ConditionalFamily, SmoothFamily):
         return SoftmaxWeights(*free)
 
     def gradient(self, params: SoftmaxWeights, stats: SoftmaxWeights) -> SoftmaxWeights:
-        return SoftmaxWeights(stats.weights - ridge_of(self.ridge, params.weights) * params.weights)
+        return SoftmaxWeights(stats.weights - self.ridge * params.weights)

@@ -4,16 +4,19 @@ A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d
 
 .. math:: P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad x = (x_1, .., x_M, 1)
 
-with the priors of `gaussian_weights` on every :math:`w_i`. The denominator is bounded by `logsumexp_bound`, so a row's share of the bound is
+with the priors of `gaussian_weights` on every :math:`w_i`. The denominator is bounded by `logsumexp_bound`, so a
+row contributes to the bound
 
 .. math:: \ln \sum_{i \in \sigma(d_n)} e^{\mu_i^T x_n} - \langle\Phi_n\rangle
 
-after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The parameters are those of q(w) and q(alpha). Slips of the paper that are mended here:
-eq. 31 has (S+1)/2 for S/2; eq. 32 needs :math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
+after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The parameters are
+those of q(w) and q(alpha). Slips of the paper that are mended here: eq. 31 has (S+1)/2 for S/2; eq. 32 needs
+:math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
 
-The bound is not tight even at known weights: there it is a product of S logistic models, :math:`\ln P(i) \ge a_i - \gamma - \sum_j \ln(1 + e^{a_j - \gamma})`.
-So with many rows the means tend to weights whose *logistic* probabilities, not whose softmax, are right: for two subclasses the contrasts come out twice too large.
-`inference="ml"`, and the corrected weights of the estimator, do not have this bias.
+The bound is not tight even at known weights: there it is a product of S logistic models,
+:math:`\ln P(i) \ge a_i - \gamma - \sum_j \ln(1 + e^{a_j - \gamma})`. So with many rows the means tend to weights
+whose *logistic* probabilities, not whose softmax, are right: for two subclasses the contrasts come out twice too
+large. `inference="ml"`, and the corrected weights of the estimator, do not have this bias.
 """
 
 from __future__ import annotations
@@ -23,40 +26,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, MaskedRows, Source
-from latentia.families.building_blocks.example_data import make_example_rows
+from latentia.engine.contracts import AcceleratedFamily, MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
     AcceleratedCoordinates,
     GaussianWeights,
-    Pull,
+    NaturalStats,
     augment,
     from_accelerated,
+    posterior_around,
     score_variance,
-    start_weights,
     to_accelerated,
     update_weights,
     weights_log_prior,
 )
 from latentia.families.building_blocks.logsumexp_bound import softmax_bound
-from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot
-from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.families.softmax.initialization import centroid_restarts
+from latentia.families.softmax.subclass_family import SubclassFamily
+from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import packed_outer
 
 
 class SubclassPosterior(NamedTuple):
-    """What is known of some rows."""
+    """Per-row posterior of the subclasses, and the quadratic bound at the row."""
 
     log_joint: Array  # (..., 1, N) bound of log p(y | x)
-    share: Array  # (..., S, N) posterior of the subclass given the label
+    responsibilities: Array  # (..., S, N) posterior of the subclass given the label
     curvature: Array  # (..., S, N) of the bound
     slope: Array  # (..., S, N) of the bound
     outer: Array  # (N, P) products of features
 
 
 @dataclass(frozen=True)
-class MultimodalSoftmax(ConditionalFamily, AcceleratedFamily):
+class MultimodalSoftmax(SubclassFamily, AcceleratedFamily):
     """Posterior of a softmax over subclasses.
 
     Parameters
@@ -69,18 +72,8 @@ class MultimodalSoftmax(ConditionalFamily, AcceleratedFamily):
         Inverse temperature of annealing; 1 is variational Bayes.
     """
 
-    n_subclasses: tuple[int, ...]
     prior: GammaPrior = field(default_factory=GammaPrior)
     beta: float = 1.0
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        return len(self.n_subclasses)
-
-    @property
-    def owner(self) -> np.ndarray:
-        """The class of each subclass."""
-        return np.repeat(np.arange(self.n_classes), self.n_subclasses)
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[MultimodalSoftmax]:
@@ -88,47 +81,35 @@ class MultimodalSoftmax(ConditionalFamily, AcceleratedFamily):
         several = tuple(1 + k % 3 for k in range(n_classes))
         return [cls(several), cls((1,) * n_classes, GammaPrior(2.0, 0.5)), cls(several, beta=0.4)]
 
-    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Complete rows, every one with a label."""
-        return make_example_rows(rng, n_rows, n_features, self.n_classes)
-
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianWeights:
-        """Nearest-centroid softmax about random rows of each class (see `softmax_starts` for better ones)."""
-        from latentia.families.softmax.initialization import centroid_restarts
+        """Softmax by distance to the centroids of clusters in each class (the estimators start from likelihood)."""
+        return self.posterior_around(centroid_restarts(self.n_subclasses, source, rng, n_restarts), 1.0)
 
-        return self.start(centroid_restarts(self.n_subclasses, source, rng, n_restarts), 1.0)
-
-    def start(self, mean: Array, variance: Array | float) -> GaussianWeights:
+    def posterior_around(self, mean: Array, variance: Array | float) -> GaussianWeights:
         """Parameters about given weights (..., S, D)."""
-        return start_weights(mean, variance, self.prior)
+        return posterior_around(mean, variance, self.prior)
 
     def infer(self, params: GaussianWeights, rows: MaskedRows, y: Array | None = None) -> SubclassPosterior:
         x = augment(rows.values)
-        xp = namespace(x)
         outer = packed_outer(x)
         mean = params_at_rows(params.mean, x)
         bound = softmax_bound(mean, score_variance(params.covariance, outer))
-        mine = one_hot(y, self.n_classes, x.dtype)
-        mine = xp.take(mine, asarray_like(self.owner, x, dtype=xp.int64), axis=0) > 0
-        allowed = xp.where(mine, self.beta * mean, xp.full_like(mean, -float("inf")))
-        own = logsumexp(allowed, axis=-2)
-        share = exp_flush_underflow(allowed - own[..., None, :])
-        value = own / self.beta - bound.value
-        return SubclassPosterior(value[..., None, :], share, bound.curvature, bound.slope, outer)
+        log_sum, responsibilities = self.given_label(self.beta * mean, y)
+        value = log_sum / self.beta - bound.value
+        return SubclassPosterior(value[..., None, :], responsibilities, bound.curvature, bound.slope, outer)
 
     def statistics(
         self, params: GaussianWeights, rows: MaskedRows, posterior: SubclassPosterior, weight: Array
-    ) -> Pull:
+    ) -> NaturalStats:
         precision = weighted_row_sums(weight * posterior.curvature, posterior.outer)
-        linear = weighted_row_sums(weight * (posterior.share + posterior.slope), augment(rows.values))
-        return Pull(precision, linear)
+        linear = weighted_row_sums(weight * (posterior.responsibilities + posterior.slope), augment(rows.values))
+        return NaturalStats(precision, linear)
 
-    def update(self, params: GaussianWeights, stats: Pull) -> GaussianWeights:
-        return update_weights(params, stats, self.prior, self.beta, shared=True)
+    def update(self, params: GaussianWeights, stats: NaturalStats) -> GaussianWeights:
+        return update_weights(params, stats, self.prior, self.beta, shift_invariant=True)
 
     def log_prior(self, params: GaussianWeights) -> Array:
-        xp = namespace(params.mean)
-        return xp.sum(weights_log_prior(params, self.prior, self.beta), axis=-1)
+        return namespace(params.mean).sum(weights_log_prior(params, self.prior, self.beta), axis=-1)
 
     def to_accelerated(self, params: GaussianWeights) -> AcceleratedCoordinates:
         """What plain steps move slowly: the means and the log rates."""

@@ -1,0 +1,256 @@
+"""The two ways to learn a model: variational Bayes and maximum likelihood.
+
+Each says how points become a fitted model, what is published of it, and what models are compared by.
+
+Variational Bayes runs from all points in one batch; after a while only the best go on. With `annealing`, first at lower
+inverse temperatures (section VI.B of Ahmed & Campbell 2011). The quadratic bound is not tight: its means are too
+confident, and its value is unfair to models with more parts. So from the winner's posterior the normal posterior under
+the exact likelihood is found (`exact_posterior`), which predicts, and whose evidence bound compares models.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import ConditionalFamily, Params
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
+from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
+from latentia.estimators.latent_softmax.fitted import Candidate, Criterion, FittedModel, minus_half_bic
+from latentia.estimators.latent_softmax.model_specs import ModelSpec
+from latentia.inputs.standardization import Standardizer
+from latentia.solvers import LBFGS, AcceleratedEM, DampedAscent, Outcome, Solution, Step, StepCallback
+
+INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
+
+
+#: After so many steps of variational Bayes, only so many of the best restarts go on: few that are behind then win.
+SUCCESSIVE_HALVING = ((40, 4), (80, 2))
+
+
+CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
+
+
+ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
+
+
+ANNEALING_STEPS = 20
+
+
+class ModeledRows(NamedTuple):
+    """The same rows as they are modeled and standardized, often one and the same."""
+
+    modeled: ArraySource
+    standardized: ArraySource
+    preprocess: Standardizer  # from the former to the latter
+
+    def subset(self, index: np.ndarray) -> ModeledRows:
+        """Some of the rows."""
+        modeled = self.modeled.subset(index)
+        same = self.standardized is self.modeled
+        return ModeledRows(modeled, modeled if same else self.standardized.subset(index), self.preprocess)
+
+
+class Options(NamedTuple):
+    """How to train."""
+
+    n_init: int
+    max_iter: int  # of each solver
+    tol: float
+    ridge: float
+    annealing: bool
+
+
+class Trained(NamedTuple):
+    """The best restart as a model, and how all restarts went."""
+
+    model: FittedModel
+    solution: Solution
+    outcome: Outcome
+    log_evidence: float = float("nan")
+    corrected_log_evidence: float = float("nan")
+
+    @property
+    def winner(self) -> int:
+        """The restart with the largest value."""
+        return int(np.argmax(self.solution.value))
+
+
+class Inference(ABC):
+    """How a model is learned from points, one per restart along the first axis."""
+
+    @abstractmethod
+    def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
+        """The points of maximum likelihood to go on from."""
+
+    @abstractmethod
+    def train(
+        self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
+    ) -> Trained:
+        """Learn from every point; callbacks get a `FittedModel` as the parameters of a step."""
+
+    @abstractmethod
+    def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
+        """The family that was trained, with its parameters."""
+
+    @abstractmethod
+    def score(self, candidate: Candidate, criterion: Criterion) -> float:
+        """What the choice among models trained on all rows maximizes."""
+
+    @abstractmethod
+    def evidence_attributes(self, candidate: Candidate) -> dict[str, Any]:
+        """Learned attributes that only this inference has."""
+
+
+class MaximumLikelihood(Inference):
+    """The likelihood, or with a ridge the posterior, is maximized by L-BFGS from every point."""
+
+    def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
+        return points
+
+    def train(
+        self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
+    ) -> Trained:
+        """On the standardized rows, where columns of any units are alike."""
+        problem = RowProblem(spec.likelihood(options.ridge), Likelihood(), rows.standardized)
+        # A quasi-Newton step gains far less than an EM step that is equally far from its end; and the single optimum
+        # of a convex problem is found to the last digits.
+        tol = min(options.tol * 1e-2, CONVEX_TOL if spec.is_convex else 1.0)
+        solver = LBFGS(options.max_iter, tol)
+
+        def modeled(point: Params) -> Params:
+            return spec.undo_standardization(point, rows.preprocess)
+
+        tell = _telling(on_step, lambda point: FittedModel(spec, modeled(point)))
+        scale = rows.preprocess.scale
+        standardized = spec.undo_standardization(points, Standardizer(-rows.preprocess.shift / scale, 1 / scale, None))
+        ends = [solver.solve(problem, take_restarts(standardized, [k]), tell) for k in range(_n_restarts(points))]
+        solution = Solution(
+            stack_restarts([modeled(select_restart(end.params, 0)) for end in ends]),
+            np.concatenate([end.value for end in ends]),
+            [end.curves[0] for end in ends],
+            np.concatenate([end.n_iter for end in ends]),
+            [end.outcomes[0] for end in ends],
+        )
+        winner = int(np.argmax(solution.value))
+        model = FittedModel(spec, select_restart(solution.params, winner))
+        return Trained(model, solution, solution.outcomes[winner])
+
+    def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
+        return model.spec.likelihood(), model.point_estimate
+
+    def score(self, candidate: Candidate, criterion: Criterion) -> float:
+        """BIC replaces both evidences, of which a point estimate has none."""
+        return minus_half_bic(candidate)
+
+    def evidence_attributes(self, candidate: Candidate) -> dict[str, Any]:
+        return {}
+
+
+class VariationalBayes(Inference):
+    """The posterior under the quadratic bound, from every point; of the best, that under the exact likelihood."""
+
+    def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
+        """Of a convex model, all that are equal in likelihood: the prior, and so the bound, tells them apart."""
+        return spec.equivalent_points(points[0]) if spec.is_convex else points
+
+    def train(
+        self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
+    ) -> Trained:
+        solution = _ascend_bound(spec, rows.modeled, points, options, on_step)
+        winner = int(np.argmax(solution.value))
+        bound_posterior = select_restart(solution.params, winner)
+        family = ExactPosterior(spec)
+
+        def model_at(params: Params) -> FittedModel:
+            posterior = family.posterior_of(params)
+            return FittedModel(spec, spec.point_of(posterior), bound_posterior, posterior)
+
+        solver = DampedAscent(options.max_iter, spec.exact_posterior_tol, name="exact posterior")
+        start = family.from_bound(add_restart_axis(bound_posterior))
+        problem = RowProblem(family, Likelihood(), rows.modeled)
+        exact = solver.solve(problem, start, _telling(on_step, model_at))
+        outcome = solution.outcomes[winner]
+        # each permutation of the parts is a posterior of its own, as good as this one and far from it: together they
+        # hold so many times its probability
+        return Trained(
+            model_at(select_restart(exact.params, 0)),
+            solution,
+            exact.outcomes[0] if outcome.converged and not exact.outcomes[0].converged else outcome,
+            float(solution.value[winner]) - spec.log_permutations,
+            float(exact.value[0]) + spec.log_permutations,
+        )
+
+    def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
+        return model.spec.variational(), model.bound_posterior
+
+    def score(self, candidate: Candidate, criterion: Criterion) -> float:
+        return criterion.score(candidate)
+
+    def evidence_attributes(self, candidate: Candidate) -> dict[str, Any]:
+        return {
+            "log_evidence_": candidate.log_evidence,
+            "corrected_log_evidence_": candidate.corrected_log_evidence,
+        }
+
+
+#: Inferences by the names users give.
+INFERENCES: dict[str, Inference] = {"vb": VariationalBayes(), "ml": MaximumLikelihood()}
+
+
+def _ascend_bound(
+    spec: ModelSpec, rows: ArraySource, points: Params, options: Options, on_step: StepCallback
+) -> Solution:
+    """Variational Bayes from all points, by successive halving."""
+    params = spec.posterior_around(points, INITIAL_VARIANCE)
+    if options.annealing:
+        for beta in ANNEALING:
+            problem = RowProblem(spec.variational(beta), Likelihood(), rows)
+            params = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, params).params
+    problem = RowProblem(spec.variational(), Likelihood(), rows)
+    tell = _telling(on_step, lambda posterior: FittedModel(spec, spec.point_of(posterior), posterior, posterior))
+    running = np.arange(_n_restarts(points))
+    steps_left, solution = options.max_iter, None
+    for n_steps, n_kept in SUCCESSIVE_HALVING:
+        if len(running) <= n_kept or steps_left <= n_steps:
+            continue
+        part = AcceleratedEM(n_steps, options.tol).solve(problem, params, tell)
+        solution = part if solution is None else _continued(solution, part, running)
+        steps_left -= n_steps
+        running = np.argsort(-solution.value)[:n_kept]
+        params = take_restarts(solution.params, running.tolist())
+    final = AcceleratedEM(steps_left, options.tol).solve(problem, params, tell)
+    return final if solution is None else _continued(solution, final, running)
+
+
+def _continued(before: Solution, after: Solution, running: np.ndarray) -> Solution:
+    """All restarts, those that were still `running` with what came after."""
+    params = [select_restart(before.params, k) for k in range(len(before.value))]
+    curves, outcomes = list(before.curves), list(before.outcomes)
+    value, n_iter = before.value.copy(), before.n_iter.copy()
+    for k, restart in enumerate(running):
+        params[restart] = select_restart(after.params, k)
+        curves[restart] = np.concatenate([before.curves[restart], after.curves[k][1:]])
+        value[restart] = after.value[k]
+        n_iter[restart] += after.n_iter[k]
+        outcomes[restart] = after.outcomes[k]
+    return Solution(stack_restarts(params), value, curves, n_iter, outcomes)
+
+
+def _telling(on_step: StepCallback, model_at: Callable[[Params], FittedModel]) -> StepCallback:
+    """A callback for a solver, which tells another of its steps with models as parameters."""
+
+    def tell(step: Step) -> bool:
+        return on_step(step._replace(params=lambda: model_at(step.params())))
+
+    return tell
+
+
+def _n_restarts(tree: Params) -> int:
+    return int(next(leaves(tree)).shape[0])
