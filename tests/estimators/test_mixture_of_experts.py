@@ -131,7 +131,7 @@ def test_a_tree_of_experts(moons):
     model = MixtureOfExpertsClassifier(2, depth=2, n_init=2, tol=1e-4, random_state=0).fit(X, y)
     assert model.n_experts_ == 4
     assert [gate.shape for gate in model.gate_weights_] == [(1, 2, 2), (2, 2, 2)]
-    assert model.expert_weights_.shape == (4, 2, 2) and model.expert_biases_.shape == (4, 2)
+    assert model.expert_weights_.shape == (4, 2, 2) and model.expert_intercepts_.shape == (4, 2)
     np.testing.assert_allclose(model.expert_proba(X).sum(axis=1), 1.0)
     assert model.score(X, y) > 0.95
     wide = MixtureOfExpertsClassifier([1, 2], depth=2, n_init=1, tol=1e-3, random_state=0).fit(X, y)
@@ -349,7 +349,7 @@ def test_noise_is_found_however_small(inference, size):
     least = float(np.sqrt(np.mean(residual**2)))
     assert model.noise_stds_[0, 0] == pytest.approx(least, rel=1e-3 if inference == "ml" else 0.05)
     # the table's likelihood is that of the published point estimate
-    mean = X @ model.expert_weights_[0, 0] + model.expert_biases_[0, 0]
+    mean = X @ model.expert_weights_[0, 0] + model.expert_intercepts_[0, 0]
     by_hand = norm.logpdf(y, mean, model.noise_stds_[0, 0]).sum()
     assert model.search_results_["log_likelihood"][0] == pytest.approx(by_hand, rel=1e-6)
 
@@ -414,7 +414,7 @@ def test_predictions_are_those_of_the_mixture_of_normals(averaging):
     model = MixtureOfExpertsRegressor(2, **options).fit(x[:, None], y)
     probs = model.expert_proba(x[:, None])
     assert probs.min() > 0.2
-    means = model.expert_weights_[:, 0, 0] * x[:, None] + model.expert_biases_[:, 0]
+    means = model.expert_weights_[:, 0, 0] * x[:, None] + model.expert_intercepts_[:, 0]
     stds = np.broadcast_to(model.noise_stds_[:, 0], means.shape)
     center = (probs * means).sum(axis=1)
     between = np.sqrt((probs * (stds**2 + (means - center[:, None]) ** 2)).sum(axis=1))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from latentia.engine.array_source import ArraySource
+from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions
 from latentia.estimators.latent_softmax.subclass_search import (
     FittedConfiguration,
     SubclassSearch,
     pruned_configurations,
-    subclass_proportions,
 )
 from latentia.families.softmax.likelihood import SoftmaxLikelihood
 from latentia.families.softmax.variational import MultimodalSoftmax

@@ -21,7 +21,7 @@ class OutputUnits(NamedTuple):
 
     @property
     def log_unit(self) -> float:
-        """By how much the log density of a row's standardized outputs exceeds that of the outputs as they came."""
+        """By how much log densities of standardized outputs exceed those of the raw outputs."""
         return float(np.log(self.scale).sum())
 
 
@@ -61,7 +61,7 @@ def read_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
 
 
 def output_units(outputs: np.ndarray, weight: np.ndarray | None, is_vector: bool, largest: float) -> OutputUnits:
-    """Mean and standard deviation of each output, 1 for a constant one; predictions hold numbers up to `largest`."""
+    """Mean and std of each output (1 for a constant); predictions hold numbers up to `largest`."""
     with np.errstate(over="ignore", invalid="ignore"):
         shift = np.average(outputs, axis=0, weights=weight)
         variance = np.average((outputs - shift) ** 2, axis=0, weights=weight)

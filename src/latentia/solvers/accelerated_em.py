@@ -1,10 +1,11 @@
 """EM and variational Bayes with Anderson acceleration, for families whose plain steps are slow.
 
-Let F be one EM step in the family's accelerated coordinates and ``r(x) = F(x) - x``. From the last few iterates the
-combination of their residuals that is shortest is found, and the same combination of their images F(x) is the next
-trial point (Henderson & Varadhan 2019, "Damped Anderson acceleration with restarts and monotonicity control"). A trial
-that lowers the objective is replaced by the plain step, and that restart forgets its past; so the objective never
-falls. All restarts run as one batch.
+Let F be one EM step in the family's accelerated coordinates and ``r(x) = F(x) - x``. From the last
+few iterates the combination of their residuals that is shortest is found, and the same combination
+of their images F(x) is the next trial point (Henderson & Varadhan 2019, "Damped Anderson
+acceleration with restarts and monotonicity control"). A trial that lowers the objective is replaced
+by the plain step, and that restart forgets its past; so the objective never falls. All restarts run
+as one batch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from latentia.solvers.em import rounding_unit, warn_if_decreased
 from latentia.solvers.restarts import RestartHistory, to_float_array
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
-#: A restart ends when this many steps together gain less than `tol`: a few poor trials are no sign of convergence.
+#: A restart ends when so many steps together gain less than `tol`: a few may be poor.
 WINDOW = 6
 
 

@@ -8,7 +8,8 @@ import numpy as np
 class AndersonHistory:
     """The last points of each restart, and the residuals that lead from them to their images.
 
-    All arrays are (restarts, coordinates). Restarts share the lists, but each may forget its past alone.
+    All arrays are (restarts, coordinates). Restarts share the lists, but each may forget its past
+    alone.
     """
 
     def __init__(self, memory: int, n_restarts: int):
@@ -24,7 +25,7 @@ class AndersonHistory:
         self.n_points = np.minimum(self.n_points + 1, self.memory + 1)
 
     def trial_points(self, step: float = 1.0, metric: np.ndarray | None = None) -> np.ndarray:
-        """Where the remembered steps lead; the plain step for a restart that remembers one point alone."""
+        """Where the remembered steps lead; the plain step if one point alone is remembered."""
         return anderson_update(self.points, self.residuals, self.n_points - 1, step, metric)
 
     def forget(self, restarts: np.ndarray) -> None:
@@ -52,9 +53,9 @@ def anderson_update(
 ) -> np.ndarray:
     """The next trial point of each restart, (restarts, coordinates).
 
-    `residuals` lead from the `points` to their images; of both lists the newest comes last. Of the differences between
-    successive points each restart uses the last `n_differences`. Residuals are measured in units of `metric`, and
-    followed for a fraction `step`.
+    `residuals` lead from the `points` to their images; of both lists the newest comes last. Of the
+    differences between successive points each restart uses the last `n_differences`. Residuals are
+    measured in units of `metric`, and followed for a fraction `step`.
     """
     here, residual = points[-1], residuals[-1]
     if len(points) == 1:

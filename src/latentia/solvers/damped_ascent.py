@@ -1,8 +1,9 @@
 """Damped fixed-point steps with Anderson acceleration, for families whose full steps may overshoot.
 
-A step goes a fraction of the way from the parameters to where their statistics point. Its direction is accelerated by
-Anderson's method, residuals in the family's own units. A trial that lowers the objective is replaced by the plain step,
-and the past is forgotten; a plain step that does not raise the objective is halved, one that does grows again.
+A step goes a fraction of the way from the parameters to where their statistics point. Its direction
+is accelerated by Anderson's method, residuals in the family's own units. A trial that lowers the
+objective is replaced by the plain step, and the past is forgotten; a plain step that does not raise
+the objective is halved, one that does grows again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STEP_GROWTH = 1.3  # after each plain step that raised the objective
 
 @dataclass(frozen=True)
 class DampedAscent:
-    """Damped steps from a single restart, until six together gain less than `tol` per unit of sample weight.
+    """Damped steps of a single restart, until six gain less than `tol` per unit of weight.
 
     `name` is what callbacks are told as the name of the solver.
     """

@@ -1,4 +1,4 @@
-"""What the estimators of softmax models share: rows, one model or a search over several, and the record of it."""
+"""What the estimators of softmax models share: rows, one model or a search, and its record."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class LatentSoftmaxEstimator(LatentEstimator):
         return X, input_attributes(blank)
 
     def _modeled_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> tuple[ModeledRows, Standardizer]:
-        """The rows as they are modeled, and standardized for initial points; how they come from X."""
+        """The rows as modeled, and standardized for initial points; how they come from X."""
         xp = namespace(X)
         moments = column_moments(X, weight, compute_dtype(X))
         standardizer = Standardizer.from_moments(*moments)

@@ -1,25 +1,28 @@
-r"""Normal posteriors of softmax weights under the exact likelihood, and the evidence bound that belongs to them.
+r"""Normal posteriors of softmax weights under the exact likelihood, and their evidence bound.
 
-The quadratic bound of `logsumexp_bound` makes every step of variational Bayes closed, but it lies far below the
-log-sum-exp where scores are close to each other, the more so the more softmax models there are: its posteriors are too
-confident, and its value is biased against models with more parts. This family keeps the priors and takes the
-likelihood itself. With scores :math:`a_{in} = w_i^T x_n` of independent :math:`u_i \sim N(m_i, \Lambda_i^{-1})`,
+The quadratic bound of `logsumexp_bound` makes every step of variational Bayes closed, but it lies
+far below the log-sum-exp where scores are close to each other, the more so the more softmax models
+there are: its posteriors are too confident, and its value is biased against models with more parts.
+This family keeps the priors and takes the likelihood itself. With scores :math:`a_{in} = w_i^T x_n`
+of independent :math:`u_i \sim N(m_i, \Lambda_i^{-1})`,
 
 .. math:: \ln p(Y) \ge \sum_n E[\ell_n(a_n)] - KL(q(w) q(\alpha) \,\|\, p(w | \alpha) p(\alpha)).
 
-- :math:`E[\ell_n]` is an average over a fixed set of points z (Sobol, antithetic, of unit covariance),
-  :math:`a_{in} = m_i^T x_n + s_{in} z_i`. Its derivatives in the mean and the variance of a score are the averages of
-  the derivative :math:`g_i` in the score and of :math:`g_i z_i / 2 s_{in}`, so that derivatives in the scores are all
-  that is needed of the likelihood.
-- Adding one vector c to all weights of a softmax changes no probability. So :math:`w_i = u_i + c` with
-  :math:`c \sim N(0, T)` has the same :math:`E[\ell]` for any T. With :math:`R = \sum_i \Lambda_i`,
-  :math:`A = \sum_i \langle\alpha_i\rangle`, the best is :math:`T = I / A - R^{-1}`, and the bound gains
-  :math:`\tfrac12 (\ln |R / A| - D + A\, \mathrm{tr}\, R^{-1})`. Independent weights would pay this for every softmax.
-- With the expected curvatures :math:`H_i = -\sum_n E[g_i z_i] / s_{in}\, x_n x_n^T` the bound is stationary where
-  :math:`\Lambda_i = \langle\alpha_i\rangle I + H_i + \Lambda_i R^{-1} (R - A I) R^{-1} \Lambda_i` and
-  :math:`\sum_n E[g_i] x_n = \langle\alpha_i\rangle m_i`; for two scores that is :math:`\Lambda = \alpha I + 2 H`.
-  A damped step goes a fraction of the way from the present precisions to those that the right side gives, with a
-  Newton step of the means (`solvers/damped_ascent.py` takes and accelerates them).
+- :math:`E[\ell_n]` is an average over a fixed set of points z (Sobol, antithetic, of unit
+  covariance), :math:`a_{in} = m_i^T x_n + s_{in} z_i`. Its derivatives in the mean and the variance
+  of a score are the averages of the derivative :math:`g_i` in the score and of :math:`g_i z_i / 2
+  s_{in}`, so that derivatives in the scores are all that is needed of the likelihood.
+- Adding one vector c to all weights of a softmax changes no probability. So :math:`w_i = u_i + c`
+  with :math:`c \sim N(0, T)` has the same :math:`E[\ell]` for any T. With :math:`R = \sum_i
+  \Lambda_i`, :math:`A = \sum_i \langle\alpha_i\rangle`, the best is :math:`T = I / A - R^{-1}`, and
+  the bound gains :math:`\tfrac12 (\ln |R / A| - D + A\, \mathrm{tr}\, R^{-1})`. Independent weights
+  would pay this for every softmax.
+- With the expected curvatures :math:`H_i = -\sum_n E[g_i z_i] / s_{in}\, x_n x_n^T` the bound is
+  stationary where :math:`\Lambda_i = \langle\alpha_i\rangle I + H_i + \Lambda_i R^{-1} (R - A I)
+  R^{-1} \Lambda_i` and :math:`\sum_n E[g_i] x_n = \langle\alpha_i\rangle m_i`; for two scores that
+  is :math:`\Lambda = \alpha I + 2 H`. A damped step goes a fraction of the way from the present
+  precisions to those that the right side gives, with a Newton step of the means
+  (`solvers/damped_ascent.py` takes and accelerates them).
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ class SoftmaxPosterior(NamedTuple):
 
 
 class ExactParams(NamedTuple):
-    """Posteriors under the exact likelihood, and the posterior under the bound, whose other parts stay."""
+    """Posteriors under the exact likelihood, and that under the bound, whose other parts stay."""
 
     softmaxes: tuple[SoftmaxPosterior, ...]
     bound_posterior: Any
@@ -123,7 +126,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
         return self.spec.likelihood().example_rows(rng, n_rows, n_features)
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExactParams:
-        """Around the initial posterior of the bound (the estimators start where it has converged)."""
+        """Around the initial posterior of the bound (estimators start where it has converged)."""
         return self.from_bound(self.spec.variational().init(source, rng, n_restarts))
 
     def from_bound(self, posterior: Any) -> ExactParams:
@@ -209,7 +212,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
 
 
 def standard_points(means: list[Array]) -> list[Array]:
-    """Standard normal points (P, 1.., M, b, 1) for the scores of softmax models with means (..., M, b, D)."""
+    """Standard normal points (P, 1.., M, b, 1) for scores of models with means (..., M, b, D)."""
     sizes = [math.prod(mean.shape[-3:-1]) for mean in means]
     parts = np.split(normal_qmc_points(N_QMC_POINTS, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
     return [
@@ -258,7 +261,7 @@ def _damped_step(
 
 
 def _at_precision(mean: Array, precision: Array, rate: Array) -> SoftmaxPosterior | None:
-    """None where a precision is plainly not positive; near-singular ones are rejected later by the bound."""
+    """None where a precision is not positive; the bound later rejects near-singular ones."""
     xp = namespace(precision)
     if not bool(xp.all(xp.linalg.diagonal(precision) > 0)):
         return None

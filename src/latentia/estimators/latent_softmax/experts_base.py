@@ -1,4 +1,4 @@
-"""What mixtures of experts for classes and for numbers share: the tree, its search, and its gates."""
+"""What mixtures of experts for classes and for numbers share: tree, search, gates."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class ExpertEstimator(LatentSoftmaxEstimator):
         return {
             "n_experts_": model.spec.n_experts,
             "gate_weights_": tuple(gate[..., :-1] for gate in gates),
-            "gate_biases_": tuple(gate[..., -1] for gate in gates),
+            "gate_intercepts_": tuple(gate[..., -1] for gate in gates),
             "expert_weights_": experts.weights[..., :-1],
-            "expert_biases_": experts.weights[..., -1],
+            "expert_intercepts_": experts.weights[..., -1],
         }
 
     @require_fitted_namespace

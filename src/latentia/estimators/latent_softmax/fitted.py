@@ -1,4 +1,4 @@
-"""Fitted models as values: what predictions need, how the training went, and what models are chosen by."""
+"""Fitted models as values: what predictions need, how training went, what decides."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Candidate(NamedTuple):
 
 
 class Criterion(NamedTuple):
-    """What models are chosen by: a number of the rows they were trained on, unless some are held out."""
+    """What models are chosen by: held-out rows, or a number of the rows they were trained on."""
 
     score: Callable[[Candidate], float]
     holds_out: bool = False

@@ -1,11 +1,13 @@
 """The two ways to learn a model: variational Bayes and maximum likelihood.
 
-Each says how points become a fitted model, what is published of it, and what models are compared by.
+Each says how points become a fitted model, what is published of it, and what models are compared
+by.
 
-Variational Bayes runs from all points in one batch; after a while only the best go on. With `annealing`, first at lower
-inverse temperatures (section VI.B of Ahmed & Campbell 2011). The quadratic bound is not tight: its means are too
-confident, and its value is unfair to models with more parts. So from the winner's posterior the normal posterior under
-the exact likelihood is found (`exact_posterior`), which predicts, and whose evidence bound compares models.
+Variational Bayes runs from all points in one batch; after a while only the best go on. With
+`annealing`, first at lower inverse temperatures (section VI.B of Ahmed & Campbell 2011). The
+quadratic bound is not tight: its means are too confident, and its value is unfair to models with
+more parts. So from the winner's posterior the normal posterior under the exact likelihood is found
+(`exact_posterior`), which predicts, and whose evidence bound compares models.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from latentia.solvers import LBFGS, AcceleratedEM, DampedAscent, Outcome, Soluti
 INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
 
 
-#: After so many steps of variational Bayes, only so many of the best restarts go on: few that are behind then win.
+#: After so many steps of variational Bayes only so many restarts go on: few laggards win.
 SUCCESSIVE_HALVING = ((40, 4), (80, 2))
 
 
@@ -119,8 +121,8 @@ class MaximumLikelihood(Inference):
     ) -> Trained:
         """On the standardized rows, where columns of any units are alike."""
         problem = RowProblem(spec.likelihood(options.ridge), Likelihood(), rows.standardized)
-        # A quasi-Newton step gains far less than an EM step that is equally far from its end; and the single optimum
-        # of a convex problem is found to the last digits.
+        # A quasi-Newton step gains far less than an EM step that is equally far from its end; and
+        # the single optimum of a convex problem is found to the last digits.
         tol = min(options.tol * 1e-2, CONVEX_TOL if spec.is_convex else 1.0)
         solver = LBFGS(options.max_iter, tol)
 
@@ -154,10 +156,10 @@ class MaximumLikelihood(Inference):
 
 
 class VariationalBayes(Inference):
-    """The posterior under the quadratic bound, from every point; of the best, that under the exact likelihood."""
+    """The posterior under the quadratic bound; of the best, that under the exact likelihood."""
 
     def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
-        """Of a convex model, all that are equal in likelihood: the prior, and so the bound, tells them apart."""
+        """Of a convex model, all that are equal in likelihood: the bound tells them apart."""
         return spec.equivalent_points(points[0]) if spec.is_convex else points
 
     def train(
@@ -177,8 +179,8 @@ class VariationalBayes(Inference):
         problem = RowProblem(family, Likelihood(), rows.modeled)
         exact = solver.solve(problem, start, _telling(on_step, model_at))
         outcome = solution.outcomes[winner]
-        # each permutation of the parts is a posterior of its own, as good as this one and far from it: together they
-        # hold so many times its probability
+        # each permutation of the parts is a posterior of its own, as good as this one and far from
+        # it: together they hold so many times its probability
         return Trained(
             model_at(select_restart(exact.params, 0)),
             solution,

@@ -1,7 +1,8 @@
 """What training and predictions ask of a model, whatever its parts are.
 
-A spec says which model is meant: numbers of subclasses, or a tree of experts. It joins the two families that describe
-the model, the posterior under the quadratic bound and the point estimate, so that one training routine serves all.
+A spec says which model is meant: numbers of subclasses, or a tree of experts. It joins the two
+families that describe the model, the posterior under the quadratic bound and the point estimate, so
+that one training routine serves all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from latentia.numerics.packed_symmetric import packed_outer
 
 
 class WeightEstimate(NamedTuple):
-    """What predictions are made with: a point estimate, and the posterior that they average over instead."""
+    """What predictions are made with: a point estimate, or the posterior they average over."""
 
     point: Any
     posterior: Any | None = None
@@ -30,7 +31,7 @@ class WeightEstimate(NamedTuple):
 
 
 class ModelSpec(ABC):
-    """One model to be fitted; `point` and `posterior` are parameters of its `likelihood` and `variational` family."""
+    """One model; `point` and `posterior` are parameters of its `likelihood` and `variational`."""
 
     #: Of the precisions of all softmax weights.
     prior: GammaPrior
@@ -77,7 +78,7 @@ class ModelSpec(ABC):
 
     @abstractmethod
     def softmax_posteriors(self, posterior: Any) -> tuple[GaussianWeights, ...]:
-        """Posteriors (..., M, b, D) of M softmax models with b scores, where the bound is all that `variational` has."""
+        """Posteriors (..., M, b, D) of M softmax models with b scores that are only bounded."""
 
     @abstractmethod
     def with_softmax_posteriors(self, posterior: Any, refined: tuple[GaussianWeights, ...]) -> Any:
@@ -87,7 +88,7 @@ class ModelSpec(ABC):
     def log_likelihood_at(
         self, posterior: Any, scores: tuple[Array, ...], x: Array, outer: Array, y: Array
     ) -> tuple[Array, tuple[Array, ...]]:
-        """Log likelihoods (..., N) at scores (..., M, b, N) of the softmax models, and their derivatives in these."""
+        """Log likelihoods (..., N) at scores (..., M, b, N), and derivatives in the scores."""
 
     @abstractmethod
     def fixed_log_prior(self, posterior: Any) -> Array | float:

@@ -11,22 +11,15 @@ from latentia.engine.contracts import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxFit, SoftmaxInput
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
-from latentia.estimators.latent_softmax.fitted import FittedModel, search_table
+from latentia.estimators.latent_softmax.fitted import FittedModel
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate, undo_standardization
-from latentia.estimators.latent_softmax.subclass_search import (
-    Configuration,
-    FittedConfiguration,
-    Parent,
-    Proposal,
-    SubclassSearch,
-    subclass_proportions,
-)
-from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
+from latentia.estimators.latent_softmax.subclass_candidates import train_proposals
+from latentia.estimators.latent_softmax.subclass_search import Proposal, SubclassSearch
+from latentia.estimators.latent_softmax.subclass_spec import check_subclasses, per_class
 from latentia.estimators.latent_softmax.training import Trainer
-from latentia.families.softmax.likelihood import SoftmaxWeights
-from latentia.inputs.options import Check, check_choice, check_number, choice, integer
+from latentia.inputs.options import Check, check_number, choice, integer
 from latentia.inputs.rows import require_fitted_namespace
-from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
+from latentia.numerics.array_api import Array, namespace, transpose
 
 
 def check_threshold(name: str, threshold: Any) -> None:
@@ -37,67 +30,76 @@ def check_threshold(name: str, threshold: Any) -> None:
         check_number(name, value, ge=0, lt=1)
 
 
-def check_subclasses(name: str, n_subclasses: Any) -> None:
-    """ "auto", an int, or several."""
-    if isinstance(n_subclasses, str):
-        check_choice(name, n_subclasses, ["auto"], ", an int, or one int per class")
-        return
-    for number in np.atleast_1d(np.asarray(n_subclasses, dtype=object)).tolist():
-        check_number(name, number, ge=1, integer=True)
-
-
 class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
-    """A softmax over subclasses, several of which make up a class; boundaries between classes are piecewise linear.
+    """A softmax over subclasses, several of which make up a class.
 
-    ``P(c | x) = sum over subclasses i of c of exp(w_i' x) / sum over all subclasses j of exp(w_j' x)``, x having a one appended. The weights have
-    zero-mean Gaussian priors whose precisions have gamma hyper-priors; the bias shares the weights' prior. Learned by variational Bayes through a
-    quadratic bound of the softmax, or by maximum likelihood; `criterion` chooses the numbers of subclasses. [1]_
+    Boundaries between classes are piecewise linear.
+
+    ``P(c | x) = sum over subclasses i of c of exp(w_i' x) / sum over all subclasses j of exp(w_j'
+    x)``, x having a one appended. The weights have zero-mean Gaussian priors whose precisions have
+    gamma hyper-priors; the bias shares the weights' prior. Learned by variational Bayes through a
+    quadratic bound of the softmax, or by maximum likelihood; `criterion` chooses the numbers of
+    subclasses. [1]_
 
     Parameters
     ----------
     n_subclasses : "auto", int or sequence of int, default="auto"
         Subclasses of every class, of each class in the order of `classes_`, or chosen by `search`.
     max_subclasses : int, default=5
-        The most subclasses of a class that a search tries.
+        Maximum number of subclasses of a class that a search tries.
     threshold : float or sequence of float, default=0.05
-        Compressive search drops a subclass that holds a smaller part of its class; several thresholds are tried at once.
+        Compressive search drops a subclass that holds a smaller part of its class; several
+        thresholds are tried at once.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the winner is then fitted on all. It predicts best over many tables (see the
-        documentation). "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood
-        BIC replaces both evidences.
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the
+        winner is then fitted on all. It predicts best over many tables (see the documentation).
+        "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use
+        all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood BIC
+        replaces both evidences.
     search : {"compressive", "exhaustive"}, default="compressive"
-        Compressive search fits equal numbers of subclasses, then drops subclasses with a small share and fits again; exhaustive search fits every
-        configuration up to `max_subclasses`.
+        Compressive search fits equal numbers of subclasses, then drops subclasses that hold little
+        of their class and fits again; exhaustive search fits every configuration up to
+        `max_subclasses`.
     max_rounds : int, default=2
         Rounds of compressive search.
     max_models : int, default=10
-        The most models to fit with `search="compressive"`, in all: those that it does not use are spent on neighbors of the best configuration. 0 for no limit and no neighbors.
+        Maximum number of models to fit with `search="compressive"`: what it does not use is spent
+        on neighbors of the best configuration. 0 for no limit and no neighbors.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
-        Class probabilities under variational Bayes. The bound's posterior means are too confident (with two subclasses the contrasts tend to twice their
-        right size as rows are added). "corrected": averaged over the normal posterior under the exact likelihood; "posterior": averaged over the
-        posterior of the quadratic bound; "plugin": corrected means without averaging.
+        Class probabilities under variational Bayes. The bound's posterior means are too confident
+        (with two subclasses the contrasts tend to twice their right size as rows are added).
+        "corrected": averaged over the normal posterior under the exact likelihood; "posterior":
+        averaged over the posterior of the quadratic bound; "plugin": corrected means without
+        averaging.
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions.
     ridge : float, default=0.0
-        Precision of a Gaussian prior on the weights of the standardized columns, for `inference="ml"`.
+        Precision of a Gaussian prior on the weights of the standardized columns, for
+        `inference="ml"`.
     annealing : bool, default=False
         Whether variational Bayes starts at lower inverse temperatures.
     standardize : bool, default=True
-        Whether columns are standardized first, as the prior, which treats all weights alike, expects. Learned weights are given in the units of the columns as they came.
+        Whether columns are standardized first, as the prior, which treats all weights alike,
+        expects. Learned weights are given in the units of the columns as they came.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
+        expected loss.
     n_init : int, default=10
-        Number of starts: small random weights and k-means centroids in turn, improved by penalized likelihood, then all in one batch. The best bound wins.
+        Number of restarts: small random weights and k-means centroids in turn, improved by
+        penalized likelihood, then all in one batch. The best bound wins.
     max_iter : int, default=600
-        Maximum number of steps of variational Bayes, or of L-BFGS.
+        Maximum number of steps of each solver: of variational Bayes and of the ascent to the
+        posterior under the exact likelihood, or of L-BFGS.
     tol : float, default=1e-5
-        Variational Bayes ends when six steps together gain less per row; L-BFGS at a finer threshold.
+        Variational Bayes ends when six steps together gain less per row; L-BFGS ends at a finer
+        threshold, and the posterior under the exact likelihood at one of its own.
     random_state : int, RandomState instance or None, default=None
-        Seeds the starts.
+        Seeds the restarts.
     callback : callable, default=None
-        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer ends the fit there.
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); return True
+        to stop. Solvers are "EM" (variational Bayes), "exact posterior" and "L-BFGS".
     verbose : int, default=0
         Shows progress if positive.
 
@@ -112,7 +114,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     weights_ : array of shape (n_total_subclasses, n_features)
         Point estimate of the weights: corrected, or of maximum likelihood.
     intercepts_ : array of shape (n_total_subclasses,)
-        Point estimate of the biases.
+        Point estimate of the intercepts.
     posterior_means_, posterior_covariances_ : arrays of shape (n_total_subclasses, n_features + 1[, n_features + 1])
         The variational posterior of weights and bias (`inference="vb"`).
     precisions_ : array of shape (n_total_subclasses,)
@@ -120,16 +122,20 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     log_evidence_ : float
         Variational bound less the log number of permutations of subclasses (`inference="vb"`).
     corrected_log_evidence_ : float
-        The bound of the posterior under the exact likelihood plus the log number of permutations: an estimate of the log evidence (`inference="vb"`).
+        The bound of the posterior under the exact likelihood plus the log number of permutations:
+        an estimate of the log evidence (`inference="vb"`).
     search_results_ : dict of columns
-        A table of the structures tried: `n_subclasses`, `score` (what was maximized), `parents` and `children` (those that were fitted, of compressive search), `round`, `log_evidence`, `corrected_log_evidence`, `bic`, `log_likelihood`,
-        `restart_gap` (best less median of the starts' values), `n_restarts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
+        A table of the configurations tried: `n_subclasses`, `score` (what was maximized), `parents`
+        and `children` (those that were fitted, of compressive search), `round`, `log_evidence`,
+        `corrected_log_evidence`, `bic`, `log_likelihood`, `restart_gap` (best less median of the
+        restarts' values), `n_restarts`, `n_iter`, `seconds`. `pandas.DataFrame` takes it.
     restart_objectives_ : ndarray of shape (n_restarts,)
-        Where the starts of the chosen structure ended, best first.
+        Where the restarts of the chosen configuration ended, best first.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound (or likelihood) after each step.
     n_iter_, converged_, stopping_reason_ : int, bool, str
-        How the training of the chosen structure ended.
+        How the training of the chosen configuration ended; steps are those of the bound (or
+        likelihood).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -137,8 +143,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     References
     ----------
-    .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of probabilistic discriminative models with latent softmax variables", IEEE Transactions on
-       Signal Processing 59(7), 2011.
+    .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of probabilistic discriminative
+           models with latent softmax variables", IEEE Transactions on Signal Processing 59(7),
+           2011.
 
     Examples
     --------
@@ -211,47 +218,20 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         return isinstance(self.n_subclasses, str)
 
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
-        rows = trainer.rows.modeled
-        n_rows = np.bincount(rows.y, minlength=data.n_targets)
+        n_rows = np.bincount(trainer.rows.modeled.y, minlength=data.n_targets)
         search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()))
-        for proposal in self._proposals(search, data.n_targets):
-            spec = SubclassSpec(proposal.configuration, self._prior)
-            candidate = trainer.train(spec, tuple(_kept_weights(parent) for parent in proposal.sources))
-            family, params = trainer.inference.trained_family(candidate.model)
-            proportions = subclass_proportions(proposal.configuration, family, params, rows)
-            search.record(proposal, FittedConfiguration(candidate.score, proportions, candidate))
-            if trainer.stopped:
-                break
-        entries = search.entries.values()
-        columns: dict[str, list[Any]] = {
-            "n_subclasses": list(search.entries),
-            "round": [entry.round for entry in entries],
-            "parents": [entry.parents for entry in entries],
-            "children": list(search.children().values()),
-        }
-        table = search_table([entry.fitted.model for entry in entries], **columns)
-        return SoftmaxFit(search.entries[search.best].fitted.model, table)
+        return SoftmaxFit(*train_proposals(trainer, search, self._proposals(search, data.n_targets), self._prior))
 
     def _proposals(self, search: SubclassSearch, n_classes: int) -> Iterator[Proposal]:
         """The configurations that the options ask for."""
         if not self._is_search:
-            yield Proposal(self._configuration(n_classes))
+            yield Proposal(per_class(self.n_subclasses, n_classes))
         elif self.search == "exhaustive":
             yield from search.exhaustive()
         else:
             thresholds = np.atleast_1d(np.asarray(self.threshold, dtype=float)).tolist()
             yield from search.compressive(thresholds, self.max_rounds, self.max_models)
             yield from search.neighbors(self.max_models)
-
-    def _configuration(self, n_classes: int) -> Configuration:
-        """The user's numbers, one per class."""
-        numbers = np.asarray(self.n_subclasses)
-        if numbers.ndim > 0 and numbers.shape != (n_classes,):
-            raise ValueError(
-                f"n_subclasses={self.n_subclasses!r} has {numbers.size} entries, but y has {n_classes} classes; "
-                "allowed are 'auto', an int, or one int per class."
-            )
-        return tuple(np.broadcast_to(numbers, (n_classes,)).astype(int).tolist())
 
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
         spec, posterior, preprocessor = model.spec, model.bound_posterior, data.preprocessor
@@ -276,7 +256,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     @require_fitted_namespace
     def subclass_proba(self, X: Any) -> Array:
-        """Probabilities of the subclasses, in the order of `subclass_labels_`; those of a class add up to its own.
+        """Probabilities of the subclasses, in the order of `subclass_labels_`.
+
+        Those of a class add up to its probability.
 
         Parameters
         ----------
@@ -292,10 +274,3 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
         by_rows = self._map_rows(X, log_proba)
         return namespace(by_rows).exp(by_rows)
-
-
-def _kept_weights(parent: Parent) -> SoftmaxWeights:
-    """A parent's weights of the subclasses that were kept."""
-    weights = parent.fitted.model.model.point_estimate.weights
-    xp = namespace(weights)
-    return SoftmaxWeights(xp.take(weights, asarray_like(np.flatnonzero(parent.kept), weights, dtype=xp.int64), axis=0))

@@ -1,15 +1,17 @@
-"""Which numbers of subclasses to try: compressive search (Ahmed & Campbell 2011, Table II) and brute force.
+"""Which numbers of subclasses to try: compressive search and brute force.
 
-Compressive search fits the configurations with equally many subclasses in every class, 1 to r. In each it counts the
-subclasses whose part of their class exceeds a threshold (eq. 33); those counts are a new configuration, fitted in the
-next round from its parents' relevant subclasses. With one threshold it tries at most r models a round, however many
+Compressive search (Ahmed & Campbell 2011, Table II) fits the configurations with equally many
+subclasses in every class, 1 to r. In each it counts the subclasses whose part of their class
+exceeds a threshold (eq. 33); those counts are a new configuration, fitted in the next round from
+its parents' relevant subclasses. With one threshold it tries at most r models a round, however many
 classes there are.
 
-The paper notes that this searches the best neighborhood without exploring it. What is left of a budget of models is
-therefore spent on the neighbors of the best configuration so far, one subclass more or less in one class, moving on
-whenever one is better.
+The paper notes that this searches the best neighborhood without exploring it. What is left of a
+budget of models is therefore spent on the neighbors of the best configuration so far, one subclass
+more or less in one class, moving on whenever one is better.
 
-A strategy is an iterator of proposals; each has to be fitted and recorded before the next is asked for.
+A strategy is an iterator of proposals; each has to be fitted and recorded before the next is asked
+for.
 """
 
 from __future__ import annotations
@@ -19,11 +21,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, ConditionalFamily, Params, Totals
-from latentia.engine.problem import rows_per_chunk
-from latentia.numerics.array_api import namespace, to_numpy
 
 Configuration = tuple[int, ...]
 
@@ -61,7 +58,7 @@ class SearchEntry(NamedTuple):
 
 
 class SubclassSearch:
-    """The configurations fitted so far, and strategies that propose the next; no class exceeds its limit."""
+    """Configurations fitted so far, and strategies that propose others within the limits."""
 
     def __init__(self, limits: Configuration):
         self.limits = limits
@@ -89,7 +86,7 @@ class SubclassSearch:
             yield Proposal(configuration)
 
     def compressive(self, thresholds: Sequence[float], max_rounds: int, max_models: int = 0) -> Iterator[Proposal]:
-        """Uniform configurations, then what they are pruned to; no more than `max_models` unless that is 0."""
+        """Uniform configurations, then what they are pruned to; `max_models` in all unless 0."""
         queue: dict[Configuration, list[Configuration]] = {}
         for size in range(1, max(self.limits) + 1):
             queue[tuple(min(size, limit) for limit in self.limits)] = []
@@ -103,7 +100,7 @@ class SubclassSearch:
                 queue = self._next_round(queue, thresholds)
 
     def neighbors(self, max_models: int) -> Iterator[Proposal]:
-        """Climb from the best configuration until no neighbor is better or `max_models` were fitted."""
+        """Climb from the best until no neighbor is better or `max_models` were fitted."""
         best = self.best
         number = max(entry.round for entry in self.entries.values()) + 1
         grow_first = True
@@ -126,7 +123,7 @@ class SubclassSearch:
     def _next_round(
         self, configurations: Iterable[Configuration], thresholds: Sequence[float]
     ) -> dict[Configuration, list[Configuration]]:
-        """What configurations are pruned to, with its parents; where that was fitted before, they join its parents."""
+        """What is pruned to what; parents of a configuration fitted before join its entry."""
         children: dict[Configuration, list[Configuration]] = {}
         for configuration in configurations:
             for child in self._pruned(configuration, thresholds):
@@ -146,7 +143,7 @@ class SubclassSearch:
 def pruned_configurations(
     configuration: Configuration, fitted: FittedConfiguration, thresholds: Sequence[float]
 ) -> dict[Configuration, np.ndarray]:
-    """Smaller configurations, and which subclasses each keeps: those above a threshold, and the largest of a class."""
+    """Smaller configurations, and what each keeps: what exceeds a threshold, and the largest."""
     labels = class_of_subclass(configuration)
     largest = np.zeros(len(labels), dtype=bool)
     for label in range(len(configuration)):
@@ -169,22 +166,6 @@ def _without_smallest(parent: Configuration, child: Configuration, fitted: Fitte
     kept = np.ones(len(labels), dtype=bool)
     kept[members[np.argmin(fitted.proportions[members])]] = False
     return kept
-
-
-def subclass_proportions(
-    configuration: Configuration, family: ConditionalFamily, params: Params, rows: ArraySource
-) -> np.ndarray:
-    """Part (S,) of its class that each subclass holds (eq. 33)."""
-
-    def visit(chunk: Chunk) -> Totals:
-        responsibilities = family.infer(params, chunk.rows, chunk.y).responsibilities
-        return {"sum": namespace(responsibilities).sum(chunk.weighted(responsibilities), axis=-1)}
-
-    sums = rows.sum_over_chunks(visit, rows_per_chunk(family.floats_per_row(params)))["sum"]
-    subclass_weight = to_numpy(sums).astype(float)
-    labels = class_of_subclass(configuration)
-    class_weight = np.bincount(labels, subclass_weight, minlength=len(configuration))
-    return subclass_weight / np.maximum(class_weight, 1e-300)[labels]
 
 
 def class_of_subclass(configuration: Configuration) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_moments
 from latentia.families.softmax.likelihood import SoftmaxLikelihood, SoftmaxWeights
 from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.inputs.options import check_choice, check_number
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import Array, namespace, one_hot, transpose
 from latentia.numerics.logspace import logsumexp
@@ -56,7 +58,7 @@ class SubclassSpec(ModelSpec):
         return SoftmaxWeights(undo_standardization(point.weights, preprocess))
 
     def equivalent_points(self, point: SoftmaxWeights) -> list[SoftmaxWeights]:
-        """The same model with each subclass in turn at zero, where the posterior likes to have one."""
+        """The same model with each subclass in turn at zero, where the prior prefers one."""
         w = point.weights
         return [point, *(SoftmaxWeights(w - w[..., k : k + 1, :]) for k in range(w.shape[-2]))]
 
@@ -101,3 +103,23 @@ class SubclassSpec(ModelSpec):
     def prediction_floats_per_row(self, n_features: int) -> int:
         size = n_features + 1
         return size * (size + 1) // 2 + 4 * sum(self.n_subclasses) ** 2
+
+
+def check_subclasses(name: str, n_subclasses: Any) -> None:
+    """An int, several, or 'auto'."""
+    if isinstance(n_subclasses, str):
+        check_choice(name, n_subclasses, ["auto"], ", an int, or one int per class")
+        return
+    for number in np.atleast_1d(np.asarray(n_subclasses, dtype=object)).tolist():
+        check_number(name, number, ge=1, integer=True)
+
+
+def per_class(n_subclasses: Any, n_classes: int) -> tuple[int, ...]:
+    """The user's numbers, one per class."""
+    numbers = np.asarray(n_subclasses)
+    if numbers.ndim > 0 and numbers.shape != (n_classes,):
+        raise ValueError(
+            f"n_subclasses={n_subclasses!r} has {numbers.size} entries, but y has {n_classes} classes; "
+            "allowed are 'auto', an int, or one int per class."
+        )
+    return tuple(np.broadcast_to(numbers, (n_classes,)).astype(int).tolist())

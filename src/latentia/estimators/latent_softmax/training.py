@@ -1,8 +1,8 @@
 """Training of one candidate model after another on the same rows.
 
-1. L-BFGS on the standardized rows from random weights of two sizes and from k-means centroids, with a light ridge (the
-   paper starts from maximum likelihood, too). It costs little and its value foretells the bound's, so three times as
-   many restarts are tried as go on.
+1. L-BFGS on the standardized rows from random weights of two sizes and from k-means centroids, with
+   a light ridge (the paper starts from maximum likelihood, too). It costs little and its value
+   foretells the bound's, so three times as many restarts are tried as go on.
 2. Variational Bayes or maximum likelihood from those points (`inference`).
 3. Its score: on held-out rows, or by what the criterion says.
 """
@@ -43,8 +43,8 @@ HELD_OUT = 0.25
 class Trainer:
     """Trains and scores candidates.
 
-    `log_unit` is the log of the volume of a unit of the outputs, by which log densities of modeled outputs exceed
-    those of the outputs as they came; zero for classes.
+    `log_unit` is the log of the volume of a unit of the outputs, by which log densities of modeled
+    outputs exceed those of the outputs as they came; zero for classes.
     """
 
     rows: ModeledRows
@@ -118,7 +118,7 @@ class Trainer:
 
 
 def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:
-    """Rows to train on and modeled rows to compare on, a quarter of each class; None if that is nothing."""
+    """Rows to train on, and a quarter of each class to compare on; None if that is nothing."""
     y = rows.modeled.y
     labels = y if y.ndim == 1 and y.dtype.kind in "iu" else np.zeros(len(y), dtype=int)
     training, held_out = train_validation_split(labels, rows.modeled.weight, HELD_OUT, rng)

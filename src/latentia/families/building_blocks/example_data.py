@@ -8,7 +8,7 @@ import numpy as np
 def make_example_rows(
     rng: np.random.Generator, n_rows: int, n_features: int, n_classes: int, n_outputs: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows for tests without missing cells, with a class each, or with numbers if there are outputs."""
+    """Rows for tests, complete, with a class each, or with numbers if there are outputs."""
     y = rng.permutation(np.arange(n_rows) % n_classes)
     X = rng.normal(size=(n_rows, n_features)) + rng.normal(size=(n_classes, n_features))[y]
     if not n_outputs:

@@ -1,14 +1,14 @@
 r"""Softmax probabilities averaged over independent Gaussian scores :math:`a_i \sim N(m_i, v_i)`.
 
-Two scores: the logistic function is a mixture of eight normal distribution functions within 3e-9 (Monahan &
-Stefanski 1992), so that its average is one, too:
-:math:`E[\mathrm{sigm}(a)] = \sum_k p_k \Phi(s_k m / \sqrt{1 + s_k^2 v})`. Beyond the reach of the mixture the
-tail is that of the mean, below which it cannot fall.
+Two scores: the logistic function is a mixture of eight normal distribution functions within 3e-9
+(Monahan & Stefanski 1992), so that its average is one, too: :math:`E[\mathrm{sigm}(a)] = \sum_k p_k
+\Phi(s_k m / \sqrt{1 + s_k^2 v})`. Beyond the reach of the mixture the tail is that of the mean,
+below which it cannot fall.
 
-More scores have no such form. Closed approximations that join averaged pairs, as
-:math:`\ln P(i) = -\ln \sum_j e^{-\mathrm{logit}\,E[\mathrm{sigm}(a_i - a_j)]} + \mathrm{const}`, are off by up to
-0.2 where variances are large: the differences of one score to all others go up and down together. So the
-softmax is averaged over a fixed set of points.
+More scores have no such form. Closed approximations that join averaged pairs, as :math:`\ln P(i) =
+-\ln \sum_j e^{-\mathrm{logit}\,E[\mathrm{sigm}(a_i - a_j)]} + \mathrm{const}`, are off by up to 0.2
+where variances are large: the differences of one score to all others go up and down together. So
+the softmax is averaged over a fixed set of points.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 r"""Gamma priors of precisions, and what they add to a variational bound.
 
-A precision :math:`\alpha` of normal entries e has the prior :math:`G(a_0, b_0)`, by shape and rate, and the
-posterior :math:`q(\alpha) = G(a, b)`. Its terms of the bound are
+A precision :math:`\alpha` of normal entries e has the prior :math:`G(a_0, b_0)`, by shape and rate,
+and the posterior :math:`q(\alpha) = G(a, b)`. Its terms of the bound are
 
 .. math:: E[\ln p(e | \alpha)] + E[\ln p(\alpha)] - E[\ln q(\alpha)]
 
-with :math:`E[\alpha] = a / b` and :math:`E[\ln\alpha] = \psi(a) - \ln b`. With annealing at the inverse
-temperature :math:`\beta` the entropy counts :math:`1 / \beta` times, and
-:math:`a = \beta (a_0 - 1 + n / 2) + 1` for n entries.
+with :math:`E[\alpha] = a / b` and :math:`E[\ln\alpha] = \psi(a) - \ln b`. With annealing at the
+inverse temperature :math:`\beta` the entropy counts :math:`1 / \beta` times, and :math:`a = \beta
+(a_0 - 1 + n / 2) + 1` for n entries.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GammaPrior(NamedTuple):
     def bound_terms(
         self, shape: Array | float, rate: Array, beta: float = 1.0, count: int = 0, square: Array | float = 0.0
     ) -> Array:
-        """The same for a posterior of any shape, a number or an array; without entries, of the precision alone."""
+        """The same for any shape, a number or an array; without entries, of the precision alone."""
         xp = namespace(rate)
         digamma, log_gamma = _digamma_and_log_gamma(shape)
         # the mean of the log, where the appendix of Gönen's paper has the log of the mean

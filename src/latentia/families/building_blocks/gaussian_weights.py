@@ -1,17 +1,17 @@
-r"""Gaussian posteriors over weight vectors with gamma hyper-priors: what softmax gates and experts share.
+r"""Gaussian posteriors over weight vectors with gamma hyper-priors, for gates and experts.
 
 .. math:: p(w | \alpha) = N(0, \alpha^{-1} I), \quad p(\alpha) = G(a_0, b_0),
     \quad q(w) = N(\mu, \Sigma), \quad q(\alpha) = G(a, b)
 
-with gammas by shape and rate. Rows contribute a quadratic, :math:`-\tfrac12 w^T A w + c^T w`, and then
-(eq. 25-29 of Ahmed & Campbell 2011)
+with gammas by shape and rate. Rows contribute a quadratic, :math:`-\tfrac12 w^T A w + c^T w`, and
+then (eq. 25-29 of Ahmed & Campbell 2011)
 
 .. math:: \Sigma^{-1} = \langle\alpha\rangle I + A, \quad \mu = \Sigma c, \quad a = a_0 + D/2,
     \quad b = b_0 + \tfrac12 (\mu^T\mu + \mathrm{tr}\,\Sigma).
 
-The bound holds :math:`E[\ln\alpha]`, not :math:`\ln E[\alpha]` as eq. 32 prints; only so it never falls.
-Annealing (section VI.B) weighs the entropies by :math:`1/\beta`: the posterior's log density is multiplied by
-:math:`\beta`.
+The bound holds :math:`E[\ln\alpha]`, not :math:`\ln E[\alpha]` as eq. 32 prints; only so it never
+falls. Annealing (section VI.B) weighs the entropies by :math:`1/\beta`: the posterior's log density
+is multiplied by :math:`\beta`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def augment(x: Array) -> Array:
 
 
 def score_variance(covariance: Array, outer: Array) -> Array:
-    """Variances (..., W, N) of the scores, x' Sigma x, as one product with the `packed_outer` of the rows."""
+    """Variances (..., W, N) of the scores, x' Sigma x; `outer` is the rows' `packed_outer`."""
     variance = params_at_rows(with_doubled_offdiagonal(pack(covariance), covariance.shape[-1]), outer)
     # rounding may leave a tiny negative value when a row lies far from zero
     return namespace(covariance).clip(variance, min=0.0)
@@ -80,9 +80,9 @@ def update_weights(
 ) -> GaussianWeights:
     """The posterior given what the rows say: first the weights, then their precision.
 
-    Where the likelihood is `shift_invariant`, adding one vector to the means along the axis before the
-    features changes nothing (a softmax): they are moved to the mode of the prior, which plain steps approach
-    slowly.
+    Where the likelihood is `shift_invariant`, adding one vector to the means along the axis before
+    the features changes nothing (a softmax): they are moved to the mode of the prior, which plain
+    steps approach slowly.
     """
     xp = namespace(weights.mean)
     size = weights.mean.shape[-1]
@@ -106,10 +106,10 @@ def weighted_mean(vectors: Array, weight: Array) -> Array:
 
 
 def inverse(matrix: Array) -> tuple[Array, Array]:
-    """Inverses of positive definite matrices (..., D, D), and the log determinants of the inverses."""
+    """Inverses of positive definite matrices (..., D, D), and log determinants of the inverses."""
     xp = namespace(matrix)
     size = matrix.shape[-1]
-    # scaled to a unit diagonal, so that columns of very different sizes do not break the factorization
+    # scaled to a unit diagonal: columns of very different sizes would break the factorization
     scale = xp.sqrt(xp.linalg.diagonal(matrix))
     units = scale[..., :, None] * scale[..., None, :]
     jitter = 4 * size * xp.finfo(matrix.dtype).eps

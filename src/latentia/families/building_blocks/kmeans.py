@@ -13,8 +13,8 @@ def cluster_restarts(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means (S, K, D), variances (S, K, D) and shares (S, K) of clusters of the rows.
 
-    A cluster without rows is put on the row that is farthest from its center. Variances lean on those of all
-    rows, as one more row, so that a cluster of a single row does not start collapsed.
+    A cluster without rows is put on the row that is farthest from its center. Variances lean on
+    those of all rows, as one more row, so that a cluster of a single row does not start collapsed.
     """
     if X.shape[0] == 0:  # a class without a single row in sight: start at the origin of the prepared rows
         X = np.zeros((1, X.shape[1]))
@@ -45,7 +45,7 @@ def cluster_restarts(
 def _seeds(
     X: np.ndarray, squares: np.ndarray, n_clusters: int, n_restarts: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """k-means++: each next seed is a row drawn in proportion to its squared distance from the seeds so far."""
+    """k-means++: each next seed is a row drawn by its squared distance from the seeds so far."""
     chosen = rng.integers(X.shape[0], size=n_restarts)
     centers = np.empty((n_restarts, n_clusters, X.shape[1]))
     nearest = np.full((n_restarts, X.shape[0]), np.inf)

@@ -1,18 +1,22 @@
 r"""The quadratic bound on log-sum-exp that makes softmax models Gaussian in their weights.
 
-Bouchard's bound (eq. 18-20 of Ahmed & Campbell 2011, "Variational Bayesian learning of probabilistic discriminative models with latent softmax
-variables"): for scores :math:`a_1..a_S`, any :math:`\gamma` and :math:`\xi_i \ge 0`
+Bouchard's bound (eq. 18-20 of Ahmed & Campbell 2011, "Variational Bayesian learning of
+probabilistic discriminative models with latent softmax variables"): for scores :math:`a_1..a_S`,
+any :math:`\gamma` and :math:`\xi_i \ge 0`
 
 .. math:: \ln \sum_i e^{a_i} \le \gamma + \sum_i \tfrac12 (a_i - \gamma - \xi_i) + \lambda(\xi_i)\,[(a_i - \gamma)^2 - \xi_i^2] + \ln(1 + e^{\xi_i}),
     \qquad \lambda(\xi) = \tanh(\xi/2) / (4\xi).
 
-Under scores with means m and variances v its expectation is least at :math:`\xi_i^2 = (m_i - \gamma)^2 + v_i`, where it reads
+Under scores with means m and variances v its expectation is least at :math:`\xi_i^2 = (m_i -
+\gamma)^2 + v_i`, where it reads
 
 .. math:: F(\gamma) = \gamma + \sum_i \tfrac12 (m_i - \gamma) + \ln 2\cosh(\xi_i / 2).
 
-F is convex in :math:`\gamma`. The paper alternates eq. 30 and 31 (the latter with the slip (S+1)/2 for S/2) fifteen times; we solve
-:math:`F'(\gamma) = 1 - S/2 + \sum_i 2\lambda(\xi_i)(\gamma - m_i) = 0` by Newton's method inside a bracket, which reaches the same point to rounding, so that no
-state per row is kept between sweeps. The bound is not tight even at v = 0: there it is the product :math:`\gamma + \sum_i \ln(1 + e^{a_i - \gamma})`.
+F is convex in :math:`\gamma`. The paper alternates eq. 30 and 31 (the latter with the slip (S+1)/2
+for S/2) fifteen times; we solve :math:`F'(\gamma) = 1 - S/2 + \sum_i 2\lambda(\xi_i)(\gamma - m_i)
+= 0` by Newton's method inside a bracket, which reaches the same point to rounding, so that no state
+per row is kept between sweeps. The bound is not tight even at v = 0: there it is the product
+:math:`\gamma + \sum_i \ln(1 + e^{a_i - \gamma})`.
 """
 
 from __future__ import annotations
@@ -54,7 +58,10 @@ def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
 
 
 def approximate_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
-    """Curvature, slope and center of a bound that is nearly the best: one step from a center of scores that were nearly these, a few steps without one."""
+    """Curvature, slope and center of a bound that is nearly the best.
+
+    One step from the center `near` of scores that were nearly these; a few steps without one.
+    """
     xp = namespace(mean)
     if mean.shape[-2] == 1:
         return softmax_bound(mean, variance)[1:]

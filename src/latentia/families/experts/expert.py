@@ -1,14 +1,16 @@
 r"""What an expert is, for every inference: the one contract that a new kind of expert fulfills.
 
-L experts of one kind are L models p(y | x, g), each with K scores linear in x (with a one appended). Arrays of
-weights are (..., L, K, D), responsibilities of the experts (..., L, N). A kind of expert says
+L experts of one kind are L models p(y | x, g), each with K scores linear in x (with a one
+appended). Arrays of weights are (..., L, K, D), responsibilities of the experts (..., L, N). A kind
+of expert says
 
-- by variational Bayes, what the posterior of its parameters is and how it is updated (`posterior_around`,
-  `infer`, `statistics`, `update`, `log_prior`, and the coordinates of acceleration);
-- by maximum likelihood, what a point estimate is, its likelihood, gradient and prior (`initial_point`,
-  `log_likelihood`, `gradient_sums`, `point_log_prior`, `point_prior_gradient`);
-- what of its posterior is still a bound, to be refined under the exact likelihood (`softmax_posteriors` and
-  what follows it); nothing, by default;
+- by variational Bayes, what the posterior of its parameters is and how it is updated
+  (`posterior_around`, `infer`, `statistics`, `update`, `log_prior`, and the coordinates of
+  acceleration);
+- by maximum likelihood, what a point estimate is, its likelihood, gradient and prior
+  (`initial_point`, `log_likelihood`, `gradient_sums`, `point_log_prior`, `point_prior_gradient`);
+- what of its posterior is still a bound, to be refined under the exact likelihood
+  (`softmax_posteriors` and what follows it); nothing, by default;
 - what it predicts (`log_predictive`).
 
 `families/experts` and the estimators ask nothing else of it.
@@ -117,7 +119,7 @@ class Expert(ABC):
 
     @abstractmethod
     def gradient_sums(self, scores: Any, responsibilities: Array, x: Array) -> Any:
-        """Gradient of the log likelihood in the point, by (weighted) responsibilities; a tree like the point."""
+        """Gradient of the log likelihood by (weighted) responsibilities; a tree like the point."""
 
     def point_log_prior(self, point: Any, ridge: float) -> Array:
         """Log prior (...,) with `ridge` as the precision of the weights."""
@@ -145,7 +147,7 @@ class Expert(ABC):
     def log_likelihood_at(
         self, posterior: Any, scores: tuple[Array, ...], x: Array, outer: Array, y: Array
     ) -> tuple[Array, tuple[Array, ...]]:
-        """Log likelihoods (..., L, N) at scores of the `softmax_posteriors`, and their derivatives in these scores."""
+        """Log likelihoods (..., L, N) at scores of the `softmax_posteriors`, and derivatives."""
         return self.infer(posterior, x, outer, y).score, ()
 
     def fixed_log_prior(self, posterior: Any) -> Array | float:
@@ -156,4 +158,4 @@ class Expert(ABC):
 
     @abstractmethod
     def log_predictive(self, point: Any, posterior: Any | None, x: Array, outer: Array | None, y: Array) -> Array:
-        """Log probabilities or densities (L, N) of y, averaged over a posterior or (None) at the point."""
+        """Log probabilities or densities (L, N) of y, averaged over a posterior or at the point."""

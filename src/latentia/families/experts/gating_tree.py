@@ -1,7 +1,8 @@
-r"""A tree of gates: paths from the root to the experts, and what the experts' posterior says about each gate.
+r"""A tree of gates: paths from the root to the experts, and posteriors of the branches.
 
-Level l has B_l nodes (B_0 = 1) with b_l branches each, and B_{l+1} = B_l b_l; the branches of the last level are the
-experts. An expert's score is the sum of the log gates along its path and of its own log likelihood.
+Level l has B_l nodes (B_0 = 1) with b_l branches each, and B_{l+1} = B_l b_l; the branches of the
+last level are the experts. An expert's score is the sum of the log gates along its path and of its
+own log likelihood.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def n_nodes(branches: tuple[int, ...]) -> list[int]:
 def random_weights(
     branches: tuple[int, ...], n_scores: int, x: Array, rng: np.random.Generator, scale: np.ndarray
 ) -> tuple[tuple[Array, ...], Array]:
-    """Normal weights (R, B, b, D) of the gates and (R, L, K, D) of experts of rows like x, R scales given."""
+    """Normal weights (R, B, b, D) of the gates and (R, L, K, D) of experts, of R scales."""
     size = x.shape[1] + 1
 
     def noise(*shape: int) -> Array:
@@ -62,7 +63,7 @@ def path_scores(log_gates: Sequence[Array]) -> Array:
 
 
 def mix_experts(gate_scores: Sequence[Array], expert_log_likelihood: Array) -> MixturePosterior:
-    """The mixture of experts with log likelihoods (..., L, N) under gates with scores (..., B, b, N)."""
+    """The mixture of experts (..., L, N) under gates with scores (..., B, b, N)."""
     log_gates = [log_softmax(scores, axis=-2) for scores in gate_scores]
     joint = path_scores(log_gates) + expert_log_likelihood
     value = logsumexp(joint, axis=-2)
@@ -87,6 +88,6 @@ def gate_responsibilities(responsibilities: Array, branches: tuple[int, ...]) ->
 def gate_gradients(
     responsibilities: Array, gate_probs: Sequence[Array], branches: tuple[int, ...]
 ) -> tuple[Array, ...]:
-    """Derivatives (..., B, b, N) of the log likelihood in the gates' scores; responsibilities may be weighted."""
+    """Derivatives (..., B, b, N) in the gates' scores; responsibilities may be weighted."""
     levels = gate_responsibilities(responsibilities, branches)
     return tuple(level.branch - level.node * probs for level, probs in zip(levels, gate_probs, strict=True))

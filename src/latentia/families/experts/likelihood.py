@@ -2,9 +2,10 @@ r"""Mixtures of experts by maximum likelihood or MAP, flat or hierarchical.
 
 .. math:: J = \sum_n \ln \sum_g \exp\{\ln P(g | x_n) + \ln p(y_n | x_n, g)\} - \tfrac{\rho}{2} |w|^2
 
-With the posterior :math:`t_{gn}` of the expert, the gradient in a gate's scores is (posterior probability of the
-branch) - (that of the node) x (probability of the branch given x), and in an expert's parameters :math:`t_{gn}` times
-the gradient of its own log likelihood, which an `Expert` gives.
+With the posterior :math:`t_{gn}` of the expert, the gradient in a gate's scores is (posterior
+probability of the branch) - (that of the node) x (probability of the branch given x), and in an
+expert's parameters :math:`t_{gn}` times the gradient of its own log likelihood, which an `Expert`
+gives.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
 class ExpertsPoint(NamedTuple):
-    """Weights of the gates, the last entry of each vector being the bias, and point estimates of the experts."""
+    """Weights of the gates, the last entry of each being the bias, and points of the experts."""
 
     gates: tuple[Array, ...]  # (..., B, b, D)
     experts: Any  # an `ExpertPoint`
@@ -54,7 +55,8 @@ class ExpertsLikelihood(ConditionalFamily, SmoothFamily):
     expert : Expert
         What an expert is.
     ridge : float
-        Precision of a Gaussian prior on all weights; the expert says what it means for other parameters.
+        Precision of a Gaussian prior on all weights; the expert says what it means for other
+        parameters.
     """
 
     branches: tuple[int, ...]

@@ -1,8 +1,8 @@
 r"""Experts that are linear in x with Gaussian noise, for continuous outputs.
 
-The regression model of section VI.B of Ahmed & Campbell 2011: :math:`y_o | x, g \sim N(w_{go}^T x, \tau_{go}^{-1})`
-for each output o, with the weight prior of `gaussian_weights` and :math:`\tau \sim G(e_0, f_0)`. With :math:`r_n` the
-expert's responsibility for row n,
+The regression model of section VI.B of Ahmed & Campbell 2011: :math:`y_o | x, g \sim N(w_{go}^T x,
+\tau_{go}^{-1})` for each output o, with the weight prior of `gaussian_weights` and :math:`\tau \sim
+G(e_0, f_0)`. With :math:`r_n` the expert's responsibility for row n,
 
 .. math:: \Sigma^{-1} = \langle\beta\rangle I + \langle\tau\rangle \sum_n r_n x_n x_n^T,
     \quad e = e_0 + \tfrac12 \sum_n r_n, \quad
@@ -10,9 +10,10 @@ expert's responsibility for row n,
 
 Residuals are taken about the current fit, so that they do not cancel.
 
-By maximum likelihood the variance is a floor plus an exponential: an expert may come to rows that it fits without
-any residual, and there the likelihood has no maximum. A ridge does the same for the noise as for the weights: it is
-the rate of a gamma prior of shape 1 of the precision, :math:`-\rho / \sigma_g^2`.
+By maximum likelihood the variance is a floor plus an exponential: an expert may come to rows that
+it fits without any residual, and there the likelihood has no maximum. A ridge does the same for the
+noise as for the weights: it is the rate of a gamma prior of shape 1 of the precision, :math:`-\rho
+/ \sigma_g^2`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class LinearPosterior(NamedTuple):
 
     @property
     def noise_variance(self) -> Array:
-        """Point estimate (..., L, O): the mean of 1 / tau where it exists, else 1 over that of tau."""
+        """Point (..., L, O): the mean of 1 / tau where it exists, else 1 over that of tau."""
         xp = namespace(self.shape)
         return self.rate / xp.where(self.shape > 1.5, self.shape - 1, self.shape)
 
@@ -100,12 +101,12 @@ class LinearGaussianExpert(Expert):
 
     n_outputs: int
     prior: GammaPrior = field(default_factory=GammaPrior)
-    # weak, so that clean outputs get their noise, and with most of its mass at small precisions: a shape of 1
-    # invites experts to settle on few rows
+    # weak, so that clean outputs get their noise, and with most of its mass at small precisions: a
+    # shape of 1 invites experts to settle on few rows
     noise_prior: GammaPrior = field(default_factory=lambda: GammaPrior(0.1, 5e-6))
 
     n_classes = 1
-    #: Gates between linear experts of little noise are steep, and the bound is all but flat in how steep.
+    #: Gates between linear experts of little noise are steep, the bound all but flat in it.
     exact_posterior_tol = 1e-6
 
     @property
@@ -116,7 +117,7 @@ class LinearGaussianExpert(Expert):
         return self.n_outputs * size + self.n_outputs
 
     def posterior_around(self, weights: Array, variance: float) -> LinearPosterior:
-        """A noise variance of a tenth, which is a tenth of the outputs' when they are standardized."""
+        """With a noise variance of a tenth: outputs are standardized."""
         one = namespace(weights).ones_like(weights[..., 0])
         return LinearPosterior(posterior_around(weights, variance, self.prior), one * 2.0, one * 0.2)
 

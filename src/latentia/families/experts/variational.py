@@ -1,19 +1,19 @@
-r"""Mixtures of experts by variational Bayes (Ahmed & Campbell 2011, section IV), flat or hierarchical.
+r"""Mixtures of experts by variational Bayes (Ahmed & Campbell 2011, section IV).
 
 .. math:: p(y | x) = \sum_g P(g | x, u)\, p(y | x, g), \qquad P(g | x, u) = e^{u_g^T x} / \sum_h e^{u_h^T x}
 
-Gates are softmax models; with depth 2 every branch of the first gate leads to a gate of its own (section VI.B).
-What the experts are is said by an `Expert`. Every softmax is replaced by its quadratic bound (`logsumexp_bound`), so
-with :math:`\langle\cdot\rangle` for expectations
+Gates are softmax models; with depth 2 every branch of the first gate leads to a gate of its own
+(section VI.B). What the experts are is said by an `Expert`. Every softmax is replaced by its
+quadratic bound (`logsumexp_bound`), so with :math:`\langle\cdot\rangle` for expectations
 
 .. math:: \ln p(y_n | x_n) \ge
     \ln \sum_g \exp\{\mu_g^T x_n - \langle\Phi^0_n\rangle + \langle \ln p(y_n | x_n, g)\rangle\},
 
-the posterior of the expert :math:`t_{gn}` being the normalized summand (eq. 48, 53). Statistics of an expert are
-weighted by :math:`t_{gn}`, those of a deeper gate by the probability of reaching it. Slips mended: the left sides of
-eq. 49 and 51 are precisions; a = a0 + (M+1)/2 in eq. 54 and 55; eq. 58 reads :math:`\langle t_{gn}\rangle` and
-:math:`\mu_{gc}`, and needs :math:`E[\ln\alpha]`; q(D) of eq. 41 is not needed. A gate with one branch has no
-parameters that matter and no divergence.
+the posterior of the expert :math:`t_{gn}` being the normalized summand (eq. 48, 53). Statistics of
+an expert are weighted by :math:`t_{gn}`, those of a deeper gate by the probability of reaching it.
+Slips mended: the left sides of eq. 49 and 51 are precisions; a = a0 + (M+1)/2 in eq. 54 and 55; eq.
+58 reads :math:`\langle t_{gn}\rangle` and :math:`\mu_{gc}`, and needs :math:`E[\ln\alpha]`; q(D) of
+eq. 41 is not needed. A gate with one branch has no parameters that matter and no divergence.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def centroid_restarts(
 ) -> Array:
     """Weights (n_restarts, S, D) of a softmax by distance to subclass centroids.
 
-    Scores -|x - c_i|^2 / (2 s^2) are linear up to a common term. The centroids are those of k-means within
-    each class, s^2 the mean variance of the clusters' features.
+    Scores -|x - c_i|^2 / (2 s^2) are linear up to a common term. The centroids are those of k-means
+    within each class, s^2 the mean variance of the clusters' features.
     """
     chunk = source.sample_rows(N_INIT_ROWS, rng)
     x, y = to_numpy(chunk.rows.values).astype(float), to_numpy(chunk.y)

@@ -3,9 +3,10 @@ r"""Multimodal softmax by maximum likelihood or MAP.
 .. math:: J(w) = \sum_n \ln \sum_{i \in \sigma(d_n)} e^{w_i^T x_n} - \ln \sum_j e^{w_j^T x_n}
     - \tfrac{\rho}{2} \sum_i |w_i|^2
 
-with the gradient :math:`\sum_n (t_{in} - p_{in}) x_n - \rho w_i`, t and p being the subclass probabilities given
-the label and without it. With one subclass per class and :math:`\rho = 0` this is multinomial logistic
-regression. Adding one vector to all weights changes nothing; the contrasts are identified.
+with the gradient :math:`\sum_n (t_{in} - p_{in}) x_n - \rho w_i`, t and p being the subclass
+probabilities given the label and without it. With one subclass per class and :math:`\rho = 0` this
+is multinomial logistic regression. Adding one vector to all weights changes nothing; the contrasts
+are identified.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class LikelihoodPosterior(NamedTuple):
 
 @dataclass(frozen=True)
 class SoftmaxLikelihood(SubclassFamily, SmoothFamily):
-    """Point estimates of a softmax over subclasses; `ridge` is the precision of a Gaussian prior on the weights."""
+    """Point estimates of a softmax over subclasses; `ridge` is the precision of their prior."""
 
     ridge: float = 0.0
 

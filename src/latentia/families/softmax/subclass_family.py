@@ -38,7 +38,7 @@ class SubclassFamily(ConditionalFamily):
         return make_example_rows(rng, n_rows, n_features, self.n_classes)
 
     def given_label(self, scores: Array, y: Array) -> tuple[Array, Array]:
-        """Log-sum-exp (..., N) of the scores (..., S, N) of the label's subclasses, and their posterior (..., S, N)."""
+        """Log-sum-exp (..., N) over the label's subclasses, and their posterior (..., S, N)."""
         xp = namespace(scores)
         class_of_subclass = asarray_like(self.class_of_subclass, scores, dtype=xp.int64)
         own = xp.take(one_hot(y, self.n_classes, scores.dtype), class_of_subclass, axis=0) > 0

@@ -1,22 +1,24 @@
 r"""Multimodal softmax by variational Bayes (Ahmed & Campbell 2011, section III).
 
-A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d)` being the subclasses of class d:
+A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d)` being the
+subclasses of class d:
 
 .. math:: P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad x = (x_1, .., x_M, 1)
 
-with the priors of `gaussian_weights` on every :math:`w_i`. The denominator is bounded by `logsumexp_bound`, so a
-row contributes to the bound
+with the priors of `gaussian_weights` on every :math:`w_i`. The denominator is bounded by
+`logsumexp_bound`, so a row contributes to the bound
 
 .. math:: \ln \sum_{i \in \sigma(d_n)} e^{\mu_i^T x_n} - \langle\Phi_n\rangle
 
-after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The parameters are
-those of q(w) and q(alpha). Slips of the paper that are mended here: eq. 31 has (S+1)/2 for S/2; eq. 32 needs
-:math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
+after the subclass posteriors :math:`t_{in}` (eq. 3, 24) were refreshed, which `infer` does. The
+parameters are those of q(w) and q(alpha). Slips of the paper that are mended here: eq. 31 has
+(S+1)/2 for S/2; eq. 32 needs :math:`E[\ln\alpha]`; the permutation penalty runs over the K classes.
 
-The bound is not tight even at known weights: there it is a product of S logistic models,
-:math:`\ln P(i) \ge a_i - \gamma - \sum_j \ln(1 + e^{a_j - \gamma})`. So with many rows the means tend to weights
-whose *logistic* probabilities, not whose softmax, are right: for two subclasses the contrasts come out twice too
-large. `inference="ml"`, and the corrected weights of the estimator, do not have this bias.
+The bound is not tight even at known weights: there it is a product of S logistic models, :math:`\ln
+P(i) \ge a_i - \gamma - \sum_j \ln(1 + e^{a_j - \gamma})`. So with many rows the means tend to
+weights whose *logistic* probabilities, not whose softmax, are right: for two subclasses the
+contrasts come out twice too large. `inference="ml"`, and the corrected weights of the estimator, do
+not have this bias.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class MultimodalSoftmax(SubclassFamily, AcceleratedFamily):
         return [cls(several), cls((1,) * n_classes, GammaPrior(2.0, 0.5)), cls(several, beta=0.4)]
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianWeights:
-        """Softmax by distance to the centroids of clusters in each class (the estimators start from likelihood)."""
+        """Softmax by distance to centroids in each class (estimators start from likelihood)."""
         return self.posterior_around(centroid_restarts(self.n_subclasses, source, rng, n_restarts), 1.0)
 
     def posterior_around(self, mean: Array, variance: Array | float) -> GaussianWeights:
