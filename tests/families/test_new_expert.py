@@ -131,7 +131,7 @@ def test_it_keeps_the_laws_of_the_sweep(member, rng):
     rows, params = rows_and_params(member, rng)
     sweep_laws.test_chunks_do_not_matter(member, Likelihood(), rows, params)
     sweep_laws.test_a_row_of_weight_two_is_that_row_twice(member, Likelihood(), rows, params, rng)
-    sweep_laws.test_starts_do_not_see_each_other(member, Likelihood(), rows, params)
+    sweep_laws.test_restarts_do_not_see_each_other(member, Likelihood(), rows, params)
     sweep_laws.test_order_of_rows_does_not_matter(member, Likelihood(), rows, params, rng)
 
 
