@@ -16,7 +16,7 @@ from scipy import sparse
 from latentia.engine.array_source import ArraySource, mask_missing
 from latentia.engine.contracts import Chunk, MaskedRows, Totals
 from latentia.engine.problem import rows_per_chunk
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, take_rows, to_numpy
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Scale:
         return np.full(rows.values.shape[0], total, dtype=self.scale.dtype)
 
     def __call__(self, X: Any) -> MaskedRows:
-        if sparse.issparse(X):
+        if is_sparse(X):
             return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
         return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
 
@@ -51,7 +51,7 @@ Preparation = Callable[[Any], MaskedRows]
 
 def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
     """How rows like these are prepared."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return Scale(_root_mean_square(X, weight) if standardize else np.ones(X.shape[1], dtype=compute_dtype(X)))
     dtype = compute_dtype(X)
     xp = namespace(X)
