@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -18,8 +19,8 @@ from tolerances import EQUAL, NAMESPACE, SINGLE
 
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.families.probit_embedding.problem import EmbeddingProblem
+from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
+from latentia.families.probit_embedding.problem import InMemoryProblem
 from latentia.solvers import EM
 
 PRIORS = ["entries", "columns", "rows"]
@@ -160,13 +161,13 @@ def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path, monkeypatch):
+def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path):
     X, Y = data(n_rows=60, unknown=0.2)
-    whole = after_some_steps(X, Y, prior=prior)
-    monkeypatch.setattr("latentia.estimators.probit_embedding.training.MAX_ENTRIES", 100)
+    kept = after_some_steps(X, Y, prior=prior)
     np.save(tmp_path / "X.npy", X)
-    streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
-    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+    with config_context(working_memory=1e-3):
+        streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
+        np.testing.assert_allclose(streamed.predict_proba(X), kept.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -230,10 +231,10 @@ def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):
     X, Y = data(1, *shape, unknown=0.2)
     curves = []
     for make in (np.asarray, torch.asarray, array_api_strict.asarray):
-        problem = EmbeddingProblem(
-            ProbitEmbedding(5, 2, GROUPINGS[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
+        problem = InMemoryProblem(
+            ProbitEmbedding(5, 2, PRECISION_SHARING[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
         )
-        start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 2)
+        start = problem.initial_params(np.random.default_rng(0), 2)
         solution = EM(5, -np.inf).solve(problem, start)
         assert type(solution.params.projection) is type(make(X))
         curves.append(np.array(solution.curves))

@@ -143,6 +143,10 @@ class ArraySource(Source):
             chosen.append(np.sort(rows))
         return self._chunk(np.concatenate(chosen), None)
 
+    def all_rows(self) -> Chunk:
+        """All rows, preprocessed, in their order; unlabeled ones, too."""
+        return self._gather(None)
+
     @property
     def _has_codes(self) -> bool:
         """Whether y holds class codes, of which -1 marks unlabeled rows."""
@@ -206,19 +210,20 @@ class ArraySource(Source):
 
     def _fill_cache(self) -> _CachedRows:
         if not self._has_codes:
-            return _CachedRows(self._chunk(slice(0, self.n_rows), None), [RowRange(0, self.n_rows, None)])
+            return _CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)])
         return _CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]))
 
-    def _gather(self, order: np.ndarray) -> Chunk:
-        """All rows in another order, preprocessed on all cores: no table on the way is as large as the result."""
+    def _gather(self, order: np.ndarray | None) -> Chunk:
+        """All rows in some order, preprocessed on all cores: no table on the way is as large as the result."""
         ranges = split_ranges([RowRange(0, self.n_rows, None)], self.gather_chunk_rows)
         if len(ranges) == 1 or not is_numpy_array(self.X):
-            return self._chunk(order, None)
-        first = self._chunk(order[:1], None)
+            return self._chunk(slice(0, self.n_rows) if order is None else order, None)
+        first = self._chunk(slice(0, 1), None)
         values = np.empty((self.n_rows, self.n_features), dtype=first.rows.values.dtype)
 
         def fill(rows: RowRange) -> np.ndarray | None:
-            values[rows.as_slice], observed = self.preprocess(self.X[order[rows.as_slice]])
+            index = rows.as_slice if order is None else order[rows.as_slice]
+            values[rows.as_slice], observed = self.preprocess(self.X[index])
             return observed
 
         masks = parallel(fill, ranges)
@@ -227,8 +232,9 @@ class ArraySource(Source):
             observed = np.ones_like(values)
             for rows, mask in zip(ranges, masks, strict=True):
                 observed[rows.as_slice] = 1.0 if mask is None else mask
-        weight = None if self.weight is None else self.weight[order].astype(values.dtype)
-        return Chunk(MaskedRows(values, observed), self.y[order].astype(first.y.dtype), weight, None)
+        index = slice(None) if order is None else order
+        weight = None if self.weight is None else self.weight[index].astype(values.dtype)
+        return Chunk(MaskedRows(values, observed), self.y[index].astype(first.y.dtype), weight, None)
 
     def _chunk(self, index: Any, label: int | None) -> Chunk:
         rows = self.preprocess(self.X[index, ...] if isinstance(index, slice) else take_rows(self.X, index))

@@ -14,7 +14,7 @@ from latentia.estimators.base.callbacks import (
 )
 from latentia.estimators.base.legacy import notify_callbacks, transactional_fit
 from latentia.estimators.probit_embedding.training import EmbeddingTraining
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
+from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
 from latentia.inputs.options import check_bool, check_choice, check_number, random_generator
 from latentia.inputs.standardization import make_preprocessor
@@ -197,7 +197,7 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
             check_choice("n_latent", self.n_latent, ["auto"], " and integers")
         else:
             check_number("n_latent", self.n_latent, ge=1, integer=True)
-        check_choice("prior", self.prior, GROUPINGS)
+        check_choice("prior", self.prior, PRECISION_SHARING)
         check_bool("semi_supervised", self.semi_supervised)
         check_bool("standardize", self.standardize)
         check_choice("averaging", self.averaging, ["full", "weights"])

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentia.engine.problem import rows_per_chunk
 from latentia.estimators.base.legacy import AccuracyMixin
 from latentia.families.building_blocks.truncated_normal import positive_half_line
-from latentia.families.probit_embedding.values import project
+from latentia.families.probit_embedding.row_products import project
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import decode_labels
 from latentia.inputs.rows import reject_missing, require_fitted_namespace, validate_rows
@@ -179,7 +179,7 @@ class EmbeddingPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ac
 
     def _variance(self, x: Any) -> Array:
         """Variances (n, R) of the embedding of rows."""
-        return self.family_.noise + self.family_.row_spread(self.params_, x).T
+        return self.family_.noise + self.family_.row_variance(self.params_, x).T
 
     def _by_rows(self, X: Any, fn: Any) -> list[Any]:
         check_is_fitted(self, "params_")

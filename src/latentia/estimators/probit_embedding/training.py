@@ -13,10 +13,10 @@ from latentia.estimators.base.legacy import attributes_if_stopped
 from latentia.estimators.probit_embedding.prediction import EmbeddingPredictions
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.families.probit_embedding.problem import MAX_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
+from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
+from latentia.families.probit_embedding.problem import problem_maker
 from latentia.families.probit_embedding.values import Embedding
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
+from latentia.numerics.array_api import namespace, to_numpy
 from latentia.numerics.threads import one_blas_thread
 from latentia.solvers import QuasiNewtonVB, Solution, StepCallback
 
@@ -63,28 +63,20 @@ class EmbeddingTraining(EmbeddingPredictions):
         """The problem for a number of dimensions."""
         preprocess, n_labels = self.preprocessor_, codes.shape[1]
         options: dict[str, Any] = {
-            "grouping": GROUPINGS[self.prior],
+            "sharing": PRECISION_SHARING[self.prior],
             "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
             "latent_noise": float(self.latent_noise),
             "margin": float(self.margin) if self.semi_supervised else 0.0,
-            "separate": bool(self.semi_supervised),
         }
-        n_entries = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
-        if n_entries > MAX_ENTRIES and X.shape[1] <= X.shape[0]:
-            source = ArraySource(X, codes, weight, preprocess)
-            return lambda n_latent: StreamedEmbeddingProblem(ProbitEmbedding(n_labels, n_latent, **options), source)
-        rows = preprocess(X).values
-        like = rows.data if hasattr(rows, "tocsr") else rows
-        y = asarray_like(codes, like, dtype=namespace(like).int64)
-        mass = None if weight is None else asarray_like(weight, like)
-        return lambda n_latent: EmbeddingProblem(ProbitEmbedding(n_labels, n_latent, **options), rows, y, mass)
+        make = problem_maker(ArraySource(X, codes, weight, preprocess))
+        return lambda n_latent: make(ProbitEmbedding(n_labels, n_latent, **options))
 
     def _ascend(
         self, problem: Any, rng: np.random.Generator, on_step: StepCallback
     ) -> tuple[ProbitEmbedding, Solution]:
         """Variational Bayes from all starts."""
         self.family_ = problem.family
-        params = self.family_.start(problem.label_sums(), rng, self.n_init)
+        params = problem.initial_params(rng, self.n_init)
         solver = QuasiNewtonVB(self.max_iter, self.tol * self.family_.n_labels)
         with one_blas_thread(problem.small):  # once, not in every sweep
             return self.family_, solver.solve(problem, params, on_step)
