@@ -101,7 +101,7 @@ def test_unlabeled_rows_of_single_label_problems_change_nothing():
 def test_the_predictive_probability_averages_over_everything():
     X, Y = data(n_rows=60)
     model = ProbitEmbeddingClassifier(2).fit(X, Y)
-    params, rng, n_importance_samples = model.params_, np.random.default_rng(0), 100_000
+    params, rng, n_importance_samples = model._model.params, np.random.default_rng(0), 100_000
     row = np.asarray((X[:1] - model.feature_shift_) / model.feature_scale_)[0]
     spread = np.einsum("d,sde,e->s", row, params.covariance, row)
     z = params.projection @ row + np.sqrt(1 + spread) * rng.standard_normal((n_importance_samples, 2))

@@ -17,7 +17,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from sklearn import get_config
 
-from latentia.engine.contracts import Chunk, MaskedRows, Preprocessor, Source, Totals
+from latentia.engine.contracts import Chunk, MaskedRows, Source, Totals
 from latentia.engine.pytree import tree_add
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
 from latentia.numerics.array_api import (
@@ -32,11 +32,13 @@ from latentia.numerics.array_api import (
 )
 from latentia.numerics.threads import parallel
 
+Preprocess = Callable[[Array], MaskedRows]
+
 #: Preprocessed tables up to this size are kept in memory, in MiB; fewer if scikit-learn's `working_memory` is less.
 CACHE_MIB = 64
 
 
-#: The same on an accelerator, where reading rows again costs more than the memory.
+#: On an accelerator, where reading rows again costs more than the memory.
 DEVICE_CACHE_MIB = 8192
 
 
@@ -53,7 +55,7 @@ class ArraySource(Source):
     y : ndarray of shape (n_rows,) or (n_rows, n_labels)
         Class codes, -1 where unlabeled; or label matrices and numbers, which know no unlabeled rows.
     weight : ndarray of shape (n_rows,) or None
-    preprocess : Preprocessor or None
+    preprocess : callable or None
         By default missing cells are masked.
     skip_unlabeled : bool
         Whether rows without a label are passed over.
@@ -69,7 +71,7 @@ class ArraySource(Source):
         X: Array,
         y: np.ndarray,
         weight: np.ndarray | None = None,
-        preprocess: Preprocessor | None = None,
+        preprocess: Preprocess | None = None,
         skip_unlabeled: bool = False,
         cache_mib: float | None = None,
         gather_chunk_rows: int = 4096,
@@ -95,7 +97,7 @@ class ArraySource(Source):
 
     def labeled_only(self) -> ArraySource:
         """The same rows without the unlabeled ones."""
-        source = self._with_rows(self.X, self.y, self.weight, skip_unlabeled=True)
+        source = self._with_rows(self.X, self.y, self.weight, skip=True)
         source._cache = self._cache
         return source
 
@@ -156,8 +158,8 @@ class ArraySource(Source):
     def _skips(self) -> bool:
         return self.skip_unlabeled and self._has_codes
 
-    def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip_unlabeled: bool) -> ArraySource:
-        return ArraySource(X, y, weight, self.preprocess, skip_unlabeled, self.cache_mib, self.gather_chunk_rows)
+    def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip: bool) -> ArraySource:
+        return ArraySource(X, y, weight, self.preprocess, skip, self.cache_mib, self.gather_chunk_rows)
 
     def _plan(
         self, max_rows: int, by_label: bool
@@ -257,13 +259,13 @@ class _CachedRows(NamedTuple):
         yield Chunk(masked, y[here, ...], None if weight is None else weight[here], rows.label)
 
 
-def map_rows(X: Array, preprocess: Preprocessor, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:
+def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:
     """`fn` of chunks of at most `max_rows` rows, in the order of the rows."""
     ranges = split_ranges([RowRange(0, X.shape[0], None)], max_rows)
     return parallel(lambda rows: fn(preprocess(X[rows.as_slice, ...])), ranges, is_numpy_array(X))
 
 
-def mask_missing(dtype: Any) -> Preprocessor:
+def mask_missing(dtype: Any) -> Preprocess:
     """The preprocessor that only notes which cells are missing."""
 
     def preprocess(X: Array) -> MaskedRows:

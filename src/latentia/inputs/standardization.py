@@ -6,7 +6,6 @@ Dense rows are moved and scaled; sparse ones are scaled only, so that they stay 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,9 +43,6 @@ class Scale:
         if is_sparse(X):
             return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
         return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
-
-
-Preparation = Callable[[Any], MaskedRows]
 
 
 def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
@@ -129,6 +125,7 @@ class Standardizer:
 
     def __call__(self, X: Array) -> MaskedRows:
         xp = namespace(self.shift)
+        X = X.toarray() if is_sparse(X) else X  # rows that are moved do not stay sparse
         with np.errstate(over="ignore"):  # what overflows is clipped below
             # `asarray_like` also converts rows of another namespace or dtype, and memory maps
             values = (asarray_like(X, self.shift) - self.shift) / self.scale
