@@ -141,7 +141,6 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _model: FittedEmbedding
-
     CHECKS: ClassVar[dict[str, Check]] = {
         "n_latent": check_n_latent,
         "prior": choice(*PRECISION_SHARING),
@@ -247,7 +246,8 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return mean, variance[:, :, None] * eye_like(variance.shape[1], variance)
 
     def _log_proba(self, X: Any) -> Array:
-        return self._model.log_proba(self._check_rows(X), average_embedding=self.averaging == "full")
+        X = self._check_rows(X)
+        return self._model.log_proba(X, average_embedding=self.averaging == "full")
 
     @require_fitted_namespace
     def predict(self, X: Any) -> Array:
