@@ -5,6 +5,8 @@ import pickle
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE, SINGLE
 
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.estimators.probit_embedding.training import best_size
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.families.probit_embedding.problem import InMemoryProblem
@@ -89,13 +92,15 @@ def test_classes_of_any_kind():
     assert np.isfinite(far).all()
 
 
-def test_unlabeled_rows_of_single_label_problems_change_nothing():
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unlabeled_rows_of_single_label_problems_change_nothing(n_classes):
     X, Y = data()
-    labels = np.append(Y[:, 0], np.full(20, -1))
-    more = np.vstack([X, np.full((20, 8), 3.0)])
-    alone = ProbitEmbeddingClassifier(1, standardize=False).fit(X, Y[:, 0])
-    together = ProbitEmbeddingClassifier(1, standardize=False).fit(more, labels)
-    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-3)
+    labels = Y[:, : n_classes - 1].sum(axis=1)
+    assert len(np.unique(labels)) == n_classes
+    more, padded = np.vstack([X, np.full((20, 8), 3.0)]), np.append(labels, np.full(20, -1))
+    alone = after_some_steps(X, labels, standardize=False).predict_proba(X)
+    together = after_some_steps(more, padded, standardize=False).predict_proba(X)
+    np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
 def test_the_predictive_probability_averages_over_everything():
@@ -124,6 +129,65 @@ def test_the_evidence_finds_the_rank():
     found = model.search_results_
     assert found["n_latent"][np.argmax(found["log_evidence"])] == 2
     assert model.log_evidence_ == found["log_evidence"].max()
+
+
+class Scripted(NamedTuple):
+    """Stands in for a fit of some size."""
+
+    n_latent: int
+    log_evidence: float
+    search_results: Any = None
+
+    @property
+    def model(self):
+        return SimpleNamespace(family=SimpleNamespace(n_latent=self.n_latent))
+
+    @property
+    def summary(self):
+        return self.n_latent, self.log_evidence, 7
+
+
+@pytest.mark.parametrize(
+    "evidence, tried, best",
+    [
+        ([1, 2, 3, 4, 5], 5, 5),
+        ([5, 4, 6, 5, 4, 9], 5, 3),  # a dip of one size is passed, one of two ends the search
+        ([5, 4, 3, 9], 3, 1),
+        ([5, 5, 5, 9], 3, 1),  # in a tie the smaller size wins
+        ([5], 1, 1),
+    ],
+)
+def test_the_search_for_a_size_passes_a_dip(evidence, tried, best):
+    found = best_size(lambda k: Scripted(k, evidence[k - 1]), len(evidence), lambda: False)
+    assert found.n_latent == best
+    assert found.search_results.n_latent.tolist() == list(range(1, tried + 1))
+    assert found.search_results.log_evidence.tolist() == evidence[:tried]
+    alone = best_size(lambda k: Scripted(k, evidence[k - 1]), len(evidence), lambda: True)
+    assert alone.search_results.n_latent.tolist() == [1]  # after a callback has stopped the fit
+
+
+@pytest.mark.parametrize("semi_supervised", [False, True])
+def test_probabilities_of_classes_add_up_and_of_labels_lie_between(semi_supervised):
+    X, Y = data(unknown=0.3)
+    options = dict(semi_supervised=semi_supervised, margin=0.8)
+    for classes in (Y[:, 0], np.where((Y[:, :2] < 0).any(axis=1), -1, Y[:, :2].sum(axis=1))):
+        proba = after_some_steps(X, classes, **options).predict_proba(X)
+        np.testing.assert_allclose(proba.sum(axis=1), 1, **EQUAL)
+    present = after_some_steps(X, Y, **options).predict_proba(X)
+    absent = after_some_steps(X, np.where(Y < 0, -1, 1 - Y), **options).predict_proba(X)  # labels by other names
+    np.testing.assert_allclose(present + absent, 1, atol=1e-5)
+
+
+def test_predictions_do_not_depend_on_the_working_memory():
+    X, Y = data(n_rows=40, n_features=60)
+    for rows in (X, sparse.csr_array(X)):
+        for prior in PRIORS:
+            model = after_some_steps(rows, Y, prior=prior, standardize=False)
+            answers = [model.predict_proba(rows), *model.transform(rows, return_cov=True)]
+            with config_context(working_memory=0.01):
+                in_chunks = [model.predict_proba(rows), *model.transform(rows, return_cov=True)]
+            for a, b in zip(in_chunks, answers, strict=True):
+                np.testing.assert_allclose(a, b, **EQUAL)
 
 
 def test_column_priors_switch_superfluous_dimensions_off():
@@ -360,6 +424,7 @@ def test_data_frames_keep_their_names():
     assert model.label_names_.tolist() == list("abcde")
     assert model.get_feature_names_out().tolist() == ["probitembeddingclassifier0", "probitembeddingclassifier1"]
     np.testing.assert_array_equal(model.predict(frame), ProbitEmbeddingClassifier().fit(X, Y).predict(X))
+    assert not hasattr(model.fit(frame, Y), "label_names_")  # of the fit before
 
 
 def test_it_works_among_other_estimators():
@@ -384,6 +449,13 @@ def test_the_score_counts_known_entries_only():
     assert model.score(X, Y) == pytest.approx(right.mean())
     wrong_hidden = np.where(found == Y, Y, -1)
     assert model.score(X, wrong_hidden) == 1.0
+    unlabeled_first, weight = np.where(np.arange(150)[:, None] < 3, -1, Y), np.arange(150.0)
+    expected = np.average(right[3:], weights=weight[3:])
+    assert model.score(X, unlabeled_first, sample_weight=weight) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="no known label"):
+        model.score(X, np.full_like(Y, -1))
+    with pytest.raises(ValueError, match=r"y has shape \(150, 4\); expected is \(150, 5\)"):
+        model.score(X, Y[:, :4])
 
 
 def test_callbacks_hear_and_stop():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -83,19 +84,25 @@ class Trainer:
         return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)
 
     def search(self) -> EmbeddingFit:
-        """The number of dimensions with the largest evidence.
+        """The number of dimensions with the largest evidence."""
+        max_latent = min(self.family.n_labels, self.data.X.shape[1], MAX_LATENT)
+        return best_size(self.train, max_latent, lambda: self.notifier.stopped)
 
-        It grows until it has not gained for a while, or a callback stops the fit.
-        """
-        best = self.train(1)
-        tried = [best.summary]
-        for n_latent in range(2, min(self.family.n_labels, self.data.X.shape[1], MAX_LATENT) + 1):
-            if self.notifier.stopped or len(tried) - best.model.family.n_latent >= PATIENCE:
-                break
-            fit = self.train(n_latent)
-            tried.append(fit.summary)
-            best = fit if fit.log_evidence > best.log_evidence else best
-        return best._replace(search_results=SearchResults(*(np.array(c) for c in zip(*tried, strict=True))))
+
+def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Callable[[], bool]) -> EmbeddingFit:
+    """The fit with the largest evidence, of sizes from one on.
+
+    They grow until they have not gained for a while, or a callback has stopped the fit.
+    """
+    best = train(1)
+    tried = [best.summary]
+    for n_latent in range(2, max_latent + 1):
+        if stopped() or len(tried) - best.model.family.n_latent >= PATIENCE:
+            break
+        fit = train(n_latent)
+        tried.append(fit.summary)
+        best = fit if fit.log_evidence > best.log_evidence else best
+    return best._replace(search_results=SearchResults(*(np.array(column) for column in zip(*tried, strict=True))))
 
 
 def check_n_latent(name: str, value: Any) -> None:
