@@ -64,6 +64,14 @@ def test_it_learns_a_low_rank_problem(prior):
     assert np.diff(model.objective_curve_).min() >= 0
 
 
+@pytest.mark.parametrize("prior", PRIORS)
+def test_hyper_priors_have_the_mean_shape_times_scale(prior):
+    """A prior that is sure of the precisions decides them."""
+    X, Y = data(n_rows=40)
+    model = after_some_steps(X, Y, prior=prior, shape=1e7, scale=3e-7)
+    np.testing.assert_allclose(model.precisions_, 3.0, rtol=1e-4)
+
+
 def test_minus_one_nan_and_none_mark_unknown_entries():
     X, Y = data(unknown=0.3)
     with_nan, with_none = np.where(Y < 0, np.nan, Y), np.where(Y < 0, None, Y.astype(object))
@@ -194,6 +202,16 @@ def test_column_priors_switch_superfluous_dimensions_off():
     X, Y = data(3, n_rows=400, n_labels=8, rank=2)
     model = ProbitEmbeddingClassifier(5, prior="columns", latent_noise=0.3).fit(X, Y)
     assert model.n_latent_ == 5 and model.n_effective_latent_ == 2
+
+
+@pytest.mark.parametrize("unit", [0.1, 1.0, 100.0])
+def test_relevance_and_effective_dimensions_by_hand(unit):
+    X, Y = data(3, n_rows=200, n_labels=6, rank=2)
+    model = after_some_steps(unit * X, Y, n_latent=4, prior="columns", standardize=False)
+    squares = np.einsum("lr,fr->rlf", model.weights_, model.projection_) ** 2  # of what each dimension adds to scores
+    by_dimension, by_feature = squares.sum(axis=(1, 2)), squares.sum(axis=(0, 1))
+    assert model.n_effective_latent_ == (by_dimension > 0.01 * by_dimension.sum()).sum()
+    np.testing.assert_allclose(model.feature_relevance_, by_feature / by_feature.sum(), **EQUAL)
 
 
 def test_row_priors_find_the_features():

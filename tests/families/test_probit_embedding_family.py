@@ -309,6 +309,29 @@ def test_rows_without_labels_change_nothing(prior):
     np.testing.assert_allclose(together.params.projection, alone.params.projection, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("shape", [(25, 6), (9, 20)])
+def test_it_starts_from_the_directions_that_ridge_regression_predicts_best(shape):
+    X, y = problem_rows(5, *shape)
+    X = X + 3.0  # columns that are not centered
+    weight = np.random.default_rng(0).uniform(0.5, 2, shape[0])
+    start = InMemoryProblem(some_family("entries"), X, y, weight).initial_params(np.random.default_rng(0), 2)
+    noise = some_family("entries").noise
+    weight = weight * (y >= 0).any(axis=1)
+    sign = np.where(y < 0, 0, 2 * y - 1)
+    rate = weight @ sign / (weight @ (y >= 0))
+    centered = np.where(y < 0, 0, sign - rate)
+    gram, cross = X.T @ (weight[:, None] * X), (weight[:, None] * centered).T @ X
+    fitted = cross @ np.linalg.solve(gram + noise * np.eye(shape[1]), cross.T)
+    best = np.linalg.eigh(fitted)[1][:, ::-1][:, :2]
+    np.testing.assert_allclose(start.weights[:, :, 0], np.stack([rate, rate]), **EQUAL)
+    directions = start.weights[0, :, 1:]
+    np.testing.assert_allclose(np.abs((directions * best).sum(axis=0)), 1.0, **EQUAL)
+    np.testing.assert_allclose(np.linalg.norm(start.weights[1, :, 1:], axis=0), 1.0, **EQUAL)
+    for k in range(2):  # the projection that goes with them, under unit precisions
+        goal = np.linalg.solve(gram / noise + np.eye(shape[1]), cross.T @ start.weights[k, :, 1:] / noise)
+        np.testing.assert_allclose(start.projection[k], goal.T, rtol=1e-6, atol=1e-8)
+
+
 def test_an_unknown_label_is_the_sum_over_its_values():
     """With the posteriors of the weights fixed at points the row's share of the bound is exact in t: p(?) = p(0) + p(1)."""
     eta = np.linspace(-3, 3, 7)[:, None]

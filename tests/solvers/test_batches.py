@@ -11,6 +11,7 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.solvers import EM, AcceleratedEM, BatchedLBFGS, Outcome, QuasiNewtonVB
+from latentia.solvers.lbfgs_history import LBFGSHistory
 
 SOLVERS = {EM: EMFamily, AcceleratedEM: AcceleratedFamily, QuasiNewtonVB: QuasiNewtonFamily, BatchedLBFGS: SmoothFamily}
 PAIRS = [
@@ -68,3 +69,26 @@ def test_callbacks_see_the_best_restart_and_stop_them_all(solver, problem, start
     seen = max(curve[2 if solver is EM else 3] for curve, runs in zip(solution.curves, running, strict=True) if runs)
     np.testing.assert_allclose(last.value, seen, **EQUAL)  # EM reports before it updates
     assert next(leaves(last.params)).shape == next(leaves(select_restart(start, 0))).shape
+
+
+def test_the_two_loop_recursion_is_the_inverse_hessian_of_bfgs(rng):
+    """Pair by pair, as the textbooks build it; pairs without positive curvature are left out."""
+    n_restarts, n_free, memory = 3, 5, 4
+    history = LBFGSHistory(memory)
+    pairs = [rng.normal(size=(2, n_restarts, n_free)) for _ in range(6)]
+    for step, gradient_diff in pairs:
+        gradient_diff += 2 * step
+        gradient_diff[0] *= np.sign((step[0] * gradient_diff[0]).sum())  # the first restart can use them all
+        history.add(step.copy(), gradient_diff.copy())
+    history.forget(np.array([2]))
+    gradient = rng.normal(size=(n_restarts, n_free))
+    found = history.times_inverse_hessian(gradient, history.initial_inverse_hessian)
+    for k in range(2):
+        usable = [(s[k], y[k]) for s, y in pairs[-memory:] if s[k] @ y[k] > 0]
+        s, y = usable[-1]
+        H = np.eye(n_free) * (s @ y) / (y @ y)
+        for s, y in usable:
+            rho, eye = 1 / (s @ y), np.eye(n_free)
+            H = (eye - rho * np.outer(s, y)) @ H @ (eye - rho * np.outer(y, s)) + rho * np.outer(s, s)
+        np.testing.assert_allclose(found[k], H @ gradient[k], **EQUAL)
+    np.testing.assert_array_equal(found[2], gradient[2])  # which has forgotten everything
