@@ -26,7 +26,8 @@ from sklearn.preprocessing import StandardScaler
 
 from latentia import ProbitEmbeddingClassifier
 from latentia.families.building_blocks.truncated_normal import positive_half_line
-from latentia.families.probit_embedding.projection import GramForm, KernelForm
+from latentia.families.probit_embedding.kernel_form import KernelForm
+from latentia.families.probit_embedding.projection import GramForm
 
 
 class BayesianProbit(ClassifierMixin, BaseEstimator):

@@ -26,8 +26,8 @@ from scipy import sparse
 
 from latentia import EmbeddingDisplay, ProbitEmbeddingClassifier, known_f1_score, known_hamming_loss
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.families.probit_embedding.problem import EmbeddingProblem
+from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
+from latentia.families.probit_embedding.problem import InMemoryProblem
 from latentia.solvers import EM
 
 #: Hamming loss, macro F1 and micro F1 of the author's code.
@@ -80,8 +80,8 @@ def speed() -> None:
         best = (np.inf, np.inf)
         for _ in range(3):
             start = time.perf_counter(), time.process_time()
-            problem = EmbeddingProblem(ProbitEmbedding(Y.shape[1], n_latent, GROUPINGS["entries"]), X, Y)
-            params = problem.family.start(problem.label_sums(), np.random.default_rng(0), 1)
+            problem = InMemoryProblem(ProbitEmbedding(Y.shape[1], n_latent, PRECISION_SHARING["entries"]), X, Y)
+            params = problem.initial_params(np.random.default_rng(0), 1)
             EM(n_iter, -np.inf).solve(problem, params)
             best = min(best, _since(start))
         start = time.perf_counter(), time.process_time()
@@ -113,7 +113,7 @@ def unknown() -> None:
 
 def large() -> None:
     print("| prior | peak GB | seconds | iterations | converged |\n|---|---|---|---|---|", flush=True)
-    for prior in GROUPINGS:
+    for prior in PRECISION_SHARING:
         subprocess.run([sys.executable, __file__, "large", "--prior", prior], check=True)
 
 
@@ -143,7 +143,9 @@ def main() -> None:
     parts = {part.__name__: part for part in (accuracy, speed, unknown, large, picture)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; all but picture by default")
-    parser.add_argument("--prior", choices=GROUPINGS, help="run the part large with this prior alone, in this process")
+    parser.add_argument(
+        "--prior", choices=PRECISION_SHARING, help="run the part large with this prior alone, in this process"
+    )
     options = parser.parse_args()
     chosen = options.parts or ["accuracy", "speed", "unknown", "large"]
     if unexpected := set(chosen) - set(parts):

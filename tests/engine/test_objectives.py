@@ -34,6 +34,19 @@ def test_weights_of_a_row_add_up(objective, scores):
         np.testing.assert_allclose(weight, 0.0, **EQUAL)
 
 
+@pytest.mark.parametrize("level", [0.0, -1e3, -1e5, -1e7, 1e7])
+def test_weights_add_up_in_single_precision_however_far_the_scores_are(objective, level, rng):
+    """Wide tables have scores so far from zero that float32 has few digits left for their differences."""
+    s = (level + rng.integers(-4, 5, size=(2, 4, 19))).astype(np.float32)
+    y = rng.integers(-1, 4, size=19)
+    value, weight = objective(s, y)
+    assert value.dtype == weight.dtype == np.float32 and np.isfinite(value).all()
+    expected = 1.0 if isinstance(objective, Likelihood | Hybrid) else 0.0
+    np.testing.assert_allclose(weight.sum(axis=-2), expected, atol=8 * np.finfo(np.float32).eps)
+    # the numbers that single precision rounds the scores to have these weights
+    np.testing.assert_allclose(weight, objective(s.astype(float), y)[1], rtol=1e-4, atol=1e-5)
+
+
 def test_classes_may_be_permuted(objective, scores):
     s, y = scores
     order = np.array([2, 0, 3, 1])

@@ -9,9 +9,12 @@ from sklearn import config_context
 from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine import array_source as sources
 from latentia.engine.array_source import ArraySource
-from latentia.engine.problem import rows_per_chunk
+from latentia.engine.objectives import Hybrid, Likelihood
+from latentia.engine.problem import RowProblem, rows_per_chunk
+from latentia.engine.pytree import leaves
+from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
+from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.inputs.standardization import column_moments
 from latentia.numerics.threads import parallel
 
@@ -23,57 +26,105 @@ def table(rng):
     return X, y
 
 
-@pytest.fixture
-def small_memory(monkeypatch):
-    """As if every table were too large to be kept."""
-    monkeypatch.setattr(sources, "CACHE_MIB", 0)
+#: So little working memory that no table is kept.
+TIGHT = {"working_memory": 0.01}
 
 
-def visit_rows(source, rows, by_label):
-    seen = []
+def visited_chunks(source, max_rows, by_label=False):
+    chunks = []
 
-    def visit(block):
-        assert block.rows.values.shape[0] <= rows
-        if by_label:
-            assert (block.y == block.label).all()
-        seen.append(block)
-        return {"sum": block.rows.values.sum()}
+    def visit(chunk):
+        assert chunk.rows.values.shape[0] <= max_rows
+        chunks.append(chunk)
+        return {"sum": chunk.rows.values.sum()}
 
-    source.sum_over_chunks(visit, rows, by_label)
-    return seen
+    source.sum_over_chunks(visit, max_rows, by_label)
+    return chunks
+
+
+def mapped(X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    return np.load(tmp_path / "x.npy", mmap_mode="r")
 
 
 @pytest.mark.parametrize("by_label", [False, True])
-@pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_every_row_is_seen_once(table, rows, by_label, monkeypatch):
+@pytest.mark.parametrize("max_rows", [1, 7, 1000])
+@pytest.mark.parametrize("skip", [False, True])
+def test_every_row_is_seen_once(table, max_rows, by_label, skip, tmp_path):
     X, y = table
-    for kept in (sources.CACHE_MIB, 0):
-        monkeypatch.setattr(sources, "CACHE_MIB", kept)
-        blocks = visit_rows(ArraySource(X, y, np.arange(500.0)), rows, by_label)
-        weights = np.concatenate([b.weight for b in blocks])
-        np.testing.assert_array_equal(np.sort(weights), np.arange(500.0))
-        order = weights.astype(int)
-        values = np.concatenate([b.rows.values for b in blocks])
+    counted = np.flatnonzero(y >= 0) if skip else np.arange(500)
+    for rows, cache_mib in ((X, None), (X, 0), (mapped(X, tmp_path), 0)):
+        source = ArraySource(rows, y, np.arange(500.0), skip_unlabeled=skip, cache_mib=cache_mib)
+        chunks = visited_chunks(source, max_rows, by_label)
+        assert all((c.label is None) != by_label and (not by_label or (c.y == c.label).all()) for c in chunks)
+        order = np.concatenate([c.weight for c in chunks]).astype(int)
+        np.testing.assert_array_equal(np.sort(order), counted)
+        assert source.total_weight == counted.sum()
+        values = np.concatenate([c.rows.values for c in chunks])
         np.testing.assert_array_equal(values, np.nan_to_num(X)[order])
-        np.testing.assert_array_equal(np.concatenate([b.y for b in blocks]), y[order])
+        np.testing.assert_array_equal(np.concatenate([c.y for c in chunks]), y[order])
 
 
-def test_labeled_rows_alone(table):
+@pytest.mark.parametrize(
+    "y", [np.array([[0, -1], [-1, -1], [1, 1]]), np.array([-0.5, 2.0, -3.0])], ids=["matrix", "numbers"]
+)
+@pytest.mark.parametrize("cache_mib", [None, 0])
+def test_only_class_codes_know_unlabeled_rows(y, cache_mib):
+    source = ArraySource(np.arange(6.0).reshape(3, 2), y, cache_mib=cache_mib).labeled_only()
+    assert source.total_weight == 3 and not source.any_unlabeled
+    chunks = visited_chunks(source, 2, by_label=True)
+    assert [c.label for c in chunks] == [None, None]
+    np.testing.assert_array_equal(np.concatenate([c.y for c in chunks]), y)
+    assert len(source.sample_rows(3, np.random.default_rng(0)).y) == 3
+
+
+@pytest.mark.parametrize("by_label", [False, True])
+def test_sums_do_not_depend_on_the_number_of_threads(rng, by_label, monkeypatch):
+    X, y = rng.normal(size=(999, 3)) * 10.0 ** rng.integers(-9, 9, size=(999, 1)), rng.integers(-1, 3, size=999)
+
+    def total(cache_mib, n_threads):
+        monkeypatch.setenv("OMP_NUM_THREADS", str(n_threads))
+        source = ArraySource(X, y, np.linspace(0.1, 3, 999), cache_mib=cache_mib)
+        return source.sum_over_chunks(lambda c: {"sum": c.weight @ c.rows.values}, 5, by_label)["sum"]
+
+    for cache_mib in (None, 0):
+        assert total(cache_mib, 1).tobytes() == total(cache_mib, 2).tobytes()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cache_mib", [None, 0])
+def test_rows_that_are_dropped_do_not_train(table, weighted, cache_mib):
     X, y = table
-    rows = ArraySource(X, y).labeled_only()
-    assert sum(b.y.size for b in visit_rows(rows, 50, True)) == (y >= 0).sum() == rows.total_weight
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 500) if weighted else None
+    dropped = np.arange(0, 500, 3)
+    stay = np.setdiff1d(np.arange(500), dropped)
+    source = ArraySource(X, y, weight, cache_mib=cache_mib).drop_rows(dropped)
+    alone = ArraySource(X[stay], y[stay], None if weight is None else weight[stay])
+    np.testing.assert_allclose(source.total_weight, alone.total_weight, **EQUAL)
+    np.testing.assert_allclose(source.labeled_only().total_weight, alone.labeled_only().total_weight, **EQUAL)
+    far = X.copy()
+    far[dropped] = 1e3  # would be noticed
+    family = GaussianMixtures(np.array([2, 1, 1]), COVARIANCES["diag"](1e-3))
+    params = family.init(alone, np.random.default_rng(0), 2)
+    left = ArraySource(far, y, weight, cache_mib=cache_mib).drop_rows(dropped)
+    for objective in (Likelihood(), Hybrid()):
+        sweeps = [RowProblem(family, objective, rows).sweep(params) for rows in (left, alone)]
+        for a, b in zip(*map(leaves, sweeps), strict=True):
+            np.testing.assert_allclose(a, b, **EQUAL)
+    sample = left.sample_rows(500, np.random.default_rng(0))
+    assert sample.y.shape[0] == stay.size and sample.rows.values.max() < 1e3
 
 
-def test_reading_by_chunks_agrees_with_keeping(table, small_memory, monkeypatch):
+def test_reading_by_chunks_agrees_with_keeping(table):
     X, y = table
     options = dict(n_components=2, random_state=0, max_iter=15, tol=1e-3, n_init=2)
-    read = GaussianMixtureClassifier(**options).fit(X, y)
-    monkeypatch.setattr(sources, "CACHE_MIB", 64)
+    with config_context(**TIGHT):
+        read = GaussianMixtureClassifier(**options).fit(X, y)
     kept = GaussianMixtureClassifier(**options).fit(X, y)
     np.testing.assert_allclose(read.objective_curve_, kept.objective_curve_, **EQUAL)
 
 
-def test_a_read_only_memory_map_is_not_loaded(tmp_path, small_memory):
+def test_a_read_only_memory_map_is_not_loaded(tmp_path):
     rng = np.random.default_rng(0)
     n_rows, n_features = 60_000, 20
     y = rng.integers(3, size=n_rows)
@@ -162,23 +213,23 @@ def test_threads_ignore_the_floating_point_errors_that_their_caller_ignores(rng,
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     rows = ArraySource(rng.normal(size=(64, 2)), np.zeros(64, int))
     with np.errstate(over="ignore"):
-        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.rows.values).sum()}, 1)
+        rows.sum_over_chunks(lambda chunk: {"sum": np.exp(1e4 + chunk.rows.values).sum()}, 1)
     with pytest.raises(FloatingPointError), np.errstate(over="raise"):
-        rows.sum_over_chunks(lambda block: {"sum": np.exp(1e4 + block.rows.values).sum()}, 1)
+        rows.sum_over_chunks(lambda chunk: {"sum": np.exp(1e4 + chunk.rows.values).sum()}, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("gaps", [0.0, 1e-4, 0.3])
-def test_rows_gathered_in_pieces_are_the_rows(rng, monkeypatch, dtype, gaps):
+@pytest.mark.parametrize("missing", [0.0, 1e-4, 0.3])
+def test_rows_cached_chunk_by_chunk_are_the_rows(rng, dtype, missing):
     X = rng.normal(size=(300, 4)).astype(dtype)
-    X[rng.random(X.shape) < gaps] = np.nan
-    X[0, 0] = np.nan if gaps else 0.0
+    X[rng.random(X.shape) < missing] = np.nan
+    X[0, 0] = np.nan if missing else 0.0
     y, weight = rng.integers(-1, 3, size=300), rng.random(300)
-    whole = ArraySource(X, y, weight)._keep().chunk
-    monkeypatch.setattr(sources, "GATHER_CHUNK_ROWS", 64)
-    pieces = ArraySource(X, y, weight)._keep().chunk
-    assert (pieces.rows.observed is None) == (gaps == 0.0)
-    for a, b in zip((*whole.rows, whole.y, whole.weight), (*pieces.rows, pieces.y, pieces.weight), strict=True):
+    together, in_chunks = (
+        visited_chunks(ArraySource(X, y, weight, gather_chunk_rows=size), 300)[0] for size in (300, 64)
+    )
+    assert (in_chunks.rows.observed is None) == (missing == 0.0)
+    for a, b in zip((*together.rows, *together[1:3]), (*in_chunks.rows, *in_chunks[1:3]), strict=True):
         if a is not None:
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
@@ -205,12 +256,12 @@ def test_an_error_in_a_thread_reaches_the_caller(table):
     X, y = table
     rows = ArraySource(X, y)
 
-    def fail(block):
-        raise RuntimeError("no such block")
+    def fail(chunk):
+        raise RuntimeError("no such chunk")
 
-    with pytest.raises(RuntimeError, match="no such block"):
+    with pytest.raises(RuntimeError, match="no such chunk"):
         rows.sum_over_chunks(fail, 5)
-    assert rows.sum_over_chunks(lambda block: {"n": block.y.shape[0]}, 5)["n"] == len(X)
+    assert rows.sum_over_chunks(lambda chunk: {"n": chunk.y.shape[0]}, 5)["n"] == len(X)
 
 
 def test_work_on_all_cores_may_nest():

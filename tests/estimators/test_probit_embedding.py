@@ -5,10 +5,13 @@ import pickle
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -17,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE, SINGLE
 
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.estimators.probit_embedding.training import best_size
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.families.probit_embedding.problem import EmbeddingProblem
+from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
+from latentia.families.probit_embedding.problem import InMemoryProblem
 from latentia.solvers import EM
 
 PRIORS = ["entries", "columns", "rows"]
@@ -60,6 +64,14 @@ def test_it_learns_a_low_rank_problem(prior):
     assert np.diff(model.objective_curve_).min() >= 0
 
 
+@pytest.mark.parametrize("prior", PRIORS)
+def test_hyper_priors_have_the_mean_shape_times_scale(prior):
+    """A prior that is sure of the precisions decides them."""
+    X, Y = data(n_rows=40)
+    model = after_some_steps(X, Y, prior=prior, shape=1e7, scale=3e-7)
+    np.testing.assert_allclose(model.precisions_, 3.0, rtol=1e-4)
+
+
 def test_minus_one_nan_and_none_mark_unknown_entries():
     X, Y = data(unknown=0.3)
     with_nan, with_none = np.where(Y < 0, np.nan, Y), np.where(Y < 0, None, Y.astype(object))
@@ -88,19 +100,21 @@ def test_classes_of_any_kind():
     assert np.isfinite(far).all()
 
 
-def test_unlabeled_rows_of_single_label_problems_change_nothing():
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unlabeled_rows_of_single_label_problems_change_nothing(n_classes):
     X, Y = data()
-    labels = np.append(Y[:, 0], np.full(20, -1))
-    more = np.vstack([X, np.full((20, 8), 3.0)])
-    alone = ProbitEmbeddingClassifier(1, standardize=False).fit(X, Y[:, 0])
-    together = ProbitEmbeddingClassifier(1, standardize=False).fit(more, labels)
-    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-3)
+    labels = Y[:, : n_classes - 1].sum(axis=1)
+    assert len(np.unique(labels)) == n_classes
+    more, padded = np.vstack([X, np.full((20, 8), 3.0)]), np.append(labels, np.full(20, -1))
+    alone = after_some_steps(X, labels, standardize=False).predict_proba(X)
+    together = after_some_steps(more, padded, standardize=False).predict_proba(X)
+    np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
 def test_the_predictive_probability_averages_over_everything():
     X, Y = data(n_rows=60)
     model = ProbitEmbeddingClassifier(2).fit(X, Y)
-    params, rng, n_importance_samples = model.params_, np.random.default_rng(0), 100_000
+    params, rng, n_importance_samples = model._model.params, np.random.default_rng(0), 100_000
     row = np.asarray((X[:1] - model.feature_shift_) / model.feature_scale_)[0]
     spread = np.einsum("d,sde,e->s", row, params.covariance, row)
     z = params.projection @ row + np.sqrt(1 + spread) * rng.standard_normal((n_importance_samples, 2))
@@ -125,10 +139,79 @@ def test_the_evidence_finds_the_rank():
     assert model.log_evidence_ == found["log_evidence"].max()
 
 
+class Scripted(NamedTuple):
+    """Stands in for a fit of some size."""
+
+    n_latent: int
+    log_evidence: float
+    search_results: Any = None
+
+    @property
+    def model(self):
+        return SimpleNamespace(family=SimpleNamespace(n_latent=self.n_latent))
+
+    @property
+    def summary(self):
+        return self.n_latent, self.log_evidence, 7
+
+
+@pytest.mark.parametrize(
+    "evidence, tried, best",
+    [
+        ([1, 2, 3, 4, 5], 5, 5),
+        ([5, 4, 6, 5, 4, 9], 5, 3),  # a dip of one size is passed, one of two ends the search
+        ([5, 4, 3, 9], 3, 1),
+        ([5, 5, 5, 9], 3, 1),  # in a tie the smaller size wins
+        ([5], 1, 1),
+    ],
+)
+def test_the_search_for_a_size_passes_a_dip(evidence, tried, best):
+    found = best_size(lambda k: Scripted(k, evidence[k - 1]), len(evidence), lambda: False)
+    assert found.n_latent == best
+    assert found.search_results.n_latent.tolist() == list(range(1, tried + 1))
+    assert found.search_results.log_evidence.tolist() == evidence[:tried]
+    alone = best_size(lambda k: Scripted(k, evidence[k - 1]), len(evidence), lambda: True)
+    assert alone.search_results.n_latent.tolist() == [1]  # after a callback has stopped the fit
+
+
+@pytest.mark.parametrize("semi_supervised", [False, True])
+def test_probabilities_of_classes_add_up_and_of_labels_lie_between(semi_supervised):
+    X, Y = data(unknown=0.3)
+    options = dict(semi_supervised=semi_supervised, margin=0.8)
+    for classes in (Y[:, 0], np.where((Y[:, :2] < 0).any(axis=1), -1, Y[:, :2].sum(axis=1))):
+        proba = after_some_steps(X, classes, **options).predict_proba(X)
+        np.testing.assert_allclose(proba.sum(axis=1), 1, **EQUAL)
+    present = after_some_steps(X, Y, **options).predict_proba(X)
+    absent = after_some_steps(X, np.where(Y < 0, -1, 1 - Y), **options).predict_proba(X)  # labels by other names
+    np.testing.assert_allclose(present + absent, 1, atol=1e-5)
+
+
+def test_predictions_do_not_depend_on_the_working_memory():
+    X, Y = data(n_rows=40, n_features=60)
+    for rows in (X, sparse.csr_array(X)):
+        for prior in PRIORS:
+            model = after_some_steps(rows, Y, prior=prior, standardize=False)
+            answers = [model.predict_proba(rows), *model.transform(rows, return_cov=True)]
+            with config_context(working_memory=0.01):
+                in_chunks = [model.predict_proba(rows), *model.transform(rows, return_cov=True)]
+            for a, b in zip(in_chunks, answers, strict=True):
+                np.testing.assert_allclose(a, b, **EQUAL)
+
+
 def test_column_priors_switch_superfluous_dimensions_off():
     X, Y = data(3, n_rows=400, n_labels=8, rank=2)
     model = ProbitEmbeddingClassifier(5, prior="columns", latent_noise=0.3).fit(X, Y)
     assert model.n_latent_ == 5 and model.n_effective_latent_ == 2
+
+
+@pytest.mark.parametrize("unit", [0.1, 1.0, 100.0])
+def test_relevance_and_effective_dimensions_by_hand(unit):
+    X, Y = data(3, n_rows=200, n_labels=6, rank=2)
+    model = after_some_steps(unit * X, Y, n_latent=4, prior="columns", standardize=False)
+    squares = np.einsum("lr,fr->rlf", model.weights_, model.projection_) ** 2  # of what each dimension adds to scores
+    by_dimension, by_feature = squares.sum(axis=(1, 2)), squares.sum(axis=(0, 1))
+    assert model.n_effective_latent_ == (by_dimension > 0.01 * by_dimension.sum()).sum()
+    np.testing.assert_allclose(model.feature_relevance_, by_feature / by_feature.sum(), **EQUAL)
 
 
 def test_row_priors_find_the_features():
@@ -160,13 +243,13 @@ def test_sparse_rows_are_treated_as_dense_ones(prior, n_rows):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path, monkeypatch):
+def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path):
     X, Y = data(n_rows=60, unknown=0.2)
-    whole = after_some_steps(X, Y, prior=prior)
-    monkeypatch.setattr("latentia.estimators.probit_embedding.training.MAX_ENTRIES", 100)
+    kept = after_some_steps(X, Y, prior=prior)
     np.save(tmp_path / "X.npy", X)
-    streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
-    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+    with config_context(working_memory=1e-3):
+        streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
+        np.testing.assert_allclose(streamed.predict_proba(X), kept.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -230,10 +313,10 @@ def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):
     X, Y = data(1, *shape, unknown=0.2)
     curves = []
     for make in (np.asarray, torch.asarray, array_api_strict.asarray):
-        problem = EmbeddingProblem(
-            ProbitEmbedding(5, 2, GROUPINGS[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
+        problem = InMemoryProblem(
+            ProbitEmbedding(5, 2, PRECISION_SHARING[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
         )
-        start = problem.family.start(problem.label_sums(), np.random.default_rng(0), 2)
+        start = problem.initial_params(np.random.default_rng(0), 2)
         solution = EM(5, -np.inf).solve(problem, start)
         assert type(solution.params.projection) is type(make(X))
         curves.append(np.array(solution.curves))
@@ -359,6 +442,7 @@ def test_data_frames_keep_their_names():
     assert model.label_names_.tolist() == list("abcde")
     assert model.get_feature_names_out().tolist() == ["probitembeddingclassifier0", "probitembeddingclassifier1"]
     np.testing.assert_array_equal(model.predict(frame), ProbitEmbeddingClassifier().fit(X, Y).predict(X))
+    assert not hasattr(model.fit(frame, Y), "label_names_")  # of the fit before
 
 
 def test_it_works_among_other_estimators():
@@ -383,6 +467,13 @@ def test_the_score_counts_known_entries_only():
     assert model.score(X, Y) == pytest.approx(right.mean())
     wrong_hidden = np.where(found == Y, Y, -1)
     assert model.score(X, wrong_hidden) == 1.0
+    unlabeled_first, weight = np.where(np.arange(150)[:, None] < 3, -1, Y), np.arange(150.0)
+    expected = np.average(right[3:], weights=weight[3:])
+    assert model.score(X, unlabeled_first, sample_weight=weight) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="no known label"):
+        model.score(X, np.full_like(Y, -1))
+    with pytest.raises(ValueError, match=r"y has shape \(150, 4\); expected is \(150, 5\)"):
+        model.score(X, Y[:, :4])
 
 
 def test_callbacks_hear_and_stop():

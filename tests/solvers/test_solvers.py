@@ -63,21 +63,6 @@ def test_converged_starts_leave_the_batch_and_nothing_else_changes(family, rows,
 
 
 @pytest.mark.families("em")
-def test_a_callback_stops_the_solver(family, rows, rng):
-    problem = RowProblem(family, Likelihood(), rows)
-    steps = []
-
-    def third(step):
-        steps.append(step)
-        return step.iteration == 3
-
-    solution = EM(max_iter=40, tol=-np.inf).solve(problem, family.init(rows, rng, 2), third)
-    assert [s.iteration for s in steps] == [1, 2, 3]
-    assert solution.outcomes == [Outcome.STOPPED] * 2
-    assert solution.n_iter.tolist() == [3, 3]
-
-
-@pytest.mark.families("em")
 def test_reaching_max_iter_is_said(family, rows, rng):
     solution = EM(max_iter=2, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 1))
     assert solution.outcomes == [Outcome.MAX_ITER] and not solution.converged[0]

@@ -3,7 +3,7 @@
 - `contracts`: what families, objectives, sources and problems must offer, and all shapes;
 - `problem`: `RowProblem.sweep`, the one place where family, objective and source meet;
 - `objectives`: the value of a row and its weight for each class (also of unlabeled rows);
-- `array_source`: rows of arrays and memory maps, chunk by chunk on all cores;
+- `array_source`: rows of arrays and memory maps, chunk by chunk on all cores, cut by `row_ranges`;
 - `pytree`: named tuples of arrays as values.
 
 May import `numerics` only. Start with the docstring of `contracts`, then read `problem`.

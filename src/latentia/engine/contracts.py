@@ -53,7 +53,7 @@ class Chunk(NamedTuple):
     rows: MaskedRows
     y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
     weight: Array | None  # (N,) sample weights, None for ones
-    label: int | None  # the code that all rows share if the source grouped them (-1: unlabeled)
+    label: int | None  # the code that all rows share, -1 if all are unlabeled; None if mixed or not a class code
 
     def weighted(self, x: Array) -> Array:
         """Numbers (..., N) times the sample weights."""

@@ -1,12 +1,14 @@
-"""Named tuples of arrays as values: add, slice by class or by start, flatten.
+"""Named tuples of arrays as values: add, slice by class or by restart, flatten.
 
-A tree is a (named) tuple whose leaves are arrays; tuples may nest. Every leaf of a tree of parameters or statistics carries the same leading axes
-(restarts). A tree of class axes has the same structure with, in place of each array, the axis that runs over the classes, counted from
-the end, or None where the classes share the array.
+A tree is a (named) tuple whose leaves are arrays; tuples may nest. Every leaf of a tree of
+parameters or statistics carries the same leading axes (restarts). A tree of class axes has the same
+structure with, in place of each array, the axis that runs over the classes, counted from the end, or
+None where the classes share the array.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -81,8 +83,7 @@ def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
 def concat_classes(parts: dict[Any, Tree], axes: Tree, n_classes: int) -> Tree:
     """Put the parts of the classes together: class axes side by side, the rest added."""
     if len(parts) < n_classes:  # classes without a row add nothing
-        some = next(iter(parts.values()))
-        empty = tree_map(lambda a: namespace(a).zeros_like(a), some)
+        empty = tree_map(lambda a: namespace(a).zeros_like(a), next(iter(parts.values())))
         parts = dict.fromkeys(range(n_classes), empty) | parts
     ordered = [parts[label] for label in range(n_classes)]
 
@@ -96,44 +97,44 @@ def concat_classes(parts: dict[Any, Tree], axes: Tree, n_classes: int) -> Tree:
 
 def flatten(tree: Tree) -> np.ndarray:
     """All entries in one float64 vector on the host."""
-    return np.concatenate([to_numpy(a).astype(np.float64).ravel() for a in leaves(tree)])
+    return _flatten(tree, 0)
 
 
 def unflatten(vector: np.ndarray, template: Tree) -> Tree:
     """The inverse of `flatten`, beside the template's arrays."""
-    position = 0
-
-    def cut(a: Array) -> Array:
-        nonlocal position
-        size = int(np.prod(a.shape))
-        part = vector[position : position + size].reshape(a.shape)
-        position += size
-        return asarray_like(part, a)
-
-    return tree_map(cut, template)
+    return _unflatten(vector, template, 0)
 
 
 def flatten_restarts(tree: Tree) -> np.ndarray:
-    """Each start's coordinates as one row."""
-    parts = [to_numpy(a).astype(np.float64) for a in leaves(tree)]
-    return np.concatenate([a.reshape(a.shape[0], -1) for a in parts], axis=1)
+    """The entries of each restart as one row of a float64 matrix on the host."""
+    return _flatten(tree, 1)
 
 
-def unflatten_restarts(rows: np.ndarray, template: Tree) -> Tree:
+def unflatten_restarts(matrix: np.ndarray, template: Tree) -> Tree:
+    """The inverse of `flatten_restarts`, beside the template's arrays."""
+    return _unflatten(matrix, template, 1)
+
+
+def _flatten(tree: Tree, n_leading: int) -> np.ndarray:
+    arrays = [to_numpy(a).astype(np.float64) for a in leaves(tree)]
+    return np.concatenate([a.reshape(*a.shape[:n_leading], math.prod(a.shape[n_leading:])) for a in arrays], axis=-1)
+
+
+def _unflatten(flat: np.ndarray, template: Tree, n_leading: int) -> Tree:
     position = 0
 
-    def cut(a: Array) -> Array:
+    def read(a: Array) -> Array:
         nonlocal position
-        size = int(np.prod(a.shape[1:]))
-        part = rows[:, position : position + size].reshape(a.shape)
+        size = math.prod(a.shape[n_leading:])
+        entries = flat[..., position : position + size].reshape(a.shape)
         position += size
-        return asarray_like(part, a)
+        return asarray_like(entries, a)
 
-    return tree_map(cut, template)
+    return tree_map(read, template)
 
 
 def replace_restarts(tree: Tree, index: np.ndarray, other: Tree) -> Tree:
-    """`tree` with some starts taken from `other`, which holds those alone."""
+    """`tree` with the restarts at `index` taken from `other`, which holds those alone."""
 
     def put(a: Array, b: Array) -> Array:
         xp = namespace(a)

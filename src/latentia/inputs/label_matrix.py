@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from latentia._user_warnings import warn_at_caller
 from latentia.inputs.labels import encode_labels, is_missing
-from latentia.numerics.array_api import to_numpy
+from latentia.numerics.array_api import is_sparse, to_numpy
 
 ALLOWED = "0, 1, and -1, NaN or None for an unknown entry"
 
 
 class LabelMatrix(NamedTuple):
-    """What is to be learned, in columns."""
+    """Labels as codes, a column each."""
 
     codes: np.ndarray  # (N, L) of 0, 1, and -1 where unknown
     classes: np.ndarray  # of the rows; the numbers of the labels if there may be several in a row
@@ -25,7 +24,7 @@ class LabelMatrix(NamedTuple):
 
 def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
     """A matrix with two or more columns is multilabel; else each class of y becomes a column, two classes one."""
-    if sparse.issparse(y):
+    if is_sparse(y):
         y = y.toarray()
     shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
     if len(shape) == 2 and shape[1] != 1:
@@ -35,9 +34,9 @@ def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
     labels = encode_labels(y, n_rows)
     n_classes = len(labels.classes)
     if n_classes <= 2:
-        codes = labels.codes[:, None] + (n_classes == 1) * (
-            labels.codes[:, None] >= 0
-        )  # a single class is always there
+        codes = labels.codes[:, None]
+        if n_classes == 1:  # which is always there
+            codes = codes + (codes >= 0)
     else:
         codes = (labels.codes[:, None] == np.arange(n_classes)).astype(np.int64)
         codes[labels.codes < 0] = -1
@@ -46,7 +45,7 @@ def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
 
 def read_label_matrix(y: Any) -> np.ndarray:
     """Codes (N, L) of 0, 1 and -1, or an error that names what is wrong."""
-    values = y.toarray() if sparse.issparse(y) else np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+    values = y.toarray() if is_sparse(y) else np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
     if values.ndim != 2:
         raise ValueError(f"y has shape {values.shape}; a label matrix has the shape (n_samples, n_labels).")
     if values.dtype.kind == "O":
@@ -70,21 +69,19 @@ def _multilabel(y: Any, n_rows: int) -> LabelMatrix:
     if codes.shape[1] == 0:
         raise ValueError("y has 0 columns; a label matrix needs at least one label.")
     names = None if columns is None else np.asarray([str(c) for c in columns], dtype=object)
-    known = codes >= 0
-    unknown = np.flatnonzero(~known.any(axis=0))
-    if unknown.size:
-        raise ValueError(f"y has no known entry in column {_say(unknown, names)}: drop it, or label at least one row.")
-    _warn_if_constant(codes, known, names)
+    empty = np.flatnonzero((codes < 0).all(axis=0))
+    if empty.size:
+        raise ValueError(f"y has no known entry in column {_say(empty, names)}: drop it, or label at least one row.")
+    _warn_if_constant(codes, names)
     return LabelMatrix(codes, np.arange(codes.shape[1]), True, names)
 
 
-def _warn_if_constant(codes: np.ndarray, known: np.ndarray, names: np.ndarray | None) -> None:
-    positive, negative = (codes == 1).any(axis=0), (codes == 0).any(axis=0)
-    for without, what in ((~positive, "positive"), (~negative, "negative")):
-        columns = np.flatnonzero(without)
+def _warn_if_constant(codes: np.ndarray, names: np.ndarray | None) -> None:
+    for code, name in ((1, "positive"), (0, "negative")):
+        columns = np.flatnonzero(~(codes == code).any(axis=0))
         if columns.size:
             warn_at_caller(
-                f"y has no {what} entry in column {_say(columns, names)}: such a label's probability comes from its prior "
+                f"y has no {name} entry in column {_say(columns, names)}: such a label's probability comes from its prior "
                 "and its intercept alone."
             )
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import device, is_array_api_obj, is_numpy_array
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
@@ -16,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from latentia.engine.pytree import leaves
 from latentia.inputs.dataframes import column_names, frame_column_dtypes, frame_type, is_date
 from latentia.inputs.labels import is_missing
-from latentia.numerics.array_api import namespace
+from latentia.numerics.array_api import is_sparse, namespace, stored_values
 
 
 def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
@@ -81,7 +80,7 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
         return
     estimator._require_fitted()
     ours = next(leaves(estimator._model.params))
-    if is_array_api_obj(X) and not sparse.issparse(X):
+    if is_array_api_obj(X) and not is_sparse(X):
         if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
             return
         what = f"an array of {namespace(X).__name__} on {device(X)}"
@@ -103,7 +102,7 @@ _OR_GENERATIVE = (
 
 def reject_missing(estimator: Any, X: Any) -> None:
     """Discriminative models reject missing values."""
-    values = X.data if hasattr(X, "tocsr") else X
+    values = stored_values(X)
     xp = namespace(values)
     if xp.isdtype(values.dtype, "real floating") and bool(xp.any(xp.isnan(values))):
         raise ValueError(

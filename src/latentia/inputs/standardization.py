@@ -6,7 +6,6 @@ Dense rows are moved and scaled; sparse ones are scaled only, so that they stay 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from scipy import sparse
 from latentia.engine.array_source import ArraySource, mask_missing
 from latentia.engine.contracts import Chunk, MaskedRows, Totals
 from latentia.engine.problem import rows_per_chunk
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, take_rows, to_numpy
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,14 @@ class Scale:
         return np.full(rows.values.shape[0], total, dtype=self.scale.dtype)
 
     def __call__(self, X: Any) -> MaskedRows:
-        if sparse.issparse(X):
+        if is_sparse(X):
             return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
         return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
 
 
-Preparation = Callable[[Any], MaskedRows]
-
-
 def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
     """How rows like these are prepared."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return Scale(_root_mean_square(X, weight) if standardize else np.ones(X.shape[1], dtype=compute_dtype(X)))
     dtype = compute_dtype(X)
     xp = namespace(X)
@@ -129,6 +125,7 @@ class Standardizer:
 
     def __call__(self, X: Array) -> MaskedRows:
         xp = namespace(self.shift)
+        X = X.toarray() if is_sparse(X) else X  # rows that are moved do not stay sparse
         with np.errstate(over="ignore"):  # what overflows is clipped below
             # `asarray_like` also converts rows of another namespace or dtype, and memory maps
             values = (asarray_like(X, self.shift) - self.shift) / self.scale

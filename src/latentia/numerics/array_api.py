@@ -8,6 +8,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 from array_api_compat import is_numpy_array
+from scipy import sparse
 
 Array = Any
 
@@ -47,6 +48,16 @@ def asarray_like(values: Any, array: Array, dtype: Any = None) -> Array:
     return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether rows are in a matrix or array of `scipy.sparse`."""
+    return bool(sparse.issparse(X))
+
+
+def stored_values(X: Any) -> Array:
+    """The array that holds the values of dense or sparse rows: it tells their namespace, device and dtype."""
+    return X.data if is_sparse(X) else X
+
+
 def transpose(a: Array) -> Array:
     """Swap the last two axes."""
     return namespace(a).matrix_transpose(a)
@@ -61,7 +72,7 @@ def one_hot(codes: Array, n: int, dtype: Any) -> Array:
 
 def compute_dtype(X: Any) -> Any:
     """float32 for arrays and sparse matrices of single and half precision, float64 for all else."""
-    xp = np if hasattr(X, "tocsr") else namespace(X)
+    xp = namespace(stored_values(X))
     small = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
     return xp.float32 if small else xp.float64
 
@@ -73,7 +84,7 @@ def eye_like(n: int, array: Array) -> Array:
 
 def take_rows(X: Array, index: np.ndarray) -> Array:
     """The rows of these numbers."""
-    if is_numpy_array(X) or hasattr(X, "tocsr"):
+    if is_numpy_array(X) or is_sparse(X):
         return X[index]
     xp = namespace(X)
     return xp.take(X, asarray_like(index, X, dtype=xp.int64), axis=0)
@@ -82,8 +93,3 @@ def take_rows(X: Array, index: np.ndarray) -> Array:
 def has_nan(values: Array) -> bool:
     xp = namespace(values)
     return bool(xp.any(xp.isnan(values)))
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array."""
-    return hasattr(X, "tocsr")

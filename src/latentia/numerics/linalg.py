@@ -45,7 +45,7 @@ HUGE = 3000
 LEAF = 80
 
 
-def fold(a: Array, b: Array) -> Array:
+def flat_matmul(a: Array, b: Array) -> Array:
     """The product of (..., n, k) with (k, m) as one matrix product."""
     xp = namespace(a, b)
     flat = xp.reshape(a, (math.prod(a.shape[:-1]), a.shape[-1]))

@@ -1,6 +1,7 @@
 """EM and variational Bayes: sweep, update, until the value per row rises by less than `tol`.
 
-All starts run as one batched sweep along the first axis of the parameters; those that have converged drop out of the batch.
+All restarts run as one batched sweep along the first axis of the parameters; those that have
+converged drop out of the batch.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ from latentia._user_warnings import warn_at_caller
 from latentia.engine.contracts import EMFamily, Params, Problem
 from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.numerics.array_api import namespace
-from latentia.solvers.restarts import RestartHistory, to_float_array
-from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
+from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
+from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step
 
-#: A fall larger than this share of the value, or so many rounding units of it, is no rounding error.
+#: A decrease by more than this share of the value, and by more than so many rounding units of it, is no rounding error.
 MAX_RELATIVE_DECREASE = 1e-6
 
 
-FALL_UNITS = 1000
+MAX_DECREASE_UNITS = 1000
 
 
 @dataclass(frozen=True)
 class EM:
-    """Sweep and update until no start gains more than `tol` per unit of sample weight."""
+    """Sweep and update until no restart gains more than `tol` per unit of sample weight."""
 
     max_iter: int = 200
     tol: float = 1e-4
 
     def solve(self, problem: Problem[EMFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
-        """Raise the objective from each start; `n_iter` counts the updates."""
-        record = RestartHistory(_n_restarts(params))
+        """Raise the objective from each restart; `n_iter` counts the updates."""
+        record = RestartHistory(next(leaves(params)).shape[0])
         before = np.full(record.index.size, -np.inf)
         stopped = False
         unit = rounding_unit(params)
@@ -55,27 +56,22 @@ class EM:
             if iteration == self.max_iter or stopped:
                 record.finish(np.arange(values.size), params, Outcome.STOPPED if stopped else Outcome.MAX_ITER)
                 break
-            best_here = partial(select_restart, params, int(np.argmax(values)))
-            stopped = on_step(Step("EM", iteration + 1, float(values.max()), values.size, best_here))
+            stopped = on_step(best_step("EM", iteration + 1, values, partial(select_restart, params)))
             params = problem.family.update(params, stats)
             before = values
         return record.solution()
 
 
-def _n_restarts(params: Params) -> int:
-    return int(next(leaves(params)).shape[0])
-
-
 def rounding_unit(params: Params) -> float:
-    """Of the arithmetic that parameters are in."""
+    """The rounding unit of the arithmetic that parameters are in."""
     leaf = next(leaves(params))
     return float(namespace(leaf).finfo(leaf.dtype).eps)
 
 
 def warn_if_decreased(gain: np.ndarray, values: np.ndarray, unit: float) -> None:
-    """An objective that EM must raise has fallen."""
-    fallen = gain < -max(MAX_RELATIVE_DECREASE, FALL_UNITS * unit) * np.maximum(np.abs(values), 1.0)
-    if fallen.any():
+    """Warn where an objective that EM must raise has fallen by more than rounding."""
+    decreased = gain < -max(MAX_RELATIVE_DECREASE, MAX_DECREASE_UNITS * unit) * np.maximum(np.abs(values), 1.0)
+    if decreased.any():
         worst = int(np.argmin(gain))
         warn_at_caller(
             f"The objective fell by {-gain[worst]:.3g} to {values[worst]:.6g} in an EM step, which EM rules out: "

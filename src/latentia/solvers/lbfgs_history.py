@@ -1,4 +1,4 @@
-"""What quasi-Newton steps of many starts remember: the two-loop recursion of L-BFGS along the starts' axis."""
+"""The two-loop recursion of L-BFGS for many restarts at once, along the axis of the restarts."""
 
 from __future__ import annotations
 
@@ -6,58 +6,66 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: (slope-like rows, inverse curvatures of the past steps) -> rows times a rough inverse Hessian
-Scaling = Callable[[np.ndarray, list[np.ndarray]], np.ndarray]
+#: (vectors, inverse curvatures of the past steps) -> vectors times a rough inverse Hessian
+InverseHessian = Callable[[np.ndarray, list[np.ndarray]], np.ndarray]
+
+
+#: Steps along which the gradient changes by less than this share of what their lengths allow count nothing.
+MIN_CURVATURE = 1e-10
 
 
 class LBFGSHistory:
-    """The last moves of each start and the changes of slope that they made, (n_restarts, n_free) each."""
+    """The last steps of each restart and the differences of gradients along them, (n_restarts, n_free) each."""
 
     def __init__(self, memory: int):
         self.memory = memory
-        self.moves: list[np.ndarray] = []
-        self.changes: list[np.ndarray] = []
+        self.steps: list[np.ndarray] = []
+        self.gradient_diffs: list[np.ndarray] = []
 
-    def add(self, move: np.ndarray, change: np.ndarray) -> None:
+    def add(self, step: np.ndarray, gradient_diff: np.ndarray) -> None:
         """Remember a step; the oldest is forgotten."""
-        self.moves = [*self.moves, move][-self.memory :]
-        self.changes = [*self.changes, change][-self.memory :]
+        self.steps = [*self.steps, step][-self.memory :]
+        self.gradient_diffs = [*self.gradient_diffs, gradient_diff][-self.memory :]
 
     def forget(self, index: np.ndarray) -> None:
-        """What these starts have learnt misleads them."""
-        for past in (*self.moves, *self.changes):
-            past[index] = 0.0
+        """What these restarts have learned misleads them."""
+        for vectors in (*self.steps, *self.gradient_diffs):
+            vectors[index] = 0.0
 
     def keep(self, index: np.ndarray) -> None:
-        """Only some starts."""
-        self.moves = [a[index] for a in self.moves]
-        self.changes = [a[index] for a in self.changes]
+        """Only these restarts."""
+        self.steps = [vectors[index] for vectors in self.steps]
+        self.gradient_diffs = [vectors[index] for vectors in self.gradient_diffs]
 
-    def times_inverse_hessian(self, slope: np.ndarray, scale: Scaling) -> np.ndarray:
-        """Slopes times the inverse Hessian that the past steps show, about a rough one; pairs without positive curvature count nothing."""
-        q = slope.copy()
-        rho = [self._inverse_curvature(move, change) for move, change in zip(self.moves, self.changes, strict=True)]
-        weights = [np.zeros(len(q))] * len(rho)
+    def times_inverse_hessian(self, gradient: np.ndarray, initial: InverseHessian) -> np.ndarray:
+        """Gradients times the inverse Hessian that the past steps show, about an initial one.
+
+        Pairs without positive curvature count nothing.
+        """
+        q = gradient.copy()
+        pairs = list(zip(self.steps, self.gradient_diffs, strict=True))
+        rho = [_inverse_curvature(step, gradient_diff) for step, gradient_diff in pairs]
+        alpha = [np.zeros(len(q))] * len(rho)
         for k in reversed(range(len(rho))):
-            weights[k] = rho[k] * (self.moves[k] * q).sum(axis=1)
-            q -= weights[k][:, None] * self.changes[k]
-        q = scale(q, rho)
+            alpha[k] = rho[k] * (self.steps[k] * q).sum(axis=1)
+            q -= alpha[k][:, None] * self.gradient_diffs[k]
+        q = initial(q, rho)
         for k in range(len(rho)):
-            back = rho[k] * (self.changes[k] * q).sum(axis=1)
-            q += (weights[k] - back)[:, None] * self.moves[k]
+            beta = rho[k] * (self.gradient_diffs[k] * q).sum(axis=1)
+            q += (alpha[k] - beta)[:, None] * self.steps[k]
         return q
 
-    @staticmethod
-    def _inverse_curvature(move: np.ndarray, change: np.ndarray) -> np.ndarray:
-        curvature = (move * change).sum(axis=1)
-        fine = curvature > 1e-10 * np.linalg.norm(move, axis=1) * np.linalg.norm(change, axis=1)
-        return np.where(fine, 1 / np.where(fine, curvature, 1.0), 0.0)
-
-    def newest_scale(self, q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
-        """The usual rough inverse Hessian: a number for each start, by its newest usable step."""
+    def initial_inverse_hessian(self, q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
+        """The usual rough one: a number for each restart, by its newest usable step."""
         scale = np.ones(len(q))
-        for change, inverse in zip(self.changes, rho, strict=True):
-            square = (change**2).sum(axis=1)
+        for gradient_diff, inverse in zip(self.gradient_diffs, rho, strict=True):
+            square = (gradient_diff**2).sum(axis=1)
             usable = (inverse > 0) & (square > 0)
             scale = np.where(usable, 1 / np.where(usable, inverse * square, 1.0), scale)
         return q * scale[:, None]
+
+
+def _inverse_curvature(step: np.ndarray, gradient_diff: np.ndarray) -> np.ndarray:
+    curvature = (step * gradient_diff).sum(axis=1)
+    usable = curvature > MIN_CURVATURE * np.linalg.norm(step, axis=1) * np.linalg.norm(gradient_diff, axis=1)
+    return np.where(usable, 1 / np.where(usable, curvature, 1.0), 0.0)

@@ -33,9 +33,9 @@ class Step(NamedTuple):
 
     solver: str
     iteration: int
-    value: float  # best value among the starts still running
-    n_running: int  # starts that have not converged
-    params: Callable[[], Params]  # of the best start still running, made when asked for
+    value: float  # best value among the restarts still running
+    n_running: int  # restarts that have not converged
+    params: Callable[[], Params]  # of the best restart still running, made when asked for
 
 
 #: Called after each step; return True to stop the solver.
@@ -43,21 +43,21 @@ StepCallback = Callable[[Step], bool]
 
 
 class Solution(NamedTuple):
-    """Where a solver ended. With several starts, everything is per start."""
+    """Where a solver ended, per restart."""
 
-    params: Params  # one set per start along the first axis
+    params: Params  # one set per restart along the first axis
     value: np.ndarray  # (n_restarts,)
-    curves: list[np.ndarray]  # value after each sweep, per start
+    curves: list[np.ndarray]  # value after each sweep, per restart
     n_iter: np.ndarray  # (n_restarts,)
     outcomes: list[Outcome]
 
     @property
     def converged(self) -> np.ndarray:
-        """Which starts ended by the solver's own rule."""
+        """Which restarts ended by the solver's own rule."""
         return np.array([outcome.converged for outcome in self.outcomes])
 
     def select_restart(self, k: int) -> Solution:
-        """One start of several."""
+        """One restart of several."""
         one = slice(k, k + 1)
         return Solution(
             take_restarts(self.params, [k]),
@@ -77,6 +77,6 @@ F_contra = TypeVar("F_contra", bound=Family, contravariant=True)
 
 
 class Solver(Protocol[F_contra]):
-    """Raises the objective of a problem from every start along the first axis of the parameters."""
+    """Raises the objective of a problem from every restart along the first axis of the parameters."""
 
     def solve(self, problem: Problem[F_contra], params: Params, on_step: StepCallback = ignore_step) -> Solution: ...

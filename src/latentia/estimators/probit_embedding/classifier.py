@@ -3,61 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from latentia.estimators.base.callbacks import (
-    CallbackSupportMixin,
-    warn_unless_converged,
-    with_callbacks,
-)
-from latentia.estimators.base.legacy import notify_callbacks, transactional_fit
-from latentia.estimators.probit_embedding.training import EmbeddingTraining
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
-from latentia.inputs.options import check_bool, check_choice, check_number, random_generator
-from latentia.inputs.standardization import make_preprocessor
-from latentia.inputs.weights import check_weight
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.classifier import ProbabilisticClassifier
+from latentia.estimators.base.fitting import Attributes, solution_attributes
+from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
+from latentia.estimators.probit_embedding.reading import EmbeddingInput, label_matrix_accuracy, read_input, read_rows
+from latentia.estimators.probit_embedding.training import EmbeddingFit, Trainer, check_n_latent
+from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.families.probit_embedding.family import ProbitEmbedding
+from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
+from latentia.inputs.options import Check, check_bool, choice, integer, number
+from latentia.inputs.rows import require_fitted_namespace
+from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy
+from latentia.solvers import QuasiNewtonVB
 
 
-class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
+class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier):
     """A linear embedding and one probit classifier per label in it, learned together by variational Bayes.
 
-    A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) > 0``. The precisions of all entries of Q, w and b
-    have gamma hyper-priors, and predictions average over the posterior. Entries of the label matrix may be unknown.
+    A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) > 0``.
+    The precisions of all entries of Q, w and b have gamma hyper-priors, and predictions average over
+    the posterior. Entries of the label matrix may be unknown.
+
+    For a label matrix, `predict_proba` has a column per label: the probability that it is present.
+    For classes it has a column per class; with more than two of them these are the probabilities of
+    one probit per class, made to sum to one.
 
     Parameters
     ----------
     n_latent : int or "auto", default=2
         Dimensions of the embedding, or the number with the largest evidence.
     prior : {"entries", "columns", "rows"}, default="entries"
-        Which entries of the projection share a precision: none (sparse entries), those of a dimension (superfluous dimensions vanish: see
-        `n_effective_latent_`), or those of a feature (feature selection: see `feature_relevance_`).
+        Which entries of the projection share a precision: none (sparse entries), those of a
+        dimension (superfluous dimensions vanish: see `n_effective_latent_`), or those of a feature
+        (feature selection: see `feature_relevance_`).
     shape, scale : float, default=1.0
-        Of the gamma hyper-priors of the precisions.
+        Of the gamma hyper-priors of the precisions, whose mean is ``shape * scale``. The softmax and
+        expert estimators have `rate` in place of `scale`: it is ``1 / scale``.
     latent_noise : float, default=1.0
         Standard deviation of z given x.
     averaging : {"full", "weights"}, default="full"
-        What predictions average over: the embedding and the classifiers, or the classifiers at the mean embedding, as the paper does.
+        What predictions average over: the embedding and the classifiers, or the classifiers at the
+        mean embedding, as the paper does.
     semi_supervised : bool, default=False
-        Whether unknown labels are taken to keep clear of the decision lines by `margin`, so that these pass where rows are rare. This helps if classes are
-        clusters, and does harm if they are not: compare on held-out rows. By default unknown labels are integrated out.
+        Whether unknown labels are taken to keep clear of the decision lines by `margin`, so that
+        these pass where rows are rare. This helps if classes are clusters, and does harm if they
+        are not: compare on held-out rows. By default unknown labels are integrated out.
     margin : float, default=1.0
-        Half the width of the empty region in units of the score's noise. Used only if `semi_supervised`.
+        Half the width of the empty region in units of the score's noise. Used only if
+        `semi_supervised`.
     standardize : bool, default=True
-        Whether columns are standardized first (for sparse X, scaled to unit root mean square), as the priors expect.
+        Whether columns are standardized first (for sparse X, scaled to unit root mean square), as
+        the priors expect.
     n_init : int, default=1
-        Number of starts, run as one batch; the largest bound wins. The first starts from the directions of label space that ridge regression
-        predicts best, the others from random ones.
+        Number of restarts, run as one batch; the largest bound wins. The first starts from the
+        directions of label space that ridge regression predicts best, the others from random ones.
     max_iter : int, default=2000
-        Maximum number of iterations: an update of everything, then nine quasi-Newton steps of the means, and so on.
+        Maximum number of iterations: an update of everything, then nine quasi-Newton steps of the
+        means, and so on.
     tol : float, default=1e-4
-        Stop when ten iterations together (one update and nine steps) raise the bound by less per row and label.
+        Stop when ten iterations together (one update and nine steps) raise the bound by less per
+        row and label.
     random_state : int, RandomState instance or None, default=None
-        Seeds the random starts.
+        Seeds the random restarts.
     callback : callable, default=None
-        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer stops the fit there.
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); return
+        True to stop.
     verbose : int, default=0
         Shows progress if positive.
 
@@ -72,7 +88,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
     n_latent_ : int
         Dimensions of the embedding.
     n_effective_latent_ : int
-        Dimensions that carry at least one per cent of the variance of the labels' scores on the training rows.
+        Dimensions that carry at least one per cent of the variance of the labels' scores on the
+        training rows.
     projection_ : array of shape (n_features, n_latent_)
         Mean of the projection, for prepared rows ``(X - feature_shift_) / feature_scale_``.
     weights_ : array of shape (n_labels, n_latent_)
@@ -82,15 +99,16 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
     weights_covariance_ : array of shape (n_labels, 1 + n_latent_, 1 + n_latent_)
         Posterior covariances of each label's intercept and weights, in this order.
     precisions_ : array of shape (n_features or 1, n_latent_ or 1)
-        Expected precisions of the projection's entries; of length one along the axis whose entries share theirs.
+        Expected precisions of the projection's entries; of length one along the axis whose entries
+        share theirs.
     feature_shift_, feature_scale_ : array of shape (n_features,)
         What was taken off the columns, and what they were divided by.
     feature_relevance_ : array of shape (n_features,)
-        Share of each feature in the variance of the labels' scores, ``sum_os (w_os q_fs)^2`` made to sum to one. With prior="rows" irrelevant features
-        are near zero in all dimensions at once.
+        Share of each feature in the variance of the labels' scores, ``sum_os (w_os q_fs)^2`` made
+        to sum to one. With prior="rows" irrelevant features are near zero in all dimensions.
     log_evidence_ : float
         The lower bound of log p(y | X), with which sizes and priors may be compared.
-    search_results_ : dict of ndarray
+    search_results_ : dict of ndarray, or None
         If n_latent="auto": `n_latent`, `log_evidence` and `n_iter` of the sizes tried.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound after each sweep.
@@ -107,7 +125,8 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
 
     References
     ----------
-    M. Gönen, Bayesian supervised multilabel learning with coupled embedding and classification, SIAM Data Mining 2012.
+    M. Gönen, Bayesian supervised multilabel learning with coupled embedding and classification,
+    SIAM Data Mining 2012.
 
     Examples
     --------
@@ -120,6 +139,22 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
     >>> model.predict_proba(X[:2]).shape, model.transform(X[:2]).shape
     ((2, 4), (2, 2))
     """
+
+    _model: FittedEmbedding
+    CHECKS: ClassVar[dict[str, Check]] = {
+        "n_latent": check_n_latent,
+        "prior": choice(*PRECISION_SHARING),
+        "shape": number(gt=0),
+        "scale": number(gt=0),
+        "latent_noise": number(gt=0),
+        "averaging": choice("full", "weights"),
+        "semi_supervised": check_bool,
+        "margin": number(gt=0),
+        "standardize": check_bool,
+        "n_init": integer(ge=1),
+        "max_iter": integer(ge=1),
+        "tol": number(ge=0),
+    }
 
     def __init__(
         self,
@@ -156,56 +191,105 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         self.callback = callback
         self.verbose = verbose
 
-    @with_callbacks
-    @transactional_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProbitEmbeddingClassifier:
-        """Learn from rows and labels.
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> EmbeddingInput:
+        return read_input(self._blank_copy(), X, y, sample_weight, self.standardize)
+
+    def _train(self, data: EmbeddingInput, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
+        n_labels = data.labels.codes.shape[1]
+        options: dict[str, Any] = {
+            "sharing": PRECISION_SHARING[self.prior],
+            "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
+            "latent_noise": float(self.latent_noise),
+            "margin": float(self.margin) if self.semi_supervised else 0.0,
+        }
+        solver = QuasiNewtonVB(self.max_iter, self.tol * n_labels)
+        trainer = Trainer(data, ProbitEmbedding(n_labels, **options), solver, self.n_init, rng, notifier)
+        return trainer.search() if isinstance(self.n_latent, str) else trainer.train(self.n_latent)
+
+    def _fitted_attributes(self, data: EmbeddingInput, fitted: EmbeddingFit) -> Attributes:
+        results = fitted.search_results
+        return {
+            **solution_attributes(fitted.solution),
+            **learned_attributes(fitted.model),
+            "log_evidence_": fitted.log_evidence,
+            "search_results_": None if results is None else results._asdict(),
+        }
+
+    def _check_rows(self, X: Any) -> Array:
+        """Rows to predict, as numbers."""
+        self._require_fitted()
+        return read_rows(self, X, reset=False)
+
+    @require_fitted_namespace
+    def transform(self, X: Any, return_cov: bool = False) -> Any:
+        """Positions of rows in the embedding, before their labels are known.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, without missing cells.
-        y : array-like of shape (n_samples, n_labels) or (n_samples,)
-            Either a matrix of 0 and 1, in which -1 or NaN marks an unknown entry, or the class of each row, where -1 (integers), None or NaN (others)
-            mark unlabeled rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a row of weight 2 counts as that row twice.
+        return_cov : bool, default=False
+            Whether the covariances are returned too.
 
         Returns
         -------
-        self : estimator
+        embedding : array of shape (n_samples, n_latent_)
+            Posterior means.
+        covariance : array of shape (n_samples, n_latent_, n_latent_)
+            If `return_cov`. They hold the noise of the embedding and the uncertainty of the
+            projection, and are diagonal.
         """
-        self._check_options()
-        X = self._check_rows(X, reset=True)
-        labels = encode_label_matrix(y, X.shape[0])
-        weight = check_weight(sample_weight, X.shape[0])
-        _check_known(labels, weight)
-        self.classes_, self.multilabel_ = labels.classes, labels.multilabel
-        if labels.names is not None:
-            self.label_names_ = labels.names
-        elif hasattr(self, "label_names_"):  # of an earlier fit
-            del self.label_names_
-        self.preprocessor_ = make_preprocessor(X, weight, self.standardize)
-        rng = random_generator(self.random_state)
-        with notify_callbacks(self, X, y, self._attributes_at) as on_step:
-            self._train(X, labels.codes, weight, rng, on_step)
-        warn_unless_converged(self)
-        return self
+        X = self._check_rows(X)
+        mean = self._model.latent_means(X)
+        if not return_cov:
+            return mean
+        variance = self._model.latent_variances(X)
+        return mean, variance[:, :, None] * eye_like(variance.shape[1], variance)
 
-    def _check_options(self) -> None:
-        if isinstance(self.n_latent, str):
-            check_choice("n_latent", self.n_latent, ["auto"], " and integers")
-        else:
-            check_number("n_latent", self.n_latent, ge=1, integer=True)
-        check_choice("prior", self.prior, GROUPINGS)
-        check_bool("semi_supervised", self.semi_supervised)
-        check_bool("standardize", self.standardize)
-        check_choice("averaging", self.averaging, ["full", "weights"])
-        for name in ("shape", "scale", "latent_noise", "margin"):
-            check_number(name, getattr(self, name), gt=0)
-        check_number("n_init", self.n_init, ge=1, integer=True)
-        check_number("max_iter", self.max_iter, ge=1, integer=True)
-        check_number("tol", self.tol, ge=0)
+    def _log_proba(self, X: Any) -> Array:
+        X = self._check_rows(X)
+        return self._model.log_proba(X, average_embedding=self.averaging == "full")
+
+    @require_fitted_namespace
+    def predict(self, X: Any) -> Array:
+        """Labels that are more probably present than absent, or the most probable class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : array of shape (n_samples, n_labels) or (n_samples,)
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().predict(X)
+        proba = self.predict_proba(X)
+        xp = namespace(proba)
+        return xp.astype(proba > 0.5, xp.int64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose class is right or, for label matrices, all of whose known labels are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, n_labels) or (n_samples,)
+            Rows without any known label do not count.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().score(X, y, sample_weight)
+        return label_matrix_accuracy(y, to_numpy(self.predict(X)), sample_weight)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_latent_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -214,13 +298,3 @@ class ProbitEmbeddingClassifier(CallbackSupportMixin, EmbeddingTraining):
         tags.target_tags.multi_output = True
         tags.array_api_support = True
         return tags
-
-
-def _check_known(labels: LabelMatrix, weight: np.ndarray | None) -> None:
-    """Every label needs a known entry of positive weight."""
-    if weight is None:
-        return
-    mass = weight @ (labels.codes >= 0)
-    if (mass <= 0).any():
-        column = int(np.argmin(mass))
-        raise ValueError(f"sample_weight is zero for every row with a known entry in column {column} of y.")

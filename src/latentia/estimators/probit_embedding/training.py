@@ -1,121 +1,113 @@
-"""From prepared rows to a fitted probit embedding: problems, starts, the search for a size, and what is published."""
+"""Variational Bayes on the rows of a probit embedding, for one number of dimensions or for several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Params
 from latentia.engine.pytree import select_restart
-from latentia.estimators.base.legacy import attributes_if_stopped
-from latentia.estimators.probit_embedding.prediction import EmbeddingPredictions
-from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
+from latentia.estimators.probit_embedding.reading import EmbeddingInput
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import GROUPINGS
-from latentia.families.probit_embedding.problem import MAX_ENTRIES, EmbeddingProblem, StreamedEmbeddingProblem
-from latentia.families.probit_embedding.values import Embedding
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
+from latentia.families.probit_embedding.problem import problem_maker
+from latentia.inputs.options import check_choice, check_number
 from latentia.numerics.threads import one_blas_thread
-from latentia.solvers import QuasiNewtonVB, Solution, StepCallback
+from latentia.solvers import QuasiNewtonVB, Solution
 
-#: The most dimensions that n_latent="auto" tries.
-MOST_LATENT = 10
+#: The most dimensions that a search tries.
+MAX_LATENT = 10
 
 
-#: Sizes without a gain in evidence after which n_latent="auto" stops.
+#: Sizes without a gain in evidence after which a search stops.
 PATIENCE = 2
 
 
-#: A dimension counts as effective if it carries this share of the labels' scores.
-EFFECTIVE = 0.01
+class SearchResults(NamedTuple):
+    """What a search over sizes has tried, an entry for each size."""
+
+    n_latent: np.ndarray
+    log_evidence: np.ndarray
+    n_iter: np.ndarray
 
 
-class EmbeddingTraining(EmbeddingPredictions):
-    """Fits the posteriors; the estimator adds the door: options and checks."""
+class EmbeddingFit(NamedTuple):
+    """A trained model and how its solver went; of a search, the best one and what else was tried."""
 
-    def _train(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray | None, rng: np.random.Generator, on_step: StepCallback
-    ) -> None:
-        n_labels = codes.shape[1]
-        self.search_results_ = None
-        make = self._problems(X, codes, weight)
-        if not isinstance(self.n_latent, str):
-            self._keep(*self._ascend(make(self.n_latent), rng, on_step))
-            return
-        found: list[tuple[int, float, int]] = []
-        best = None
-        for n_latent in range(1, min(n_labels, X.shape[1], MOST_LATENT) + 1):
-            fitted = self._ascend(make(n_latent), rng, on_step)
-            value = float(fitted[1].value.max())
-            found.append((n_latent, value, int(fitted[1].n_iter[int(np.argmax(fitted[1].value))])))
-            if best is None or value > float(best[1].value.max()):
-                best = fitted
-            if n_latent - best[0].n_latent >= PATIENCE:
-                break
-        assert best is not None
-        self._keep(*best)
-        columns = (np.array(column) for column in zip(*found, strict=True))
-        self.search_results_ = dict(zip(("n_latent", "log_evidence", "n_iter"), columns, strict=True))
+    model: FittedEmbedding
+    solution: Solution  # of the restart that won
+    search_results: SearchResults | None = None
 
-    def _problems(self, X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Callable[[int], Any]:
-        """The problem for a number of dimensions."""
-        preprocess, n_labels = self.preprocessor_, codes.shape[1]
-        options: dict[str, Any] = {
-            "grouping": GROUPINGS[self.prior],
-            "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
-            "latent_noise": float(self.latent_noise),
-            "margin": float(self.margin) if self.semi_supervised else 0.0,
-            "separate": bool(self.semi_supervised),
-        }
-        n_entries = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
-        if n_entries > MAX_ENTRIES and X.shape[1] <= X.shape[0]:
-            source = ArraySource(X, codes, weight, preprocess)
-            return lambda n_latent: StreamedEmbeddingProblem(ProbitEmbedding(n_labels, n_latent, **options), source)
-        rows = preprocess(X).values
-        like = rows.data if hasattr(rows, "tocsr") else rows
-        y = asarray_like(codes, like, dtype=namespace(like).int64)
-        mass = None if weight is None else asarray_like(weight, like)
-        return lambda n_latent: EmbeddingProblem(ProbitEmbedding(n_labels, n_latent, **options), rows, y, mass)
+    @property
+    def log_evidence(self) -> float:
+        return float(self.solution.value[0])
 
-    def _ascend(
-        self, problem: Any, rng: np.random.Generator, on_step: StepCallback
-    ) -> tuple[ProbitEmbedding, Solution]:
-        """Variational Bayes from all starts."""
-        self.family_ = problem.family
-        params = self.family_.start(problem.label_sums(), rng, self.n_init)
-        solver = QuasiNewtonVB(self.max_iter, self.tol * self.family_.n_labels)
+    @property
+    def summary(self) -> tuple[int, float, int]:
+        """The entry of a search."""
+        return self.model.family.n_latent, self.log_evidence, int(self.solution.n_iter[0])
+
+
+class Trainer:
+    """Fits families of any number of dimensions to the same rows, which are read once."""
+
+    def __init__(
+        self,
+        data: EmbeddingInput,
+        family: ProbitEmbedding,
+        solver: QuasiNewtonVB,
+        n_restarts: int,
+        rng: np.random.Generator,
+        notifier: StepNotifier,
+    ):
+        self.data, self.family, self.solver = data, family, solver
+        self.n_restarts, self.rng, self.notifier = n_restarts, rng, notifier
+        self.make_problem = problem_maker(data.source)
+        self.n_classes = None if data.labels.multilabel else len(data.labels.classes)
+
+    def train(self, n_latent: int) -> EmbeddingFit:
+        """Variational Bayes from all restarts; the largest bound wins."""
+        problem = self.make_problem(replace(self.family, n_latent=n_latent))
+
+        def model_at(params: Params) -> FittedEmbedding:
+            return FittedEmbedding(problem.family, params, self.data.preprocessor, self.n_classes)
+
+        self.notifier.attributes_at = lambda params: self.data.attributes | learned_attributes(model_at(params))
+        params = problem.initial_params(self.rng, self.n_restarts)
         with one_blas_thread(problem.small):  # once, not in every sweep
-            return self.family_, solver.solve(problem, params, on_step)
+            solution = self.solver.solve(problem, params, self.notifier)
+        solution = solution.select_restart(int(np.argmax(solution.value)))
+        return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)
 
-    def _keep(self, family: ProbitEmbedding, solution: Solution) -> None:
-        """Keep the start with the largest bound."""
-        best = int(np.argmax(solution.value))
-        self.family_, self.params_ = family, select_restart(solution.params, best)
-        self.objective_curve_ = solution.curves[best]
-        self.log_evidence_ = float(solution.value[best])
-        self.n_iter_ = int(solution.n_iter[best])
-        self.converged_ = bool(solution.converged[best])
-        self.stopping_reason_ = solution.outcomes[best].value
-        self._set_fitted_attributes()
+    def search(self) -> EmbeddingFit:
+        """The number of dimensions with the largest evidence."""
+        max_latent = min(self.family.n_labels, self.data.X.shape[1], MAX_LATENT)
+        return best_size(self.train, max_latent, lambda: self.notifier.stopped)
 
-    def _set_fitted_attributes(self) -> None:
-        params: Embedding = self.params_
-        xp = namespace(params.projection)
-        self.n_latent_ = int(params.projection.shape[0])
-        self.projection_ = xp.matrix_transpose(params.projection)
-        self.weights_ = params.weights[:, 1:]
-        self.intercepts_ = params.weights[:, 0]
-        self.weights_covariance_ = params.weights_cov
-        self.precisions_ = xp.matrix_transpose(self.family_.precision(params))
-        self.feature_shift_, self.feature_scale_ = self.preprocessor_.shift, self.preprocessor_.scale
-        strength = xp.sum(self.weights_**2, axis=0)  # (R,)
-        share = self.projection_**2 @ strength
-        self.feature_relevance_ = share / xp.clip(xp.sum(share), min=float(xp.finfo(share.dtype).smallest_normal))
-        carried = to_numpy(xp.sum(params.projection**2, axis=1) * strength)
-        self.n_effective_latent_ = int((carried > EFFECTIVE * carried.sum()).sum())
 
-    def _attributes_at(self, params: Embedding) -> dict[str, Any]:
-        """Attributes of an estimator that stopped at `params`."""
-        return attributes_if_stopped(self, self._set_fitted_attributes, params_=params)
+def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Callable[[], bool]) -> EmbeddingFit:
+    """The fit with the largest evidence, of sizes from one on.
+
+    They grow until they have not gained for a while, or a callback has stopped the fit.
+    """
+    best = train(1)
+    tried = [best.summary]
+    for n_latent in range(2, max_latent + 1):
+        if stopped() or len(tried) - best.model.family.n_latent >= PATIENCE:
+            break
+        fit = train(n_latent)
+        tried.append(fit.summary)
+        best = fit if fit.log_evidence > best.log_evidence else best
+    return best._replace(search_results=SearchResults(*(np.array(column) for column in zip(*tried, strict=True))))
+
+
+def check_n_latent(name: str, value: Any) -> None:
+    """A number of dimensions, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and integers")
+    else:
+        check_number(name, value, ge=1, integer=True)

@@ -43,14 +43,14 @@ def positive_half_line(u: Array) -> TruncatedMoments:
     return TruncatedMoments(log_mass, ratio, xp.minimum(xp.maximum(bent, xp.zeros_like(bent)), xp.ones_like(bent)))
 
 
-def truncate(eta: Array, sign: Array, margin: float, separate: bool) -> TruncatedMoments:
+def truncate(eta: Array, sign: Array, margin: float) -> TruncatedMoments:
     """Known (+1, -1) and unknown (0) labels of scores `eta`.
 
-    Unknown ones count nothing, unless `separate`: then they lie on either side of the margin.
+    Unknown ones lie on either side of the margin; without a margin they count nothing.
     """
     xp = namespace(eta)
     side = positive_half_line(sign * eta - margin)
-    if not separate:
+    if margin == 0:
         known = sign * sign
         return TruncatedMoments(side.log_mass * known, side.slope * sign, side.curvature * known)
     own = TruncatedMoments(side.log_mass, side.slope * sign, side.curvature)

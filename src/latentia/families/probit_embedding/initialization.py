@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from latentia.engine.contracts import Chunk, Source, Totals
 from latentia.engine.problem import rows_per_chunk
 from latentia.families.probit_embedding.label_posterior import label_signs
+from latentia.families.probit_embedding.row_products import label_products
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
 from latentia.numerics.linalg import symmetric
 
@@ -16,62 +18,62 @@ from latentia.numerics.linalg import symmetric
 class LabelSums(NamedTuple):
     """Totals over rows; labels are +1, -1, and 0 where unknown."""
 
-    gram: Array  # (D, D), or (0, 0) if not asked for
+    gram: Array  # (D, D) sum of x x', or (0, 0) if not asked for
     cross: Array  # (L, D) sum of sign x'
     features: Array  # (L, D) sum of x' over the rows with the label known
     sign: Array  # (L,)
-    known: Array  # (L,)
+    n_known: Array  # (L,) weighted number of such rows
 
 
-def sum_labels(x: Any, y: Array, weight: Array | None, with_gram: bool, separate: bool) -> LabelSums:
+def sum_labels(
+    x: Array, y: Array, weight: Array | None, low_density_separation: bool, with_gram: bool = False
+) -> LabelSums:
     """The totals of some rows."""
     xp = namespace(y)
     dtype = x.dtype
-    labels = label_signs(y, dtype, separate)
-    mass = labels.used if weight is None else labels.used * weight
-    known = xp.abs(labels.sign) * mass[:, None]
-    sign = labels.sign * mass[:, None]
-    gram = (transpose(x) * mass) @ x if with_gram else asarray_like(np.zeros((0, 0)), y, dtype=dtype)
-    return LabelSums(gram, _times(sign, x), _times(known, x), xp.sum(sign, axis=0), xp.sum(known, axis=0))
+    labels = label_signs(y, dtype, low_density_separation)
+    weight = labels.row_counts if weight is None else labels.row_counts * weight
+    known = xp.abs(labels.sign) * weight[:, None]
+    sign = labels.sign * weight[:, None]
+    gram = (transpose(x) * weight) @ x if with_gram else asarray_like(np.zeros((0, 0)), y, dtype=dtype)
+    return LabelSums(
+        gram, label_products(sign, x), label_products(known, x), xp.sum(sign, axis=0), xp.sum(known, axis=0)
+    )
 
 
-def label_sums(source: Source, with_gram: bool, separate: bool) -> LabelSums:
-    """The totals of all rows."""
+def label_sums(source: Source, low_density_separation: bool) -> LabelSums:
+    """The totals of all rows, the Gram matrix included."""
 
     def visit(chunk: Chunk) -> Totals:
-        return {"sums": sum_labels(chunk.rows.values, chunk.y, chunk.weight, with_gram, separate)}
+        return {"sums": sum_labels(chunk.rows.values, chunk.y, chunk.weight, low_density_separation, with_gram=True)}
 
     return source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features))["sums"]
 
 
 def label_directions(
-    ridge: Any, sums: LabelSums, n_latent: int, rng: np.random.Generator, n_restarts: int
+    ridge: Callable[[Array], Array], sums: LabelSums, n_latent: int, rng: np.random.Generator, n_restarts: int
 ) -> tuple[Array, Array]:
-    """Cross products Z'X (starts, R, D) of guessed embeddings, and the label weights (starts, L, 1 + R) that go with them.
+    """Cross products Z'X (restarts, R, D) of guessed embeddings, and label weights (restarts, L, 1 + R) to go with them.
 
-    The guess is Z = S V, for the labels' centered signs S and directions V: those along which a ridge regression of S on X, `ridge`, has
-    the largest fitted variance, for the first start; random ones for the others and for dimensions beyond the number of labels.
+    The guess is Z = S V, for the labels' centered signs S and directions V: those along which a ridge
+    regression of S on X, `ridge`, has the largest fitted variance, for the first restart; random ones
+    for the others and for dimensions beyond the number of labels.
     """
     xp = namespace(sums.cross)
-    known = xp.where(sums.known > 0, sums.known, xp.ones_like(sums.known))
-    rate = sums.sign / known
+    n_known = xp.where(sums.n_known > 0, sums.n_known, xp.ones_like(sums.n_known))
+    rate = sums.sign / n_known
     centered = sums.cross - rate[:, None] * sums.features  # (L, D)
     n_labels = centered.shape[0]
     coefficients = ridge(centered)
     fitted = symmetric(to_numpy(coefficients @ transpose(centered)))
     _, vectors = np.linalg.eigh(fitted)
-    starts = []
-    for start in range(n_restarts):
-        random = rng.standard_normal((n_labels, n_latent))
-        if start == 0:
+    restarts = []
+    for restart in range(n_restarts):
+        directions = rng.standard_normal((n_labels, n_latent))
+        if restart == 0:
             best = vectors[:, ::-1][:, :n_latent]
-            random[:, : best.shape[1]] = best
-        starts.append(random / np.linalg.norm(random, axis=0))
-    directions = asarray_like(np.stack(starts), centered)  # (starts, L, R)
-    intercept = xp.zeros_like(directions[..., :1]) + rate[:, None]
-    return xp.matmul(transpose(directions), centered), xp.concat([intercept, directions], axis=-1)
-
-
-def _times(a: Array, x: Any) -> Array:
-    """a' x for rows that may be sparse."""
-    return transpose(x.T @ a) if hasattr(x, "tocsr") else transpose(a) @ x
+            directions[:, : best.shape[1]] = best
+        restarts.append(directions / np.linalg.norm(directions, axis=0))
+    weights = asarray_like(np.stack(restarts), centered)  # (restarts, L, R)
+    intercept = xp.zeros_like(weights[..., :1]) + rate[:, None]
+    return xp.matmul(transpose(weights), centered), xp.concat([intercept, weights], axis=-1)

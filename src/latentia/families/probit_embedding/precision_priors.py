@@ -1,4 +1,8 @@
-"""Which entries of the projection share a precision: every entry by itself (sparse entries), a row of Q each (feature selection), or a column each (automatic relevance of dimensions)."""
+"""Which entries of the projection share a precision.
+
+Every entry has its own (sparse entries), those of a feature share theirs (feature selection), or
+those of a dimension of the embedding do (automatic relevance determination).
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,16 @@ from latentia.numerics.array_api import Array, namespace
 
 
 class PrecisionSharing:
-    """Which entries of the projection (..., R, D) share a precision."""
+    """Groups of entries of the projection (..., R, D) that share a precision."""
 
-    #: Whether all R columns of the projection have the same covariance.
-    shared: ClassVar[bool] = False
     #: Whether the precision is the same for all features.
     isotropic: ClassVar[bool] = False
 
-    def pool(self, entries: Array) -> Array:
-        """Sums over groups, with axes of length one where they run."""
+    def sum_groups(self, entries: Array) -> Array:
+        """Sums over the groups, with axes of length one where they run."""
         return entries
 
-    def count(self, n_latent: int, n_features: int) -> int:
+    def group_size(self, n_latent: int, n_features: int) -> int:
         """Entries in a group."""
         return 1
 
@@ -31,29 +33,32 @@ class PerEntry(PrecisionSharing):
 
 
 @dataclass(frozen=True)
-class Rows(PrecisionSharing):
+class PerFeature(PrecisionSharing):
     """A precision for every feature."""
 
-    shared: ClassVar[bool] = True
-
-    def pool(self, entries: Array) -> Array:
+    def sum_groups(self, entries: Array) -> Array:
         return namespace(entries).sum(entries, axis=-2, keepdims=True)
 
-    def count(self, n_latent: int, n_features: int) -> int:
+    def group_size(self, n_latent: int, n_features: int) -> int:
         return n_latent
 
 
 @dataclass(frozen=True)
-class Columns(PrecisionSharing):
+class PerDimension(PrecisionSharing):
     """A precision for every dimension of the embedding."""
 
     isotropic: ClassVar[bool] = True
 
-    def pool(self, entries: Array) -> Array:
+    def sum_groups(self, entries: Array) -> Array:
         return namespace(entries).sum(entries, axis=-1, keepdims=True)
 
-    def count(self, n_latent: int, n_features: int) -> int:
+    def group_size(self, n_latent: int, n_features: int) -> int:
         return n_features
 
 
-GROUPINGS: dict[str, PrecisionSharing] = {"entries": PerEntry(), "columns": Columns(), "rows": Rows()}
+#: By the names users give: those of the entries, columns and rows of the matrix Q (D, R).
+PRECISION_SHARING: dict[str, PrecisionSharing] = {
+    "entries": PerEntry(),
+    "columns": PerDimension(),
+    "rows": PerFeature(),
+}

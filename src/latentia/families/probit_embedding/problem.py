@@ -1,174 +1,194 @@
-"""The probit embedding on given rows: what is constant in them is found once, and only the rest is summed in a sweep."""
+"""The probit embedding on given rows: what is constant in them is found once, the rest in a sweep.
+
+X'X does not depend on the parameters, so the cheapest form of the projection's posterior is chosen
+before the first sweep and given to the family, and a sweep only sums what the labels say.
+
+A sweep over rows in memory begins each row's fixed point at its *warm start*: where the row was
+heading in the last sweeps. So such a problem has a state, and a sweep is a function of its argument
+only up to the tolerance of the fixed points. As each row has a single fixed point this saves time and
+changes nothing else. Low-density separation is the exception: there a row has several fixed points,
+and stays on the side of the margin where it is.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
 
 import numpy as np
+from sklearn import get_config
 
-from latentia.engine.contracts import Chunk, Problem, Source, Stats, Sweep, Totals
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Chunk, Source, Sweep, Totals
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import tree_add
+from latentia.engine.row_ranges import RowRange, split_ranges
+from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.initialization import LabelSums, label_sums, sum_labels
-from latentia.families.probit_embedding.label_posterior import Labels, label_signs
-from latentia.families.probit_embedding.projection import GramForm, KernelForm, ProjectionSolver, SpectralForm
-from latentia.numerics.array_api import Array, namespace, transpose
+from latentia.families.probit_embedding.kernel_form import KernelForm
+from latentia.families.probit_embedding.label_posterior import label_signs
+from latentia.families.probit_embedding.projection import GramForm, ProjectionSolver, SpectralForm
+from latentia.families.probit_embedding.row_products import gram_matrix, scale_rows
+from latentia.families.probit_embedding.statistics import label_statistics
+from latentia.families.probit_embedding.values import EmbeddedRows, Embedding
+from latentia.numerics.array_api import Array, is_sparse, namespace
 from latentia.numerics.threads import one_blas_thread
 
 #: Tables with fewer entries gain nothing from several threads in a product.
-SMALL = 2**22
+MIN_THREADED_ENTRIES = 2**22
 
 
-#: Tables with more entries are read again in every sweep.
-MAX_ENTRIES = 2**27
+class EmbeddingProblem(ABC):
+    """A family with the form of the projection that is cheapest for the rows; see the subclasses."""
+
+    #: Whether the products of a sweep are too small for several threads.
+    small: bool = False
+    total_weight: float
+
+    def __init__(self, family: ProbitEmbedding, form: ProjectionSolver):
+        self.family = replace(family, form=form)
+        self.form = form
+
+    @abstractmethod
+    def label_sums(self) -> LabelSums:
+        """The totals from which variational Bayes starts."""
+
+    @abstractmethod
+    def sweep(self, params: Embedding) -> Sweep:
+        """Value and statistics; the Gram matrix, which the form has already, is left out."""
+
+    def initial_params(self, rng: np.random.Generator, n_restarts: int) -> Embedding:
+        """As the family's `init`."""
+        return self.family.initial_params(self.label_sums(), rng, n_restarts)
+
+    def _add_row_independent_terms(self, params: Embedding, sums: Sweep) -> Sweep:
+        """Add to sums over rows what depends on them only through the form."""
+        family = self.family
+        variance = self.form.total_variance(params.covariance)  # of each covariance
+        columns_per_covariance = family.n_latent // variance.shape[-1]
+        total_variance = namespace(variance).sum(variance, axis=-1) * columns_per_covariance
+        return Sweep(sums.value + family.log_prior(params) - total_variance / (2 * family.noise), sums.stats)
 
 
-class EmbeddingProblem:
-    """A family with a design, and rows (dense or sparse) in memory.
-
-    A row's fixed point is looked for from where it was heading in the last sweeps, if they had as many starts. As the fixed point is
-    unique this only saves time (`separate` apart, whose rows stay on the side of the margin where they are).
-    """
+class InMemoryProblem(EmbeddingProblem):
+    """Rows (dense or sparse) in memory, with warm starts."""
 
     def __init__(
         self,
-        family: Any,
-        rows: Any,
+        family: ProbitEmbedding,
+        rows: Array,
         y: Array,
         weight: Array | None = None,
-        design: ProjectionSolver | None = None,
-        rows_per_chunk: int | None = None,
+        form: ProjectionSolver | None = None,
+        max_chunk_rows: int | None = None,
     ):
         xp = namespace(y)
-        self._labels = label_signs(y, rows.dtype, family.separate)
-        self._used = self._labels.used if weight is None else self._labels.used * weight
+        self._labels = label_signs(y, rows.dtype, family.low_density_separation)
+        counts = self._labels.row_counts
+        self._row_weight = counts if weight is None else counts * weight
         self._rows, self._y, self._weight = rows, y, weight
-        self._chunk = rows_per_chunk
-        self._places: list[Array] = []  # where rows were in the last two sweeps
-        self.family = family.with_design(choose_form(family, rows, self._used) if design is None else design)
+        self._max_chunk_rows = max_chunk_rows
+        self._last_means: list[Array] = []  # of the rows, in the last two sweeps
         self.total_weight = float(y.shape[0] if weight is None else xp.sum(weight))
-
-    @property
-    def small(self) -> bool:
-        """Whether several threads would not pay."""
-        return bool(self._rows.shape[0] * self._rows.shape[1] < SMALL)
+        self.small = rows.shape[0] * rows.shape[1] < MIN_THREADED_ENTRIES
+        super().__init__(family, choose_form(family, rows, self._row_weight) if form is None else form)
 
     def label_sums(self) -> LabelSums:
-        """The totals from which starts are made."""
-        return sum_labels(self._rows, self._y, self._weight, False, self.family.separate)
+        return sum_labels(self._rows, self._y, self._weight, self.family.low_density_separation)
 
-    def sweep(self, params: Any) -> Sweep:
-        """Value and statistics, as `Problem.sweep` has them."""
+    def sweep(self, params: Embedding) -> Sweep:
         with one_blas_thread(self.small):
             return self._sweep(params)
 
-    def _sweep(self, params: Any) -> Sweep:
-        family = self.family
-        xp = namespace(params.projection)
-        warm = self._guess((*params.projection.shape[:-2], self._rows.shape[0], family.n_latent))
-        value: Any = 0.0
-        stats, places = None, []
-        for part in self._parts(params):
-            start = None if warm is None else warm[..., part, :]
-            rows, used = self._rows[part, ...], self._used[part]
-            posterior = family.place(params, rows, cut(self._labels, part), start)
-            value = value + xp.sum(posterior.log_joint[..., 0, :] * used, axis=-1)
-            some = family.label_statistics(rows, posterior, used[:, None])
-            stats = some if stats is None else tree_add(stats, some)
-            places.append(posterior.mean)
-        here = places[0] if len(places) == 1 else xp.concat(places, axis=-2)
-        self._places = [*self._places, here][-2:]
-        return add_row_independent_terms(family, params, value, stats)
+    def _sweep(self, params: Embedding) -> Sweep:
+        shape = (*params.projection.shape[:-2], self._rows.shape[0], self.family.n_latent)
+        warm_start = self._warm_start(shape)
+        means: list[Array] = []
 
-    def _guess(self, shape: tuple[int, ...]) -> Array | None:
-        """Where rows will be, if they go on as in the last sweeps with as many starts."""
-        seen = [place for place in self._places if place.shape == shape]
-        if len(seen) < 2 or self.family.separate:
-            return seen[-1] if seen else None
-        return 2 * seen[1] - seen[0]
+        def visit(chunk: slice) -> Sweep:
+            start = None if warm_start is None else warm_start[..., chunk, :]
+            rows, weight = self._rows[chunk, ...], self._row_weight[chunk]
+            posterior = self.family.infer_latents(params, rows, self._labels.of_rows(chunk), start)
+            means.append(posterior.mean)
+            return _sum_rows(rows, posterior, weight)
 
-    def _parts(self, params: Any) -> list[slice]:
-        n_rows = self._rows.shape[0]
-        size = self._chunk or rows_per_chunk(self.family.label_floats_per_row(params))
-        edges = np.linspace(0, n_rows, max(1, -(-n_rows // size)) + 1).round().astype(int).tolist()
-        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        sums = reduce(tree_add, map(visit, self._chunks(params)))
+        mean = means[0] if len(means) == 1 else namespace(means[0]).concat(means, axis=-2)
+        self._last_means = [*self._last_means, mean][-2:]
+        return self._add_row_independent_terms(params, sums)
+
+    def _warm_start(self, shape: tuple[int, ...]) -> Array | None:
+        """Where rows will be, if they go on as in the last sweeps with as many restarts."""
+        means = [mean for mean in self._last_means if mean.shape == shape]
+        if len(means) < 2 or self.family.low_density_separation:
+            return means[-1] if means else None
+        return 2 * means[1] - means[0]
+
+    def _chunks(self, params: Embedding) -> list[slice]:
+        max_rows = self._max_chunk_rows or rows_per_chunk(self.family.label_floats_per_row(params))
+        return [rows.as_slice for rows in split_ranges([RowRange(0, self._rows.shape[0], None)], max_rows)]
 
 
-class StreamedEmbeddingProblem:
-    """A family with its gram matrix, and rows that are read block by block in every sweep."""
+class StreamedProblem(EmbeddingProblem):
+    """Rows that are read chunk by chunk in every sweep, and their Gram matrix."""
 
-    small = False
-
-    def __init__(self, family: Any, source: Source):
+    def __init__(self, family: ProbitEmbedding, source: Source):
         self._source = source
-        sums = label_sums(source, True, family.separate)
+        sums = label_sums(source, family.low_density_separation)
         self._sums = sums._replace(gram=sums.gram[:0, :0])
-        self.family = family.with_design(gram_design(family, sums.gram))
         self.total_weight = source.total_weight
+        super().__init__(family, gram_form(family, sums.gram))
 
     def label_sums(self) -> LabelSums:
-        """The totals from which starts are made."""
         return self._sums
 
-    def sweep(self, params: Any) -> Sweep:
-        """Value and statistics, as `Problem.sweep` has them."""
+    def sweep(self, params: Embedding) -> Sweep:
         family = self.family
 
         def visit(chunk: Chunk) -> Totals:
             x = chunk.rows.values
-            xp = namespace(x)
-            posterior = family.place(params, x, label_signs(chunk.y, x.dtype, family.separate))
-            used = posterior.labels.used if chunk.weight is None else posterior.labels.used * chunk.weight
-            value = xp.sum(posterior.log_joint[..., 0, :] * used, axis=-1)
-            return {"stats": family.label_statistics(x, posterior, used[:, None]), "value": value}
+            labels = label_signs(chunk.y, x.dtype, family.low_density_separation)
+            posterior = family.infer_latents(params, x, labels)
+            return {"sums": _sum_rows(x, posterior, chunk.weighted(labels.row_counts))}
 
         size = params.projection.shape[-1] + family.label_floats_per_row(params)
-        totals = self._source.sum_over_chunks(visit, rows_per_chunk(size))
-        return add_row_independent_terms(family, params, totals["value"], totals["stats"])
+        sums = self._source.sum_over_chunks(visit, rows_per_chunk(size))["sums"]
+        return self._add_row_independent_terms(params, sums)
 
 
-def add_row_independent_terms(family: Any, params: Any, value: Array, stats: Stats) -> Sweep:
-    """Add to sums over rows what depends on them only through the design."""
-    value = value + family.log_prior(params) - family.total_spread(params) / (2 * family.noise)
-    if isinstance(family.design, GramForm):
-        gram = family.design.gram
-        lead = params.projection.shape[:-2]
-        stats = stats._replace(gram=namespace(gram).broadcast_to(gram, (*lead, *gram.shape)))
-    return Sweep(value, stats)
+def _sum_rows(x: Array, posterior: EmbeddedRows, weight: Array) -> Sweep:
+    """Values and statistics of some rows, weighted."""
+    value = namespace(weight).sum(posterior.log_joint[..., 0, :] * weight, axis=-1)
+    return Sweep(value, label_statistics(x, posterior, weight))
 
 
-def in_memory_problem(family: Any, source: Source) -> Problem:
-    """The problem whose parameters have the form that the family alone gives them."""
-    if source.n_rows * source.n_features > MAX_ENTRIES:
-        return StreamedEmbeddingProblem(family, source)
-    chunk = source.sample_rows(source.n_rows, np.random.default_rng(0))  # all rows
-    rows, y, weight = chunk.rows.values, chunk.y, chunk.weight
-    used = label_signs(y, rows.dtype, family.separate).used
-    used = used if weight is None else used * weight
-    return EmbeddingProblem(family, rows, y, weight, GramForm(_gram(rows, used), family.noise))
+def problem_maker(source: ArraySource) -> Callable[[ProbitEmbedding], EmbeddingProblem]:
+    """How problems on these rows are made, for families of several sizes.
+
+    Rows whose preprocessed copy fits scikit-learn's `working_memory` are kept in memory; so are tables
+    with more features than rows, whose forms need all rows at once.
+    """
+    n_entries = source.X.nnz if is_sparse(source.X) else source.n_rows * source.n_features
+    if 8 * n_entries > get_config()["working_memory"] * 2**20 and source.n_features <= source.n_rows:
+        return lambda family: StreamedProblem(family, source)
+    rows, y, weight, _ = source.all_rows()
+    return lambda family: InMemoryProblem(family, rows.values, y, weight)
 
 
-def cut(labels: Labels, part: slice) -> Labels:
-    """The labels of some rows."""
-    counted = labels.counted if labels.counted.shape[0] == 1 else labels.counted[part, :]
-    return Labels(labels.sign[part, :], counted, labels.used[part])
-
-
-def choose_form(family: Any, rows: Any, used: Array) -> ProjectionSolver:
+def choose_form(family: ProbitEmbedding, rows: Array, weight: Array) -> ProjectionSolver:
     """The cheapest form for these rows."""
     if rows.shape[1] <= rows.shape[0]:
-        return gram_design(family, _gram(rows, used))
-    root = namespace(used).sqrt(used)[:, None]
-    scaled = type(rows)(rows.multiply(root)) if hasattr(rows, "tocsr") else rows * root
-    return SpectralForm.of_rows(scaled, family.noise) if family.grouping.isotropic else KernelForm(scaled, family.noise)
+        return gram_form(family, gram_matrix(rows, weight))
+    scaled = scale_rows(rows, namespace(weight).sqrt(weight))
+    if family.sharing.isotropic:
+        return SpectralForm.from_rows(scaled, family.noise)
+    return KernelForm(scaled, family.noise)
 
 
-def gram_design(family: Any, gram: Array) -> ProjectionSolver:
+def gram_form(family: ProbitEmbedding, gram: Array) -> ProjectionSolver:
     """The cheapest form from X'X."""
-    return SpectralForm.of_gram(gram, family.noise) if family.grouping.isotropic else GramForm(gram, family.noise)
-
-
-def _gram(rows: Any, used: Array) -> Array:
-    if hasattr(rows, "tocsr"):
-        return (rows.T @ rows.multiply(used[:, None])).toarray()
-    return transpose(rows) @ (rows * used[:, None])
+    if family.sharing.isotropic:
+        return SpectralForm.from_gram(gram, family.noise)
+    return GramForm(gram, family.noise)

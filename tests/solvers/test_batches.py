@@ -1,0 +1,94 @@
+"""Laws of the solvers that raise many restarts at once: none falls, none sees the others, callbacks see the best."""
+
+import numpy as np
+import pytest
+from conftest import FAMILIES, N_FEATURES, N_ROWS
+from tolerances import EQUAL, MAX_RELATIVE_DECREASE
+
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import AcceleratedFamily, EMFamily, QuasiNewtonFamily, SmoothFamily
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import leaves, select_restart, take_restarts
+from latentia.solvers import EM, AcceleratedEM, BatchedLBFGS, Outcome, QuasiNewtonVB
+from latentia.solvers.lbfgs_history import LBFGSHistory
+
+SOLVERS = {EM: EMFamily, AcceleratedEM: AcceleratedFamily, QuasiNewtonVB: QuasiNewtonFamily, BatchedLBFGS: SmoothFamily}
+PAIRS = [
+    pytest.param(solver, family.part, id=f"{solver.__name__}-{family.name}")
+    for solver, contract in SOLVERS.items()
+    for family in FAMILIES
+    if isinstance(family.part, contract)
+]
+
+
+@pytest.fixture
+def problem(part, rng):
+    return RowProblem(part, Likelihood(), ArraySource(*part.example_rows(rng, N_ROWS, N_FEATURES)))
+
+
+@pytest.fixture
+def start(problem, rng):
+    return problem.family.init(problem.source, rng, 3)
+
+
+@pytest.mark.parametrize("solver, part", PAIRS)
+def test_no_restart_falls_and_the_record_ends_where_the_parameters_are(solver, problem, start):
+    solution = solver(max_iter=15, tol=0.0).solve(problem, start)
+    for curve, n_iter in zip(solution.curves, solution.n_iter, strict=True):
+        assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max() and curve[-1] > curve[0]
+        assert len(curve) == n_iter + 1 <= 16
+    np.testing.assert_allclose(problem.sweep(solution.params).value, solution.value, **EQUAL)
+
+
+@pytest.mark.parametrize("solver, part", PAIRS)
+def test_restarts_do_not_see_each_other(solver, problem, start):
+    """Those that have converged leave the batch, and nothing else changes."""
+    together = solver(max_iter=30, tol=1e-2).solve(problem, start)
+    for k in range(3):
+        alone = solver(max_iter=30, tol=1e-2).solve(problem, take_restarts(start, [k]))
+        assert alone.n_iter[0] == together.n_iter[k]
+        assert alone.outcomes[0] == together.outcomes[k]
+        np.testing.assert_allclose(alone.curves[0], together.curves[k], rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver, part", PAIRS)
+def test_callbacks_see_the_best_restart_and_stop_them_all(solver, problem, start):
+    steps = []
+
+    def third(step):
+        steps.append(step._replace(params=step.params()))
+        return step.iteration == 3
+
+    solution = solver(max_iter=30, tol=0.0).solve(problem, start, third)
+    running = [outcome is Outcome.STOPPED for outcome in solution.outcomes]
+    assert [step.iteration for step in steps] == [1, 2, 3] and any(running)
+    assert (solution.n_iter[running] == 3).all()
+    last = steps[-1]
+    np.testing.assert_allclose(problem.sweep(last.params).value, last.value, **EQUAL)
+    seen = max(curve[2 if solver is EM else 3] for curve, runs in zip(solution.curves, running, strict=True) if runs)
+    np.testing.assert_allclose(last.value, seen, **EQUAL)  # EM reports before it updates
+    assert next(leaves(last.params)).shape == next(leaves(select_restart(start, 0))).shape
+
+
+def test_the_two_loop_recursion_is_the_inverse_hessian_of_bfgs(rng):
+    """Pair by pair, as the textbooks build it; pairs without positive curvature are left out."""
+    n_restarts, n_free, memory = 3, 5, 4
+    history = LBFGSHistory(memory)
+    pairs = [rng.normal(size=(2, n_restarts, n_free)) for _ in range(6)]
+    for step, gradient_diff in pairs:
+        gradient_diff += 2 * step
+        gradient_diff[0] *= np.sign((step[0] * gradient_diff[0]).sum())  # the first restart can use them all
+        history.add(step.copy(), gradient_diff.copy())
+    history.forget(np.array([2]))
+    gradient = rng.normal(size=(n_restarts, n_free))
+    found = history.times_inverse_hessian(gradient, history.initial_inverse_hessian)
+    for k in range(2):
+        usable = [(s[k], y[k]) for s, y in pairs[-memory:] if s[k] @ y[k] > 0]
+        s, y = usable[-1]
+        H = np.eye(n_free) * (s @ y) / (y @ y)
+        for s, y in usable:
+            rho, eye = 1 / (s @ y), np.eye(n_free)
+            H = (eye - rho * np.outer(s, y)) @ H @ (eye - rho * np.outer(y, s)) + rho * np.outer(s, s)
+        np.testing.assert_allclose(found[k], H @ gradient[k], **EQUAL)
+    np.testing.assert_array_equal(found[2], gradient[2])  # which has forgotten everything
