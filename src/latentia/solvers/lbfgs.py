@@ -18,8 +18,18 @@ from latentia.solvers.solution import Solution, Step, StepCallback, ignore_step
 INVALID_LOSS = 1e50
 
 
+#: A gain below so many rounding units of the value cannot be seen in it: it is a sum over rows, each with its own rounding.
+UNSEEN_UNITS = 10
+
+
 #: Slopes below this count as none: SciPy squares them, and squares that vanish make it divide by zero.
 MIN_GRADIENT = 1e-150
+
+
+BELOW_ROUNDING = "converged: the gain fell below rounding"
+
+
+NO_STEP = "no step raised the objective"
 
 
 @dataclass(frozen=True)
@@ -118,9 +128,12 @@ class LBFGS:
         elif stopped:
             reason = "stopped by the callback"
         elif lost:
-            reason = "no step raised the objective"
+            reason = NO_STEP
         else:
             reason = self._ending(result, rounding_unit(free))
+            unseen = UNSEEN_UNITS * rounding_unit(free) * max(1.0, abs(result.fun))
+            if reason == NO_STEP and _gain_left(loss, result) <= unseen:
+                reason = BELOW_ROUNDING
         return Solution(
             params=add_restart_axis(end),
             value=np.array([curve[-1]]),
@@ -138,8 +151,19 @@ class LBFGS:
             return f"max_iter={self.max_iter} reached"
         # No step raised the value. Where the slope is below the root of the rounding unit, a value that rounds cannot show the gain that is left.
         if np.abs(result.jac).max() <= np.sqrt(unit) * max(1.0, abs(result.fun)):
-            return "converged: the gain fell below rounding"
-        return "no step raised the objective"
+            return BELOW_ROUNDING
+        return NO_STEP
+
+
+def _gain_left(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], result: OptimizeResult) -> float:
+    """What a parabola along the slope promises, its curvature taken from the slope one step on.
+
+    The slope alone does not tell how far off the optimum is: a linear expert of little noise has steep slopes next to it.
+    """
+    slope = result.jac
+    _, there = loss(result.x - slope)
+    curvature = float(slope @ (slope - there))
+    return float(slope @ slope) ** 2 / (2 * curvature) if curvature > 0 else np.inf
 
 
 def _is_somewhere(result: OptimizeResult) -> bool:
