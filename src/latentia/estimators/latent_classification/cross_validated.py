@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import check_callback
@@ -15,7 +14,7 @@ from latentia.estimators.base.fitting import transactional_fit
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_search import Rows, Search, Setting, Trial, as_table
 from latentia.inputs.labels import encode_labels
-from latentia.inputs.options import check_choice, check_number
+from latentia.inputs.options import check_choice, check_number, legacy_generator
 from latentia.inputs.splits import make_folds
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
 
@@ -189,6 +188,8 @@ class LatentClassificationModelCV(LatentClassificationModel):
         check_number("patience", self.patience, least=1, integer=True)
         if self.refit_n_init is not None:
             check_number("refit_n_init", self.refit_n_init, least=1, integer=True)
+        if self.n_jobs is not None:
+            check_number("n_jobs", self.n_jobs, integer=True)
         for name, least, integer in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
             grid = getattr(self, name)
             if grid is None:
@@ -242,7 +243,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         labels = encode_labels(y, coded.shape[0])
         self._check_final(labels.classes)
         weight = check_weight(sample_weight, coded.shape[0], labels.codes, labels.classes)
-        rng = check_random_state(self.random_state)
+        rng = legacy_generator(self.random_state)
         patience = self.patience if self.search == "greedy" else None
         scoring = self.scoring or ("log_loss" if self._is_mixed() else "accuracy")
         rows = Rows(coded, labels.codes, weight)
