@@ -18,6 +18,7 @@ __all__ = [
     "CallbackSupportMixin",
     "StepNotifier",
     "check_callback",
+    "check_verbose",
     "notify_callbacks",
     "warn_unless_converged",
     "with_callbacks",
@@ -62,7 +63,7 @@ def notify_callbacks(estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dic
 
     `fitted` gives, for parameters, the attributes of an estimator that would stop there.
     """
-    verbose = _check_verbose(estimator.verbose)
+    verbose = check_verbose(estimator.verbose)
     check_callback(estimator.callback)
     listeners: list[StepCallback] = []
     if estimator.callback is not None:
@@ -105,7 +106,8 @@ def _sklearn_listener(
     return tell
 
 
-def _check_verbose(verbose: Any) -> int:
+def check_verbose(verbose: Any) -> int:
+    """A number of messages: none up to zero."""
     if not isinstance(verbose, Integral | np.bool_):
         raise ValueError(f"verbose={verbose!r}; allowed are True, False and integers: progress is shown if positive.")
     return int(verbose)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.objectives import OBJECTIVES
-from latentia.estimators.base.callbacks import check_callback
+from latentia.estimators.base.callbacks import check_callback, check_verbose
 from latentia.estimators.base.fitting import transactional_fit
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_search import Rows, Search, Setting, Trial, as_table
@@ -213,6 +213,7 @@ class LatentClassificationModelCV(LatentClassificationModel):
         check_priors(self.priors, classes)
         check_loss_matrix(self.loss_matrix, len(classes))
         check_callback(self.callback)
+        check_verbose(self.verbose)
 
     def _effective_param(self, name: str) -> Any:
         return getattr(self, f"{name}_")
