@@ -132,6 +132,7 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "no use of unlabeled": lambda case: not case.learns_unlabeled and case.target != "labels",
     "has loss matrix": _has("loss_matrix"),
     "has criterion": _has("criterion"),
+    "cross-validates": _has("cv"),
     "has bic": lambda case: hasattr(case.quick, "bic"),
 }
 

@@ -66,15 +66,15 @@ def test_priors(case, settled, data, y, priors, expected):
 @pytest.mark.parametrize(
     "names", [["no", "yes"], [-1, 1], [3.0, 7.0], [False, True]], ids=["words", "signs", "floats", "flags"]
 )
-def test_classes_of_any_kind_keep_it(case, quick, data, y, names):
+def test_classes_of_any_kind_keep_it(case, settled, data, y, names):
     """-1 and 1 are two classes, and -1 is one of them in every method."""
-    quick.set_params(max_iter=2)
+    settled.set_params(max_iter=2)
     labels = np.array(names)[np.minimum(y, 1)]
-    model = clone(quick).fit(data.X, labels)
+    model = clone(settled).fit(data.X, labels)
     assert model.classes_.tolist() == names
     found = model.predict(data.X)
     assert {type(v) for v in found.tolist()} == {type(names[0])}
-    plain = quick.fit(data.X, np.minimum(y, 1))
+    plain = settled.fit(data.X, np.minimum(y, 1))
     np.testing.assert_array_equal(found, np.array(names)[plain.predict(data.X)])
     assert model.score(data.X, labels) == plain.score(data.X, np.minimum(y, 1))
     first = labels == names[0]
@@ -94,15 +94,15 @@ def with_gaps(values, gap):
 
 @pytest.mark.estimators("classifier")
 @pytest.mark.filterwarnings("ignore:.*rows have no label and are dropped")
-def test_marks_of_unlabeled_rows(case, quick, data, y):
-    quick.set_params(max_iter=2)
-    expected = answer(clone(quick).fit(data.X, with_gaps(y, -1)), data.X)
+def test_marks_of_unlabeled_rows(case, settled, data, y):
+    settled.set_params(max_iter=2)
+    expected = answer(clone(settled).fit(data.X, with_gaps(y, -1)), data.X)
     for gap, values, classes in (
         (None, np.array(["x", "y", "z"])[y], ["x", "y", "z"]),
         (np.nan, y.astype(float), [0.0, 1.0, 2.0]),
         (None, y, [0, 1, 2]),
     ):
-        model = clone(quick).fit(data.X, with_gaps(values, gap))
+        model = clone(settled).fit(data.X, with_gaps(values, gap))
         assert model.classes_.tolist() == classes
         np.testing.assert_array_equal(answer(model, data.X), expected)
 
