@@ -1,6 +1,7 @@
 """Sources: files are never loaded, memory is bounded by the chunk, every row is seen once in a pass."""
 
 import multiprocessing
+import time
 import tracemalloc
 
 import numpy as np
@@ -62,6 +63,43 @@ def test_labeled_rows_alone(table):
     X, y = table
     rows = ArraySource(X, y).labeled_only()
     assert sum(b.y.size for b in visit_rows(rows, 50, True)) == (y >= 0).sum() == rows.total_weight
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kept", [64, 0], ids=["kept in memory", "read in chunks"])
+def test_rows_that_are_dropped_count_nothing(table, rng, monkeypatch, kept, weighted):
+    monkeypatch.setattr(sources, "CACHE_MIB", kept)
+    X, y = table
+    index, weight = rng.permutation(500)[:100], 1.0 + rng.random(500)
+    rest = np.setdiff1d(np.arange(500), index)
+
+    def visit(block):
+        counted = np.ones(block.y.shape) if block.weight is None else block.weight
+        return {"rows": counted.sum(), "cells": counted @ block.cells.values}
+
+    found = ArraySource(X, y, weight if weighted else None).drop_rows(index)
+    expected = ArraySource(X[rest], y[rest], weight[rest] if weighted else None)
+    assert found.total_weight == pytest.approx(expected.total_weight)
+    for by_label in (False, True):
+        one, other = (source.sum_over_chunks(visit, 50, by_label) for source in (found, expected))
+        np.testing.assert_allclose(one["rows"], other["rows"], **EQUAL)
+        np.testing.assert_allclose(one["cells"], other["cells"], **EQUAL)
+
+
+def test_sums_do_not_depend_on_who_finishes_first(monkeypatch):
+    """Numbers whose sum depends on their order, and a first block that takes its time."""
+    rows = ArraySource(np.array([[1.0], [1e17], [-1e17], [3.0], [-1.0], [1e-3]] * 5), np.zeros(30, int))
+    sums = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        first = iter([0.05])
+
+        def visit(block, first=first):
+            time.sleep(next(first, 0.0))
+            return {"sum": block.cells.values.sum()}
+
+        sums.append(rows.sum_over_chunks(visit, 1)["sum"])
+    assert sums[0] == sums[1]
 
 
 def test_reading_by_chunks_agrees_with_keeping(table, small_memory, monkeypatch):

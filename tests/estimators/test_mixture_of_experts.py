@@ -154,6 +154,27 @@ def test_regression_learns_the_noise_of_each_part(bent):
     assert np.diff(model.objective_curve_).min() >= -MAX_RELATIVE_DECREASE * np.abs(model.objective_curve_).max()
 
 
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+def test_the_spread_of_experts_that_disagree_is_that_of_the_outputs(inference):
+    """Two flat lines that no gate can tell apart: their distance is most of the standard deviation."""
+    rng = np.random.default_rng(0)
+    x, side = rng.uniform(-1, 1, (300, 1)), rng.integers(0, 2, 300)
+    y = np.where(side, 3.0, -3.0) + 0.3 * rng.normal(size=300)
+    model = MixtureOfExpertsRegressor(2, inference=inference, n_init=3, tol=1e-4, random_state=0).fit(x, y)
+    mean, std = model.predict([[-0.5], [0.5]], return_std=True)
+    np.testing.assert_allclose(mean, y.mean(), atol=0.6)
+    np.testing.assert_allclose(std, y.std(), rtol=0.05)
+
+
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+@pytest.mark.parametrize("unit", [1.0, 10.0])
+def test_the_score_on_held_out_rows_is_their_mean_log_density(inference, unit):
+    """Outputs of one size and either sign: whichever rows are held out, their density is the same."""
+    x, y = np.tile([[-1.0], [1.0], [1.0], [-1.0]], (100, 1)), unit * np.tile([1.0, 1.0, -1.0, -1.0], 100)
+    model = MixtureOfExpertsRegressor(max_experts=1, inference=inference, random_state=0).fit(x, y)
+    assert model.search_results_["score"][0] == pytest.approx(norm.logpdf(unit, 0.0, unit), abs=0.02)
+
+
 def test_units_of_the_outputs(bent):
     X, y = bent
     options = dict(n_init=2, tol=1e-4, random_state=0)

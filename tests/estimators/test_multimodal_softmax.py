@@ -252,6 +252,20 @@ def test_rows_held_out_count_by_their_weight(rng):
         assert mean == pytest.approx(np.average(rows[:, 0], weights=weight))
 
 
+def test_weights_count_where_small_subclasses_are_dropped():
+    """A cluster of three rows is a tenth of its class, or half of it where each of them weighs nine."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(-4, 0.5, (27, 1)), rng.normal(4, 0.5, (3, 1)), rng.normal(0, 0.5, (20, 1))]
+    y, weight = np.repeat([0, 1], [30, 20]), np.repeat([1, 9, 1], [27, 3, 20])
+    again = np.repeat(np.arange(50), weight)
+    options = dict(threshold=0.2, max_subclasses=2, max_models=0, criterion="bound", n_init=2, tol=1e-3, random_state=0)
+    children = [
+        MultimodalSoftmaxClassifier(**options).fit(*rows).search_results_["children"][1]
+        for rows in ((X, y), (X, y, weight.astype(float)), (X[again], y[again]))
+    ]
+    assert children == [[(1, 1)], [(2, 1)], [(2, 1)]]
+
+
 def test_order_of_features_does_not_matter(iris):
     X, y = iris
     plain = MultimodalSoftmaxClassifier(1, tol=1e-9).fit(X, y)

@@ -125,6 +125,14 @@ def test_the_evidence_finds_the_rank():
     assert model.log_evidence_ == found["log_evidence"].max()
 
 
+def test_the_search_for_the_rank_goes_on_for_two_sizes_without_a_gain():
+    for rank in (1, 2):
+        X, Y = data(3, n_rows=80, n_features=6, n_labels=6, rank=rank)
+        found = ProbitEmbeddingClassifier("auto", latent_noise=0.3, tol=1e-3).fit(X, Y).search_results_
+        best = found["n_latent"][np.argmax(found["log_evidence"])]
+        assert found["n_latent"].tolist() == list(range(1, best + 3))
+
+
 def test_column_priors_switch_superfluous_dimensions_off():
     X, Y = data(3, n_rows=400, n_labels=8, rank=2)
     model = ProbitEmbeddingClassifier(5, prior="columns", latent_noise=0.3).fit(X, Y)

@@ -1,0 +1,29 @@
+"""Screening and race among the starts of softmax models never drop the best one."""
+
+import numpy as np
+import pytest
+
+from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
+
+
+@pytest.fixture(scope="module")
+def stripes():
+    """Six stripes of two classes in turn: most starts end at local optima."""
+    x = np.sort(np.random.default_rng(0).uniform(-3, 3, 90))
+    return x[:, None], (np.floor(x) % 2).astype(int)
+
+
+@pytest.mark.parametrize("model", [MultimodalSoftmaxClassifier(3), MixtureOfExpertsClassifier(4)], ids=str)
+def test_of_the_starts_that_are_screened_the_best_goes_on(stripes, model):
+    """One start goes on, of several that were tried: it ends where the best of many do."""
+    options = dict(inference="ml", ridge=0.01, max_iter=100, tol=1e-3)
+    best = model.set_params(n_init=6, random_state=0, **options).fit(*stripes).objective_curve_[-1]
+    ends = [model.set_params(n_init=1, random_state=seed).fit(*stripes).objective_curve_[-1] for seed in range(5)]
+    np.testing.assert_allclose(ends, best, rtol=0.01)
+
+
+def test_the_winner_of_the_race_has_run_to_its_end(stripes):
+    """Of six starts four go on after some steps and two after some more: a better one that stayed behind would not have converged."""
+    model = MultimodalSoftmaxClassifier(3, n_init=6, tol=1e-7, random_state=0).fit(*stripes)
+    assert model.converged_ and model.n_iter_ > 80
+    assert model.restart_objectives_[0] == model.objective_curve_[-1] > model.restart_objectives_[-1]
