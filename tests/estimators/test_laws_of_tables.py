@@ -108,6 +108,21 @@ def test_a_gap_is_no_value(case, settled, data, y, rng):
 
 
 @pytest.mark.estimators("takes gaps")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gaps_in_a_class_of_next_to_no_weight_are_seen(case, settled, data, y, dtype):
+    """What is learned of a class does not depend on its weight, once the others outweigh it."""
+    gaps = data.X.astype(dtype)
+    gaps[np.flatnonzero(y == 2)[:5], 1] = np.nan
+    densities = []
+    for least in (1e-6, 1e-9):
+        model = clone(settled).set_params(max_iter=5, tol=0.0)
+        model.fit(gaps, y, sample_weight=np.where(y == 2, least, 1.0))
+        densities.append(model.predict_joint_log_proba(data.X.astype(dtype)) - np.log(model.priors_))
+    near = {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float64 else SINGLE
+    np.testing.assert_allclose(densities[1], densities[0], **near)
+
+
+@pytest.mark.estimators("takes gaps")
 def test_a_column_without_values_is_ignored_and_said_to_be(case, settled, data, y, fits):
     wide = np.column_stack([data.X[:, :2], np.full(45, np.nan), data.X[:, 2:]])
     with pytest.warns(UserWarning, match=r"no value in the columns \[2\]: they are ignored"):

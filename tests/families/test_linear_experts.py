@@ -23,7 +23,7 @@ def posterior(rng):
     return LinearParams(weights, rng.uniform(1.5, 3, (1, 2)), rng.uniform(0.5, 2, (1, 2)))
 
 
-PRIOR, NOISE = GammaPrior(1.5, 0.7), GammaPrior(0.8, 0.3)
+PRIOR, NOISE = GammaPrior(1.5, 0.7), GammaPrior(3.0, 0.3)
 
 
 def family():
