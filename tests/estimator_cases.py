@@ -103,7 +103,7 @@ CASES = [
     Case(
         "ProbitEmbedding-semi",
         PEC(2, semi_supervised=True, **FEW),
-        PEC(1, semi_supervised=True, **STEPS),
+        PEC(1, prior="rows", semi_supervised=True, **STEPS),
         learns_unlabeled=True,
     ),
 ]

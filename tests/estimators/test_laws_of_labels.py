@@ -96,7 +96,7 @@ def with_gaps(values, gap):
 @pytest.mark.filterwarnings("ignore:.*rows have no label and are dropped")
 def test_marks_of_unlabeled_rows(case, settled, data, y):
     settled.set_params(max_iter=2)
-    expected = answer(clone(settled).fit(data.X, with_gaps(y, -1)), data.X)
+    plain = clone(settled).fit(data.X, with_gaps(y, -1))
     for gap, values, classes in (
         (None, np.array(["x", "y", "z"])[y], ["x", "y", "z"]),
         (np.nan, y.astype(float), [0.0, 1.0, 2.0]),
@@ -104,7 +104,8 @@ def test_marks_of_unlabeled_rows(case, settled, data, y):
     ):
         model = clone(settled).fit(data.X, with_gaps(values, gap))
         assert model.classes_.tolist() == classes
-        np.testing.assert_array_equal(answer(model, data.X), expected)
+        np.testing.assert_array_equal(answer(model, data.X), answer(plain, data.X))
+        assert model.score(data.X, with_gaps(values, gap)) == plain.score(data.X, with_gaps(y, -1))
 
 
 @pytest.mark.estimators("no use of unlabeled")

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from estimator_cases import answer
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
+from threadpoolctl import threadpool_limits
 from tolerances import EQUAL, POINTS, REFIT, SINGLE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -77,6 +79,19 @@ def test_what_is_said_of_a_row_depends_on_no_other_row(case, data, fits):
     model = fits(case, "quick")
     alone = [answer(model, data.X[k : k + 1]) for k in range(5)]
     np.testing.assert_allclose(np.concatenate(alone), answer(model, data.X)[:5], **EQUAL)
+
+
+def test_chunks_and_threads_change_nothing(case, settled, data, y, fits, monkeypatch):
+    """Rows in many chunks, kept or read again in every pass; sums are added in the order of the chunks, whoever is first."""
+    said = []
+    with config_context(working_memory=0.05), threadpool_limits(1):
+        for threads, kept in (("1", 64), ("2", 64), ("2", 0)):
+            monkeypatch.setenv("OMP_NUM_THREADS", threads)
+            monkeypatch.setattr("latentia.engine.array_source.CACHE_MIB", kept)
+            said.append(answer(clone(settled).fit(data.X, y), data.X))
+    np.testing.assert_array_equal(said[1], said[0])
+    np.testing.assert_allclose(said[2], answer(fits(case, "settled"), data.X), **REFIT)
+    np.testing.assert_allclose(said[0], answer(fits(case, "settled"), data.X), **REFIT)
 
 
 # ---------------------------------------------------------------- gaps
