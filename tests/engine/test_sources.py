@@ -102,15 +102,6 @@ def test_sums_do_not_depend_on_who_finishes_first(monkeypatch):
     assert sums[0] == sums[1]
 
 
-def test_reading_by_chunks_agrees_with_keeping(table, small_memory, monkeypatch):
-    X, y = table
-    options = dict(n_components=2, random_state=0, max_iter=15, tol=1e-3, n_init=2)
-    read = GaussianMixtureClassifier(**options).fit(X, y)
-    monkeypatch.setattr(sources, "CACHE_MIB", 64)
-    kept = GaussianMixtureClassifier(**options).fit(X, y)
-    np.testing.assert_allclose(read.objective_curve_, kept.objective_curve_, **EQUAL)
-
-
 def test_a_read_only_memory_map_is_not_loaded(tmp_path, small_memory):
     rng = np.random.default_rng(0)
     n_rows, n_features = 60_000, 20
@@ -212,9 +203,9 @@ def test_rows_gathered_in_pieces_are_the_rows(rng, monkeypatch, dtype, gaps):
     X[rng.random(X.shape) < gaps] = np.nan
     X[0, 0] = np.nan if gaps else 0.0
     y, weight = rng.integers(-1, 3, size=300), rng.random(300)
-    whole = ArraySource(X, y, weight)._keep().chunk
+    whole = visit_rows(ArraySource(X, y, weight), 300, False)[0]
     monkeypatch.setattr(sources, "GATHER_CHUNK_ROWS", 64)
-    pieces = ArraySource(X, y, weight)._keep().chunk
+    pieces = visit_rows(ArraySource(X, y, weight), 300, False)[0]
     assert (pieces.cells.observed is None) == (gaps == 0.0)
     for a, b in zip((*whole.cells, whole.y, whole.weight), (*pieces.cells, pieces.y, pieces.weight), strict=True):
         if a is not None:
