@@ -1,7 +1,8 @@
-"""The matrix of tests builds itself: every concrete family and objective of the package is found and crossed.
+"""The matrix of tests builds itself: every concrete family and objective of the package is found and crossed, and so is every public estimator.
 
 A test that asks for the fixtures `family`, `objective` or `rows` runs on all allowed combinations; `@pytest.mark.families("smooth")` keeps the families that its law is
-about (see `TRAITS`). Sizes all differ, so that swapped axes break.
+about (see `TRAITS`). Sizes all differ, so that swapped axes break. A test that asks for the fixture `case` runs on all public estimators, or on those that
+`@pytest.mark.estimators("classifier")` keeps (see `estimator_cases`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import inspect
 import pkgutil
 from typing import Any, NamedTuple
 
+import estimator_cases
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import latentia
 from latentia.engine.array_source import ArraySource
@@ -93,10 +96,14 @@ def pair_ids(items: list[tuple[Named, Objective]]) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"families(*traits): only families with these traits, of {', '.join(TRAITS)}")
+    traits = ", ".join(estimator_cases.TRAITS)
+    config.addinivalue_line("markers", f"estimators(*traits): only estimators with these traits, of {traits}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = metafunc.fixturenames
+    if "case" in names:
+        metafunc.parametrize("case", with_traits(metafunc), ids=lambda case: case.name)
     traits = [TRAITS[name] for mark in metafunc.definition.iter_markers("families") for name in mark.args]
     chosen = [f for f in FAMILIES if all(has(f.part) for has in traits)]
     assert chosen, f"{metafunc.function.__name__}: no family has the traits that it asks for"
@@ -107,6 +114,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("family", [f.part for f in chosen], ids=[f.name for f in chosen])
     elif "objective" in names:
         metafunc.parametrize("objective", OBJECTIVES, ids=repr)
+
+
+def with_traits(metafunc: pytest.Metafunc) -> list[estimator_cases.Case]:
+    """The estimators that a law is about."""
+    asked = [name for mark in metafunc.definition.iter_markers("estimators") for name in mark.args]
+    chosen = [c for c in estimator_cases.CASES if all(estimator_cases.TRAITS[name](c) for name in asked)]
+    assert chosen, f"{metafunc.function.__name__}: no estimator has the traits that it asks for"
+    return chosen
 
 
 @pytest.fixture
@@ -131,3 +146,30 @@ def params(family: Family, rows: ArraySource, rng: np.random.Generator) -> Any:
         return family.damped_update(start, problem.sweep(start).stats, 0.3)
     solver: Any = EM(2, -np.inf) if isinstance(family, EMFamily) else BatchedLBFGS(max_iter=2)
     return solver.solve(problem, start).params
+
+
+@pytest.fixture(scope="session")
+def data() -> estimator_cases.Data:
+    return estimator_cases.make_data()
+
+
+@pytest.fixture(scope="session")
+def fits(data: estimator_cases.Data) -> estimator_cases.Fits:
+    return estimator_cases.Fits(data)
+
+
+@pytest.fixture
+def y(case: estimator_cases.Case, data: estimator_cases.Data) -> np.ndarray:
+    return case.y(data)
+
+
+@pytest.fixture
+def quick(case: estimator_cases.Case) -> Any:
+    """An estimator of the case, to be fitted."""
+    return clone(case.quick)
+
+
+@pytest.fixture
+def settled(case: estimator_cases.Case) -> Any:
+    """The same with settings that end at one place."""
+    return clone(case.settled)

@@ -11,7 +11,6 @@ from tolerances import EQUAL
 from latentia import GaussianMixtureClassifier
 from latentia.engine import array_source as sources
 from latentia.engine.array_source import ArraySource
-from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart
 from latentia.estimators.base import generative as estimator
 
@@ -28,36 +27,36 @@ def test_the_ascent_ends_when_the_held_out_loss_does_not_fall():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_rows_held_out_do_not_train(monkeypatch, rng):
-    X, weight = np.column_stack([np.arange(60), rng.normal(size=(60, 2))]), 1.0 + np.arange(60)
-    y = np.where(np.arange(60) % 5 == 0, -1, np.arange(60) % 3)
-    trained, held_out = [], []
+@pytest.mark.parametrize("kept", [64, 0], ids=["kept in memory", "read in chunks"])
+def test_rows_held_out_do_not_train(monkeypatch, rng, kept):
+    """Priors tell, by the last digits of the weights, which rows were held out; to swap these between classes changes no step."""
+    monkeypatch.setattr(sources, "CACHE_MIB", kept)
+    y, unit = np.repeat([0, 1, 2, -1], [12, 12, 3, 5]), 2.0**-38
+    X, weight = rng.normal(size=(32, 2)) + y[:, None], np.r_[np.tile(1 + unit * 2.0 ** np.arange(12), 2), np.ones(8)]
+    options = dict(objective="conditional", early_stopping=True, validation_fraction=0.25, random_state=0)
 
-    class Watched(RowProblem):
-        def __init__(self, family, objective, source):
-            trained.append(source)
-            super().__init__(family, objective, source)
+    def fit(X):
+        heard = []
+        model = GaussianMixtureClassifier(
+            callback=lambda step: heard.append((step.solver, step.value)), max_iter=4, tol=0.0, **options
+        )
+        return model.fit(X, y, sample_weight=weight), heard
 
-    def watched(family, rows):
-        held_out.append(rows)
-        return error_on(family, rows)
-
-    error_on = estimator.validation_loss
-    monkeypatch.setattr(estimator, "RowProblem", Watched)
-    monkeypatch.setattr(estimator, "validation_loss", watched)
-    options = dict(objective="conditional", early_stopping=True, validation_fraction=0.25, max_iter=3, random_state=0)
-    model = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
-    (apart,) = held_out
-    numbers = apart.X[:, 0].astype(int)
-    assert len(numbers) == 12 and set(y[numbers]) == {0, 1, 2}  # a quarter of the labeled rows, some of each class
-    np.testing.assert_array_equal(apart.weight, weight[numbers])
-    rest = np.setdiff1d(np.arange(60), numbers)
-    for rows in trained:  # by EM and by L-BFGS
-        np.testing.assert_array_equal(rows.X[:, 0], rest)
-        np.testing.assert_array_equal(rows.weight, weight[rest])
-    assert len(trained) == 2
-    counted = np.bincount(y[rest][y[rest] >= 0], weight[rest][y[rest] >= 0])
-    np.testing.assert_allclose(model.priors_, counted / counted.sum(), **EQUAL)
+    model, heard = fit(X)
+    in_class = 3 * model.priors_ / model.priors_[2]  # of three rows a quarter is none
+    digits = np.round((in_class[:2] - 9) / unit).astype(int)
+    apart = np.array([[k for k in range(12) if not digits[c] >> k & 1] for c in range(2)]) + [[0], [12]]
+    assert apart.shape == (2, 3)  # a quarter of each class
+    swapped, moved = X.copy(), X.copy()
+    swapped[apart] = X[apart[::-1]]
+    again = fit(swapped)[1]
+    assert {solver for solver, _ in heard} == {"EM", "L-BFGS"} == {solver for solver, _ in again}
+    for (solver, value), (other_solver, other) in zip(heard, again, strict=False):  # the one may stop before the other
+        assert solver == other_solver
+        np.testing.assert_allclose(other, value, rtol=1e-5)
+    rest = np.setdiff1d(np.arange(12), apart[0])[:3]  # other rows do change the steps
+    moved[[rest, apart[1]]] = X[[apart[1], rest]]
+    assert abs(fit(moved)[1][-1][1] / heard[-1][1] - 1) > 1e-3
 
 
 @pytest.mark.families("smooth", "generative")

@@ -1,23 +1,19 @@
-"""scikit-learn's conventions, on every public estimator; then what all of one kind share, on one of them."""
+"""scikit-learn's own checks on every public estimator; then what all of one kind share, on one of them."""
 
-import inspect
 import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
+from estimator_cases import public_estimators
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted
 from tolerances import EQUAL
 
-import latentia
 from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
@@ -31,7 +27,7 @@ from latentia import (
 BRIEF = {"n_init": 1, "max_iter": 8, "tol": 1e-3, "random_state": 0}
 
 #: Every public estimator, with settings that are quick.
-EVERY = [
+CHECKED = [
     GaussianMixtureClassifier(2, n_init=2, random_state=0),
     LatentClassificationModel(n_init=2, tol=1e-2, random_state=0),
     # a single factor is too few for the accuracy that scikit-learn asks for
@@ -51,7 +47,7 @@ KNOWN = {
 
 
 @parametrize_with_checks(
-    [GaussianMixtureClassifier(), *EVERY, ProbitEmbeddingClassifier(prior="columns", max_iter=30)],
+    [GaussianMixtureClassifier(), *CHECKED, ProbitEmbeddingClassifier(prior="columns", max_iter=30)],
     expected_failed_checks=lambda estimator: KNOWN.get(type(estimator), {}),
 )
 @pytest.mark.filterwarnings("ignore")
@@ -59,78 +55,13 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(params=EVERY, ids=lambda model: type(model).__name__)
-def model(request):
-    return clone(request.param)
-
-
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True)
 
 
-def answer(model, X):
-    """All that a fitted model says of rows."""
-    return model.predict_proba(X) if hasattr(model, "predict_proba") else np.stack(model.predict(X, return_std=True))
-
-
-def test_no_public_estimator_is_left_out():
-    public = [getattr(latentia, name) for name in latentia.__all__]
-    assert {type(m) for m in EVERY} == {c for c in public if inspect.isclass(c) and issubclass(c, BaseEstimator)}
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_pickled_model_says_the_same_and_a_clone_has_learned_nothing(model, iris):
-    X, y = iris
-    before = pickle.dumps(model.get_params())
-    model.fit(X, y)
-    assert pickle.dumps(model.get_params()) == before
-    np.testing.assert_array_equal(answer(pickle.loads(pickle.dumps(model)), X), answer(model, X))
-    with pytest.raises(NotFittedError):
-        check_is_fitted(clone(model))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_same_random_state_gives_the_same_model(model, iris):
-    X, y = iris
-    first, second = (answer(clone(model).set_params(random_state=3).fit(X, y), X) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-class Spoiled(Exception):
-    """What the callback of a spoiled fit raises."""
-
-
-def spoil(step):
-    """Breaks a fit in its first step, a search only in the fit of its winner."""
-    if hasattr(step, "solver"):
-        raise Spoiled
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("mishap", ["infinite", "too few labels", "no labels", "other columns", "other outputs"])
-def test_a_failed_fit_loses_nothing(model, mishap, iris):
-    X, y = iris
-    before, predicted = answer(model.fit(X, y), X), model.predict(X)
-    names = sorted(vars(model))
-    bad_X, bad_y = {
-        "infinite": (np.where(X > 7, np.inf, X), y),
-        "too few labels": (X, y[:-1]),
-        "no labels": (X, np.full(150, np.nan)),
-        "other columns": (X[:, :2] / 3, y),  # well, but for the callback
-        "other outputs": (X, np.column_stack([y == 0, y == 1]).astype(int) if takes_matrices(model) else y == 0),
-    }[mishap]
-    if mishap.startswith("other"):
-        model.set_params(callback=spoil)
-    with pytest.raises((ValueError, Spoiled)):
-        model.fit(bad_X, bad_y)
-    assert sorted(vars(model)) == names
-    np.testing.assert_array_equal(answer(model, X), before)
-    np.testing.assert_array_equal(model.predict(X), predicted)
-
-
-def takes_matrices(model):
-    return model.__sklearn_tags__().target_tags.multi_output
+def test_no_public_estimator_goes_unchecked():
+    assert {type(m) for m in CHECKED} == public_estimators()
 
 
 def test_grid_search_and_pipeline(iris):
@@ -139,70 +70,6 @@ def test_grid_search_and_pipeline(iris):
     search = GridSearchCV(pipeline, {"gaussianmixtureclassifier__n_components": [1, 2]}, cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     np.testing.assert_array_equal(again.predict_proba(X), search.predict_proba(X))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_results_do_not_depend_on_the_number_of_threads(iris, monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40_000, 8)), rng.integers(3, size=40_000)
-    results = []
-    for threads in ["1", "2"]:
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        results.append(GaussianMixtureClassifier(2, n_init=1, max_iter=3, tol=0, random_state=0).fit(X, y).means_)
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("frame", ["pandas", "polars"])
-def test_frames_keep_their_names(model, frame, iris):
-    library = pytest.importorskip(frame)
-    X, y = iris
-    names = ["a", "b", "c", "d"]
-    table = library.DataFrame(dict(zip(names, X.T, strict=True)))
-    X = table.to_numpy()  # its columns lie as the frame's: sums in another order round otherwise
-    plain = answer(clone(model).fit(X, y), X)
-    assert model.fit(table, y).feature_names_in_.tolist() == names
-    np.testing.assert_allclose(answer(model, table), plain, **EQUAL)
-
-
-@pytest.mark.parametrize(
-    "unlabeled, classes",
-    [(-1, [0, 1, 2]), (None, ["x", "y", "z"]), (np.nan, [0.0, 1.0, 2.0])],
-)
-def test_marks_of_unlabeled_rows(unlabeled, classes, iris):
-    X, y = iris
-    labels = np.array([classes[c] for c in y], dtype=object if unlabeled is None else None)
-    labels[::3] = unlabeled
-    model = GaussianMixtureClassifier().fit(X, labels)
-    assert model.classes_.tolist() == classes
-    assert (model.predict(X) == np.array(classes)[y]).mean() > 0.9
-
-
-def test_minus_one_and_one_are_two_classes(iris):
-    X, y = iris
-    model = GaussianMixtureClassifier().fit(X[:100], 2 * y[:100] - 1)
-    assert model.classes_.tolist() == [-1, 1] and model.score(X[:100], 2 * y[:100] - 1) == 1.0
-
-
-def test_loss_matrix_changes_the_decision_and_nothing_else(iris):
-    X, y = iris
-    plain = GaussianMixtureClassifier().fit(X, y)
-    loss = np.array([[0, 1, 1], [1, 0, 1], [100, 100, 0]])  # missing a virginica is dear
-    careful = GaussianMixtureClassifier(loss_matrix=loss).fit(X, y)
-    proba = careful.predict_proba(X)
-    np.testing.assert_array_equal(proba, plain.predict_proba(X))
-    np.testing.assert_array_equal(careful.predict(X), (proba @ loss).argmin(axis=1))
-    assert (careful.predict(X) == 2).sum() > (plain.predict(X) == 2).sum()
-
-
-def test_priors(iris):
-    X, y = iris
-    X, y = X[:130], y[:130]
-    given = {0: 0.2, 1: 0.3, 2: 0.5}
-    np.testing.assert_allclose(GaussianMixtureClassifier().fit(X, y).priors_, np.bincount(y) / 130)
-    np.testing.assert_allclose(GaussianMixtureClassifier(priors="uniform").fit(X, y).priors_, 1 / 3)
-    np.testing.assert_allclose(GaussianMixtureClassifier(priors=given).fit(X, y).priors_, [0.2, 0.3, 0.5])
-    np.testing.assert_allclose(GaussianMixtureClassifier(priors=[2, 3, 5]).fit(X, y).priors_, [0.2, 0.3, 0.5])
 
 
 def test_components_by_bic_count_weights():
@@ -236,19 +103,6 @@ def test_rare_classes_keep_honest_probabilities():
     assert abs(model.predict_proba(X[2000:])[:, 1].mean() - 0.05) < 0.01
 
 
-def test_callbacks_see_and_stop_the_fit(iris):
-    X, y = iris
-    seen = []
-
-    def watch(step):
-        seen.append((step.solver, step.iteration))
-        return step.solver == "EM" and step.iteration == 2
-
-    model = GaussianMixtureClassifier(2, tol=1e-12, callback=watch, random_state=0).fit(X, y)
-    assert seen == [("EM", 1), ("EM", 2)]
-    assert model.n_iter_ == 2 and model.stopping_reason_ == "stopped by the callback"
-
-
 @pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "hybrid"])
 @pytest.mark.parametrize("n_components", [2, "bic"])
 def test_a_callback_that_stops_a_fit_hears_of_no_further_step(iris, objective_name, n_components):
@@ -265,34 +119,6 @@ def test_a_callback_that_stops_a_fit_hears_of_no_further_step(iris, objective_na
     assert model.stopping_reason_ == "stopped by the callback" and not model.converged_
     own = model.predict_joint_log_proba(X)[np.arange(150), y].sum()  # the curve is that of EM, in the units of X
     np.testing.assert_allclose(model.objective_curve_[-1], own, **EQUAL)
-
-
-def test_scikit_learn_callbacks_get_estimators_that_predict(iris):
-    callback = pytest.importorskip("sklearn.callback")
-    X, y = iris
-
-    class Recorder:
-        scores: list = []
-
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context): ...
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-            if fitted_estimator is not None:
-                self.scores.append(fitted_estimator.score(X, y))
-            return len(self.scores) == 3
-
-    watch = Recorder()
-    assert isinstance(watch, callback.FitCallback)
-    model = GaussianMixtureClassifier(2, tol=1e-12, random_state=0).set_callbacks(watch).fit(X, y)
-    assert len(watch.scores) == 3 and min(watch.scores) > 0.5
-    assert model.stopping_reason_ == "stopped by the callback"
-
-
-def test_verbose_shows_progress(iris, capsys):
-    X, y = iris
-    GaussianMixtureClassifier(2, verbose=1, random_state=0).fit(X, y)
-    assert "EM step" in "".join(capsys.readouterr())
 
 
 def test_cross_validation_in_processes(iris):

@@ -99,3 +99,20 @@ def test_components_by_bic_are_those_of_the_model_with_the_least_bic(covariance,
     assert np.argmin(bic - (numbers - 1) * np.log(90)) > np.argmin(bic)
     chosen = GaussianMixtureClassifier("bic", **options).fit(X, y).n_components_
     assert chosen.tolist() == [numbers[np.argmin(bic)]]
+
+
+@pytest.mark.parametrize("covariance, seed", [("diag", 13), ("spherical", 3)])
+def test_components_by_bic_are_those_that_a_class_has_alone(covariance, seed):
+    """A penalty for all rows instead of those of the class would leave the small class one component."""
+    rng = np.random.default_rng(seed)
+    small = rng.normal(size=(40, 2))
+    small[:16, 0] += 2.6 + 0.3 * (seed % 5)
+    options = dict(covariance=covariance, n_init=3, tol=1e-6, random_state=0)
+    alone = [GaussianMixtureClassifier(k, **options).fit(small, np.zeros(40, int)) for k in (1, 2)]
+    bic, aic = (
+        np.array([getattr(model, name)(small, np.zeros(40, int)) for model in alone]) for name in ("bic", "aic")
+    )
+    n_free = (bic - aic) / (np.log(40) - 2)
+    assert np.argmin(bic) == 1 and np.argmin(bic + n_free * np.log(440 / 40)) == 0
+    X, y = np.r_[small, rng.normal(size=(400, 2)) + [0, 9]], np.repeat([0, 1], [40, 400])
+    assert GaussianMixtureClassifier("bic", **options).fit(X, y).n_components_[0] > 1

@@ -12,15 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from tolerances import NAMESPACE, SINGLE
 
-from latentia import (
-    GaussianMixtureClassifier,
-    LatentClassificationModel,
-    LatentClassificationModelCV,
-    MixtureOfExpertsClassifier,
-    MixtureOfExpertsRegressor,
-    MultimodalSoftmaxClassifier,
-    ProbitEmbeddingClassifier,
-)
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import DampedFamily, EMFamily, SmoothFamily
 from latentia.engine.problem import RowProblem
@@ -74,34 +66,9 @@ def test_importance_sampling_agrees_in_the_strict_namespace(family, rows, params
     )
 
 
-#: Few steps, so that the ways of rounding do not part.
-BRIEF = {"n_init": 1, "max_iter": 5, "random_state": 0}
-MIXED = {"kinds": ["continuous", "binary", "continuous", "categorical"], **BRIEF}
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("device", [array_api_strict.Device("CPU_DEVICE"), DEVICE], ids=str)
-@pytest.mark.parametrize(
-    "model",
-    [
-        GaussianMixtureClassifier(2, **BRIEF),
-        LatentClassificationModel(1, 2, **MIXED),
-        LatentClassificationModel(2, refine="importance", n_importance_samples=10, **MIXED),
-        LatentClassificationModelCV([1], [1], cv=2, **MIXED),
-        MixtureOfExpertsClassifier(2, **BRIEF),
-        MixtureOfExpertsRegressor(2, **BRIEF),
-        MultimodalSoftmaxClassifier(2, **BRIEF),
-        ProbitEmbeddingClassifier(2, **BRIEF),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_whole_fits_in_the_strict_namespace(model, device, rng):
-    y = np.arange(40) % 2
-    codes = np.column_stack([rng.integers(2, size=40), rng.integers(3, size=40)])
-    X = np.column_stack([rng.normal(size=40) + 2 * y, codes[:, 0], rng.normal(size=40) - y, codes[:, 1]])
-    if model.__sklearn_tags__().input_tags.allow_nan:
-        X[::7, 2] = np.nan
+def check_in_the_strict_namespace(model, X, y, device):
+    """All that a model is asked comes back on its device, and is what NumPy says; few steps, so that the ways of rounding do not part."""
+    model.set_params(n_init=1, max_iter=5)
     question = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     expected = getattr(clone(model).fit(X, y), question)(X)
     with config_context(array_api_dispatch=True):
@@ -111,6 +78,33 @@ def test_whole_fits_in_the_strict_namespace(model, device, rng):
         answers = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
     assert {name: a.device for name, a in answers.items()} == dict.fromkeys(answers, device)
     np.testing.assert_allclose(to_numpy(answers[question]), expected, rtol=1e-5, atol=1e-5)
+
+
+DEVICES = pytest.mark.parametrize("device", [array_api_strict.Device("CPU_DEVICE"), DEVICE], ids=str)
+
+
+@pytest.mark.matrix
+@DEVICES
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_whole_fits_in_the_strict_namespace(case, quick, data, y, device):
+    X = data.X.copy()
+    if quick.__sklearn_tags__().input_tags.allow_nan:
+        X[::7, 2] = np.nan
+    check_in_the_strict_namespace(quick, X, y, device)
+
+
+@pytest.mark.matrix
+@DEVICES
+@pytest.mark.parametrize("refine", [None, "importance"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_whole_fits_of_mixed_columns_in_the_strict_namespace(device, refine, rng):
+    y = np.arange(40) % 2
+    codes = np.column_stack([rng.integers(2, size=40), rng.integers(3, size=40)])
+    X = np.column_stack([rng.normal(size=40) + 2 * y, codes[:, 0], rng.normal(size=40) - y, codes[:, 1]])
+    X[::7, 2] = np.nan
+    kinds = ["continuous", "binary", "continuous", "categorical"]
+    model = LatentClassificationModel(2, kinds=kinds, refine=refine, n_importance_samples=10, random_state=0)
+    check_in_the_strict_namespace(model, X, y, device)
 
 
 @pytest.mark.matrix

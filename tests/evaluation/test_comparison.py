@@ -126,6 +126,17 @@ def test_p_values_compare_with_the_best_by_fold_accuracy(blobs):
     assert result.mark(0, 2) == "*" and result.mark(0, best) == "+"
 
 
+def test_p_values_count_labeled_rows_alone(blobs):
+    """The test sees how many rows were scored for each that taught something, which unlabeled rows do not."""
+    X, y = blobs
+    some = np.where(np.arange(120) % 3 == 0, -1, y)
+    result = compare({**TWO, "dummy": DummyClassifier()}, X, some, cv=4)
+    best = result.best[0]
+    for other in {0, 1, 2} - {int(best)}:
+        difference = result.fold_accuracy[0][best] - result.fold_accuracy[0][other]
+        assert result.p_value[0, other] == pytest.approx(corrected_t_test(difference, 20 / 60)[1])
+
+
 def test_ties_share_a_win_and_the_smaller_log_loss_is_called_best(blobs):
     X, y = blobs
     sure, unsure = DummyClassifier(strategy="most_frequent"), DummyClassifier(strategy="prior")

@@ -55,22 +55,6 @@ def test_a_class_that_is_none_is_not_sampled(y, asked):
         model.sample(2, y=asked)
 
 
-def test_bic_of_rows_without_labels_is_that_of_their_density():
-    model = GaussianMixtureClassifier(1).fit(X, Y)
-    free = model.bic(X, Y) - model.aic(X, Y)
-    bic, aic = model.bic(X, np.full(60, -1)), model.aic(X, np.full(60, -1))
-    assert bic - aic == pytest.approx(free)
-    n_free = free / (np.log(60) - 2)
-    assert bic == pytest.approx(-2 * model.score_samples(X).sum() + n_free * np.log(60))
-
-
-def test_columns_without_values_cost_no_parameters():
-    wide = np.column_stack([X, np.full(60, np.nan)])
-    with pytest.warns(UserWarning, match="no value"):
-        model = GaussianMixtureClassifier(2, random_state=0).fit(wide, Y)
-    assert model.bic(wide, Y) == pytest.approx(GaussianMixtureClassifier(2, random_state=0).fit(X, Y).bic(X, Y))
-
-
 def test_names_of_classes_do_not_matter_to_the_wrapper():
     """A fold that lacks the single row of a class has labels -1 and 1, or -1 and 0."""
     y = np.r_[0, np.ones(29, int), np.full(30, -1)]

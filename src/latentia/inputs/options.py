@@ -80,8 +80,8 @@ def number(gt: float | None = None, ge: float | None = None, lt: float | None = 
     return lambda name, value: check_number(name, value, gt=gt, ge=ge, lt=lt)
 
 
-def integer(ge: int) -> Check:
-    """A check for integers from `ge` on."""
+def integer(ge: int | None = None) -> Check:
+    """A check for integers, from `ge` on if given."""
     return lambda name, value: check_number(name, value, ge=ge, integer=True)
 
 
@@ -104,10 +104,14 @@ def check_options(estimator: Any) -> None:
 
 def random_generator(random_state: Any) -> np.random.Generator:
     """The generator of scikit-learn's `random_state`; a RandomState moves on by one draw."""
+    return np.random.default_rng(legacy_generator(random_state).randint(2**31 - 1))
+
+
+def legacy_generator(random_state: Any) -> np.random.RandomState:
+    """scikit-learn's own generator, for what it splits."""
     try:
-        state = check_random_state(random_state)
+        return check_random_state(random_state)
     except (TypeError, ValueError):
         raise ValueError(
             f"random_state={random_state!r}; allowed are None, an integer from 0 to 2**32 - 1, and a RandomState."
         ) from None
-    return np.random.default_rng(state.randint(2**31 - 1))

@@ -22,6 +22,10 @@ INVALID_LOSS = 1e50
 MIN_GRADIENT = 1e-150
 
 
+#: A gain below this many ulps of the value cannot be seen in it: it is a sum over rows, each rounded.
+INVISIBLE_GAIN = 10
+
+
 @dataclass(frozen=True)
 class LBFGS:
     """Maximize the objective per unit of sample weight until a step gains less than `tol` / 100 of it.
@@ -134,7 +138,23 @@ class _Ascent:
             return Outcome.VALIDATED
         if self.stopped:
             return Outcome.STOPPED
-        return outcome_of(result, rounding_unit(self.free))
+        unit = rounding_unit(self.free)
+        outcome = outcome_of(result, unit)
+        if outcome is Outcome.NO_ASCENT and _is_valid(result):
+            invisible = INVISIBLE_GAIN * unit * max(1.0, abs(result.fun))
+            return Outcome.AT_ROUNDING if self._gain_left(result) <= invisible else outcome
+        return outcome
+
+    def _gain_left(self, result: OptimizeResult) -> float:
+        """What a parabola along the gradient promises, its curvature taken from the gradient one step on.
+
+        The gradient alone does not tell how far the optimum is: a linear expert with little noise
+        has steep gradients next to it.
+        """
+        gradient = result.jac
+        _, there = self.loss(result.x - gradient)
+        curvature = float(gradient @ (gradient - there))
+        return float(gradient @ gradient) ** 2 / (2 * curvature) if curvature > 0 else np.inf
 
 
 def outcome_of(result: OptimizeResult, unit: float) -> Outcome:

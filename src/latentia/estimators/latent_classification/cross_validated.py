@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
 
 from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
@@ -18,7 +17,7 @@ from latentia.estimators.base.generative import GenerativeInput, check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_number, choice, integer, optional
+from latentia.inputs.options import Check, check_number, choice, integer, legacy_generator, optional
 from latentia.inputs.splits import make_folds
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
@@ -130,6 +129,7 @@ class LatentClassificationModelCV(
         "scoring": optional(choice("accuracy", "log_loss")),
         "patience": integer(ge=1),
         "refit_n_init": optional(integer(ge=1)),
+        "n_jobs": optional(integer()),
     }
 
     def __init__(
@@ -231,7 +231,7 @@ class LatentClassificationModelCV(
         return self._model_with(DEFAULT_SETTING)._read_input(X, y, sample_weight)
 
     def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
-        state = check_random_state(self.random_state)
+        state = legacy_generator(self.random_state)
         scoring = self.scoring or ("log_loss" if _is_mixed(data.encoder) else "accuracy")
         folds = make_folds(self.cv, data.codes, data.weight, lambda: state.randint(2**31 - 1))
         search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)

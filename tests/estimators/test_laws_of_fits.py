@@ -1,0 +1,231 @@
+"""Laws of a fit that every public estimator obeys: options, callbacks, restarts, refits, failures, copies, frames, searches."""
+
+import pickle
+
+import numpy as np
+import pytest
+from estimator_cases import CASES, answer, public_estimators
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_is_fitted
+from tolerances import EQUAL, MAX_RELATIVE_DECREASE, REFIT
+
+few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def test_no_public_estimator_is_left_out():
+    assert {type(case.quick) for case in CASES} == {type(case.settled) for case in CASES} == public_estimators()
+
+
+# ---------------------------------------------------------------- options
+def test_every_bad_option_is_named_with_its_value_and_what_is_allowed(case, data, y):
+    for name in case.quick.get_params():
+        with pytest.raises(ValueError, match=rf"{name}='nonsense'; (allowed|expected)"):
+            clone(case.quick).set_params(**{name: "nonsense"}).fit(data.X, y)
+
+
+def test_every_number_has_bounds_or_a_type(case, data, y):
+    numbers = [k for k, v in case.quick.get_params().items() if isinstance(v, int | float) and not isinstance(v, bool)]
+    assert {"max_iter", "tol", "n_init"} <= set(numbers)
+    for name in set(numbers) - {"verbose"}:  # negative verbosity is silence
+        for wrong in (-1, np.nan):
+            with pytest.raises(ValueError, match=rf"{name}={wrong}; (allowed|expected)"):
+                clone(case.quick).set_params(**{name: wrong}).fit(data.X, y)
+
+
+@few_steps
+def test_a_fit_changes_no_argument(case, quick, data, y):
+    X, labels, weight = data.X.copy(), y.copy(), np.ones(45)
+    before = pickle.dumps(quick.get_params())
+    quick.set_params(max_iter=2).fit(X, labels, sample_weight=weight)
+    assert pickle.dumps(quick.set_params(max_iter=case.quick.max_iter).get_params()) == before
+    for now, then in ((X, data.X), (labels, y), (weight, np.ones(45))):
+        np.testing.assert_array_equal(now, then)
+
+
+# ---------------------------------------------------------------- copies
+def test_a_pickled_model_says_the_same_and_a_clone_has_learned_nothing(case, data, fits):
+    model = fits(case, "quick")
+    np.testing.assert_array_equal(answer(pickle.loads(pickle.dumps(model)), data.X), answer(model, data.X))
+    with pytest.raises(NotFittedError):
+        check_is_fitted(clone(model))
+    with pytest.raises(NotFittedError):
+        clone(model).predict(data.X)
+
+
+@few_steps
+def test_the_same_random_state_gives_the_same_model(case, quick, data, y, fits):
+    np.testing.assert_array_equal(answer(quick.fit(data.X, y), data.X), answer(fits(case, "quick"), data.X))
+
+
+@few_steps
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_frames_keep_their_names(case, settled, frame, data, y, fits):
+    library = pytest.importorskip(frame)
+    names = ["a", "b", "c", "d"]
+    table = library.DataFrame(dict(zip(names, data.X.T, strict=True)))
+    assert settled.fit(table, y).feature_names_in_.tolist() == names
+    np.testing.assert_allclose(answer(settled, table), answer(fits(case, "settled"), data.X), **REFIT)
+
+
+# ---------------------------------------------------------------- refits and failures
+@few_steps
+def test_a_refit_leaves_nothing_of_the_fit_before(case, data, y):
+    """Whatever was fitted before: other settings, another target, names of columns and labels."""
+    pd = pytest.importorskip("pandas")
+    settled = clone(case.settled).set_params(max_iter=2)
+    fresh = clone(settled).fit(data.X, y)
+    frame = pd.DataFrame(data.X, columns=list("abcd"))
+    for other in CASES:
+        if type(other.quick) is not type(settled):
+            continue
+        labels = other.y(data)
+        labels = pd.DataFrame(labels, columns=["u", "v"]) if labels.ndim == 2 else labels
+        model = clone(other.quick).set_params(max_iter=2).fit(frame, labels)
+        model.set_params(**settled.get_params()).fit(data.X, y)
+        assert set(vars(model)) == set(vars(fresh))
+        np.testing.assert_array_equal(answer(model, data.X), answer(fresh, data.X))
+
+
+class Spoiled(Exception):
+    """What the callback of a spoiled fit raises."""
+
+
+def spoil(step):
+    """Breaks a fit in its first step, a search only in the fit of its winner."""
+    if hasattr(step, "solver"):
+        raise Spoiled
+
+
+@few_steps
+@pytest.mark.parametrize("mishap", ["infinite", "too few labels", "no labels", "other columns", "other outputs"])
+def test_a_failed_fit_loses_nothing(case, mishap, data, y, fits):
+    model = pickle.loads(pickle.dumps(fits(case, "quick")))
+    before, predicted, names = answer(model, data.X), model.predict(data.X), sorted(vars(model))
+    bad_X, bad_y = {
+        "infinite": (np.where(data.X > 6, np.inf, data.X), y),
+        "too few labels": (data.X, y[:-1]),
+        "no labels": (data.X, np.full(y.shape, np.nan)),
+        "other columns": (data.X[:, :2] / 3, y),  # well, but for the callback
+        "other outputs": (data.X, {"classes": data.labels[:, 0], "numbers": -y, "labels": data.classes}[case.target]),
+    }[mishap]
+    if mishap.startswith("other"):
+        model.set_params(callback=spoil)
+    with pytest.raises((ValueError, Spoiled)):
+        model.fit(bad_X, bad_y)
+    assert sorted(vars(model)) == names
+    np.testing.assert_array_equal(answer(model, data.X), before)
+    np.testing.assert_array_equal(model.predict(data.X), predicted)
+
+
+# ---------------------------------------------------------------- callbacks
+@few_steps
+def test_a_callback_that_returns_true_stops_the_fit_and_hears_no_more(case, quick, data, y):
+    heard = []
+
+    def stop(step):
+        if hasattr(step, "solver"):  # a search tells of its trials as well
+            heard.append(step)
+        return len(heard) == 2
+
+    model = quick.set_params(callback=stop, tol=0.0).fit(data.X, y)
+    assert [step.iteration for step in heard] == [1, 2]
+    assert all(isinstance(step.solver, str) and np.isfinite(step.value) and step.n_running >= 1 for step in heard)
+    assert model.stopping_reason_ == "stopped by the callback" and not model.converged_
+    assert np.isfinite(answer(model, data.X)).all()
+
+
+@few_steps
+def test_all_listeners_hear_the_step_at_which_one_of_them_stops(case, quick, data, y, capsys):
+    """The bar on the terminal is the last to be told."""
+    quick.set_params(callback=lambda step: hasattr(step, "solver"), verbose=1, tol=0.0).fit(data.X, y)
+    assert "step 1:" in "".join(capsys.readouterr())
+
+
+class Recorder:
+    """A scikit-learn callback that keeps what fitted estimators say."""
+
+    def __init__(self, X, last):
+        self.X, self.last, self.said = X, last, []
+
+    def setup(self, estimator, context): ...
+    def teardown(self, estimator, context): ...
+    def on_fit_task_begin(self, estimator, context): ...
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if fitted_estimator is not None:
+            self.said.append(answer(fitted_estimator, self.X))
+        return len(self.said) == self.last
+
+
+@few_steps
+def test_scikit_learn_callbacks_see_fitted_estimators_and_stop_them(case, quick, data, y):
+    callback = pytest.importorskip("sklearn.callback")
+    watch, heard = Recorder(data.X, last=2), []
+    assert isinstance(watch, callback.FitCallback)
+    quick.set_params(callback=lambda step: heard.append(step) if hasattr(step, "solver") else None, tol=0.0)
+    model = quick.set_callbacks(watch).fit(data.X, y)
+    assert len(watch.said) == len(heard) == 2 and np.isfinite(watch.said).all()
+    assert model.stopping_reason_ == "stopped by the callback"
+
+
+# ---------------------------------------------------------------- how a fit ends
+def test_a_fit_that_did_not_converge_says_so_at_the_line_that_called(case, quick, data, y):
+    with pytest.warns(ConvergenceWarning, match=r"stopped before it converged \(max_iter=1 reached\)") as heard:
+        model = quick.set_params(max_iter=1, tol=0.0).fit(data.X, y)
+    assert {warning.filename for warning in heard} == {__file__}
+    assert not model.converged_ and model.n_iter_ == 1
+
+
+def test_the_curve_never_falls_and_has_a_point_for_each_iteration(case, fits):
+    model = fits(case, "quick")
+    curve = model.objective_curve_
+    assert len(curve) == model.n_iter_ + 1
+    assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
+
+
+@few_steps
+def test_the_published_fit_is_the_restart_with_the_largest_value(case, quick, data, y):
+    """A callback hears the best value of the restarts that run: none is larger than what is published."""
+    options = {"objective": "likelihood", "selection": "likelihood", "kinds": "continuous", "n_init": 6}
+    quick.set_params(**{name: value for name, value in options.items() if name in quick.get_params()})
+    heard = []
+    quick.set_params(callback=lambda step: heard.append(step.value) if hasattr(step, "solver") else None)
+    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)  # in the units that solvers work in
+    model = quick.fit(X, y)
+    published = model.objective_curve_[-1]
+    assert max(heard) <= published + 1e-9 * abs(published)
+    if hasattr(model, "restart_objectives_"):
+        ends = model.restart_objectives_
+        assert len(ends) == 6 and ends[0] == published and (np.diff(ends) <= 0).all()
+
+
+# ---------------------------------------------------------------- searches
+@few_steps
+@pytest.mark.estimators("cross-validates")
+@pytest.mark.parametrize("grid", [[1, 2], [2, 1]], ids=str)
+def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):
+    """A single class is certain whatever the size."""
+    quick.set_params(max_iter=2, n_latent=grid, n_components=grid, search="exhaustive")
+    model = quick.fit(data.X, np.ones(45, int))
+    assert len(set(model.search_results_["mean_log_loss"])) == 1  # or there is no tie
+    assert (model.n_latent_, model.n_components_) == (1, 1)
+
+
+@few_steps
+@pytest.mark.estimators("has criterion")
+@pytest.mark.parametrize(
+    "criterion, column, factor",
+    [("bound", "log_evidence", 1), ("evidence", "corrected_log_evidence", 1), ("bic", "bic", -0.5)],
+)
+def test_the_score_of_a_search_is_the_column_it_is_named_after(case, quick, data, y, criterion, column, factor):
+    name = "n_subclasses" if "n_subclasses" in quick.get_params() else "n_experts"
+    most = "max_subclasses" if name == "n_subclasses" else "max_experts"
+    quick.set_params(**{name: "auto", most: 2, "criterion": criterion, "max_iter": 5, "n_init": 1})
+    model = quick.fit(data.X, y)
+    table = model.search_results_
+    if quick.inference == "ml":
+        column, factor = "bic", -0.5  # a point has no evidence
+    np.testing.assert_allclose(table["score"], factor * table[column], **EQUAL)
+    best = table[name][int(np.argmax(table["score"]))]
+    assert tuple(np.atleast_1d(getattr(model, f"{name}_"))) == tuple(np.atleast_1d(best))
+    assert len(table["score"]) > 1

@@ -1,0 +1,204 @@
+"""Laws of labels and probabilities that every public estimator obeys: classes, unlabeled rows, losses, priors, scores, samples."""
+
+import numpy as np
+import pytest
+from estimator_cases import answer
+from scipy.special import logsumexp
+from sklearn.base import clone
+from tolerances import EQUAL, REFIT, SAMPLING
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+# ---------------------------------------------------------------- probabilities and decisions
+@pytest.mark.estimators("classifier")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_add_up_and_the_most_probable_class_is_predicted(case, quick, data, y, fits, n_classes):
+    model = fits(case, "quick") if n_classes == 3 else quick.fit(data.X, np.minimum(y, 1))
+    X = np.r_[data.X, data.X * [100, 100, 100, 1]]  # near and far
+    proba = model.predict_proba(X)
+    assert proba.shape == (90, n_classes) and (proba >= 0).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, **EQUAL)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba, **EQUAL)
+    np.testing.assert_array_equal(model.predict(X), proba.argmax(axis=1))
+
+
+@pytest.mark.estimators("multilabel")
+def test_labels_that_are_more_likely_there_than_not_are_predicted(case, data, fits):
+    model = fits(case, "quick")
+    np.testing.assert_array_equal(model.predict(data.X), answer(model, data.X) > 0.5)
+
+
+@pytest.mark.estimators("has loss matrix")
+def test_a_loss_matrix_changes_the_decision_and_nothing_else(case, quick, data, y, fits, rng):
+    one, other = rng.integers(45, size=(2, 300))
+    X = data.X[one]
+    X[:, :3] = (X[:, :3] + data.X[other, :3]) / 2  # between the classes, where decisions are open
+    loss = np.array([[0.0, 1.0, 3.0], [5.0, 0.0, 1.0], [9.0, 30.0, 0.0]])  # row: the class, column: what is predicted
+    model = quick.set_params(loss_matrix=loss).fit(data.X, np.array(["a", "b", "c"])[y])
+    proba = model.predict_proba(X)
+    np.testing.assert_array_equal(proba, fits(case, "quick").predict_proba(X))
+    expected = np.array([[sum(p[i] * loss[i, j] for i in range(3)) for j in range(3)] for p in proba]).argmin(axis=1)
+    np.testing.assert_array_equal(model.predict(X), np.array(["a", "b", "c"])[expected])
+    turned, plain = (proba @ loss.T).argmin(axis=1), proba.argmax(axis=1)
+    assert (expected != turned).any() and (expected != plain).any()  # or the law would say nothing
+
+
+@pytest.mark.estimators("generative")
+@pytest.mark.parametrize(
+    "priors, expected",
+    [
+        ("empirical", [21 / 45, 15 / 45, 9 / 45]),
+        ("uniform", [1 / 3, 1 / 3, 1 / 3]),
+        ([2, 3, 5], [0.2, 0.3, 0.5]),
+        ({2: 5, 0: 2, 1: 3}, [0.2, 0.3, 0.5]),
+    ],
+    ids=["empirical", "uniform", "numbers", "dict"],
+)
+def test_priors(case, settled, data, y, priors, expected):
+    model = settled.set_params(priors=priors, max_iter=2).fit(data.X, y)
+    np.testing.assert_allclose(model.priors_, expected, **EQUAL)
+    np.testing.assert_allclose(model.predict_proba(np.full((1, 4), np.nan))[0], expected, **EQUAL)
+
+
+# ---------------------------------------------------------------- names of classes
+@pytest.mark.estimators("classifier")
+@pytest.mark.parametrize(
+    "names", [["no", "yes"], [-1, 1], [3.0, 7.0], [False, True]], ids=["words", "signs", "floats", "flags"]
+)
+def test_classes_of_any_kind_keep_it(case, settled, data, y, names):
+    """-1 and 1 are two classes, and -1 is one of them in every method."""
+    settled.set_params(max_iter=2)
+    labels = np.array(names)[np.minimum(y, 1)]
+    model = clone(settled).fit(data.X, labels)
+    assert model.classes_.tolist() == names
+    found = model.predict(data.X)
+    assert {type(v) for v in found.tolist()} == {type(names[0])}
+    plain = settled.fit(data.X, np.minimum(y, 1))
+    np.testing.assert_array_equal(found, np.array(names)[plain.predict(data.X)])
+    assert model.score(data.X, labels) == plain.score(data.X, np.minimum(y, 1))
+    first = labels == names[0]
+    assert model.score(data.X[first], labels[first]) == (found[first] == names[0]).mean()
+    if hasattr(model, "bic"):
+        assert model.bic(data.X, labels) == pytest.approx(plain.bic(data.X, np.minimum(y, 1)), rel=1e-12)
+    if hasattr(model, "sample"):
+        assert model.sample(3, y=names[0])[1].tolist() == [names[0]] * 3
+
+
+# ---------------------------------------------------------------- unlabeled rows
+def with_gaps(values, gap):
+    labels = np.array(values, dtype=object if gap is None else None)
+    labels[::4] = gap
+    return labels
+
+
+@pytest.mark.estimators("classifier")
+@pytest.mark.filterwarnings("ignore:.*rows have no label and are dropped")
+def test_marks_of_unlabeled_rows(case, settled, data, y):
+    settled.set_params(max_iter=2)
+    plain = clone(settled).fit(data.X, with_gaps(y, -1))
+    for gap, values, classes in (
+        (None, np.array(["x", "y", "z"])[y], ["x", "y", "z"]),
+        (np.nan, y.astype(float), [0.0, 1.0, 2.0]),
+        (None, y, [0, 1, 2]),
+    ):
+        model = clone(settled).fit(data.X, with_gaps(values, gap))
+        assert model.classes_.tolist() == classes
+        np.testing.assert_array_equal(answer(model, data.X), answer(plain, data.X))
+        assert model.score(data.X, with_gaps(values, gap)) == plain.score(data.X, with_gaps(y, -1))
+
+
+@pytest.mark.estimators("no use of unlabeled")
+@pytest.mark.filterwarnings("ignore:.*rows have no (label|output) and are dropped")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unlabeled_rows_change_nothing(case, settled, data, y, n_classes):
+    """The table again without labels: the columns keep their moments."""
+    mark = -1 if case.target == "classes" else np.nan
+    y = np.minimum(y, n_classes - 1) if case.target == "classes" else y
+    alone = answer(clone(settled).fit(data.X, y), data.X)
+    both = settled.fit(np.r_[data.X, data.X], np.r_[y, np.full(45, mark)])
+    np.testing.assert_allclose(answer(both, data.X), alone, **REFIT)
+
+
+@pytest.mark.estimators("learns unlabeled", "classifier")
+def test_unlabeled_rows_are_learned_from(case, settled, data, y):
+    some = np.where(np.arange(45) % 3 > 0, -1, y)
+    alone = answer(clone(settled).fit(data.X[::3], y[::3]), data.X)
+    assert np.abs(answer(settled.fit(data.X, some), data.X) - alone).max() > 0.01
+
+
+@pytest.mark.estimators("classifier")
+def test_rows_without_a_class_do_not_count_in_the_score(case, data, y, fits):
+    model, weight = fits(case, "quick"), np.linspace(1, 3, 45)
+    some = np.where(np.arange(45) % 3 == 0, -1, y)  # the first row among them
+    known = some >= 0
+    right = (model.predict(data.X) == y)[known]
+    assert model.score(data.X, some) == pytest.approx(right.mean())
+    assert model.score(data.X, some, weight) == pytest.approx(np.average(right, weights=weight[known]))
+    with pytest.raises(ValueError, match="y has no label"):
+        model.score(data.X, np.full(45, -1))
+
+
+@pytest.mark.estimators("multilabel")
+def test_entries_that_are_unknown_do_not_count_in_the_score(case, data, y, fits):
+    model, weight = fits(case, "quick"), np.linspace(1, 3, 45)
+    some = np.where(np.arange(45)[:, None] % [3, 2] == 0, -1, y)  # no entry is known in the first row
+    known = (some >= 0).any(axis=1)
+    right = ((model.predict(data.X) == y) | (some < 0)).all(axis=1)[known]
+    assert not known[0] and 0 < right.mean() < 1
+    assert model.score(data.X, some) == pytest.approx(right.mean())
+    assert model.score(data.X, some, weight) == pytest.approx(np.average(right, weights=weight[known]))
+
+
+@pytest.mark.estimators("has bic", "conditional")
+def test_criteria_of_conditional_models_count_labeled_rows_alone(case, data, y, fits):
+    model, some = fits(case, "quick"), np.where(np.arange(45) % 3 == 0, -1, y)
+    known = some >= 0
+    assert model.bic(data.X, some) == pytest.approx(model.bic(data.X[known], y[known]), rel=1e-12)
+    assert model.aic(data.X, some) == pytest.approx(model.aic(data.X[known], y[known]), rel=1e-12)
+
+
+@pytest.mark.estimators("has bic", "generative")
+def test_criteria_of_generative_models_count_unlabeled_rows_by_their_density(case, data, y, fits):
+    model, some = fits(case, "quick"), np.where(np.arange(45) % 3 == 0, -1, y)
+    joint = model.predict_joint_log_proba(data.X)
+    np.testing.assert_allclose(model.score_samples(data.X), logsumexp(joint, axis=1), **EQUAL)
+    log_likelihood = np.where(some >= 0, joint[np.arange(45), y], model.score_samples(data.X)).sum()
+    n_free = (model.bic(data.X, y) - model.aic(data.X, y)) / (np.log(45) - 2)
+    assert n_free == pytest.approx(round(n_free)) and n_free > 0
+    assert model.bic(data.X, some) == pytest.approx(-2 * log_likelihood + n_free * np.log(45))
+    assert model.aic(data.X, some) == pytest.approx(-2 * log_likelihood + 2 * n_free)
+
+
+# ---------------------------------------------------------------- samples
+@pytest.mark.estimators("generative")
+def test_samples_have_the_moments_of_the_model(case, data, y, fits):
+    """A row without cells is completed by the mean of all rows of the model."""
+    model = fits(case, "quick")
+    X, labels = model.sample(20_000)
+    share = np.bincount(labels, minlength=3) / len(labels)
+    np.testing.assert_allclose(share, model.priors_, atol=SAMPLING * np.sqrt(0.25 / len(labels)))
+    error = X.std(axis=0) / np.sqrt(len(X))
+    mean = model.impute(np.full((1, 4), np.nan))[0]
+    exact = np.isfinite(error) & (model.get_params().get("kinds") != "auto" or np.arange(4) < 3)
+    assert (np.abs(X.mean(axis=0) - mean) < SAMPLING * error)[exact].all()
+    assert np.abs(X.mean(axis=0) - mean)[3] < 0.1  # the mean of a binary column is an approximation
+    for c in range(3):
+        assert set(model.sample(3, y=c)[1]) == {c}
+    asked = [2, 0, 1, 1]
+    assert model.sample(4, y=asked)[1].tolist() == asked
+    for wrong in (7, "a", [0, 1]):
+        with pytest.raises(ValueError, match="y h"):
+            model.sample(4, y=wrong)
+
+
+@pytest.mark.estimators("generative")
+def test_probabilities_are_calibrated_on_rows_of_the_model(case, data, fits):
+    """Classes that are drawn with their rows are as frequent as their probabilities say, wherever one looks."""
+    model = fits(case, "quick")
+    X, labels = model.sample(5000)
+    proba = model.predict_proba(X)
+    gap = (labels[:, None] == np.arange(3)) - proba  # of mean zero, whatever it is multiplied with
+    for factor in (1.0, proba[:, :1], proba[:, 1:2], (X[:, :1] - X[:, 0].mean()) / X[:, 0].std()):
+        terms = gap * factor
+        assert (np.abs(terms.mean(axis=0)) < SAMPLING * terms.std(axis=0) / np.sqrt(len(X)) + 0.01).all()

@@ -1,0 +1,66 @@
+"""Linear experts: what the bound says of rows and of the prior, beside quadrature and draws from the posterior."""
+
+import numpy as np
+import pytest
+from latentia.families.experts.expert_models import LinearGaussianExpert, LinearParams
+from scipy import integrate, stats
+from tolerances import SAMPLING
+
+from latentia.engine.contracts import MaskedRows
+from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.families.building_blocks.gaussian_weights import GaussianWeights
+from latentia.families.experts.variational import Experts, ExpertsParams
+
+
+@pytest.fixture
+def posterior(rng):
+    """Of one expert for two outputs of rows with two features and a one."""
+    half = rng.normal(size=(1, 2, 3, 3))
+    covariance = half @ np.swapaxes(half, -1, -2) + 0.1 * np.eye(3)
+    weights = GaussianWeights(
+        rng.normal(size=(1, 2, 3)), covariance, np.linalg.slogdet(covariance)[1], rng.uniform(1, 3, (1, 2))
+    )
+    return LinearParams(weights, rng.uniform(1.5, 3, (1, 2)), rng.uniform(0.5, 2, (1, 2)))
+
+
+PRIOR, NOISE = GammaPrior(1.5, 0.7), GammaPrior(3.0, 0.3)
+
+
+def family():
+    return Experts((1,), LinearGaussianExpert(2, PRIOR, NOISE), PRIOR)
+
+
+def gate():
+    return GaussianWeights(np.zeros((1, 1, 3)), np.eye(3)[None, None], np.zeros((1, 1)), np.ones((1, 1)))
+
+
+def test_a_row_has_its_expected_log_density(posterior, rng):
+    X, Y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    found = family().infer(ExpertsParams((gate(),), posterior), MaskedRows(X, None), Y).log_joint
+    x = np.column_stack([X, np.ones(4)])
+    expected = np.zeros(4)
+    for o in range(2):
+        tau = stats.gamma(posterior.shape[0, o], scale=1 / posterior.rate[0, o])
+        log_tau = integrate.quad(lambda t, tau=tau: np.log(t) * tau.pdf(t), 0, np.inf)[0]
+        mean = x @ posterior.weights.mean[0, o]
+        variance = np.einsum("ni,ij,nj->n", x, posterior.weights.covariance[0, o], x)
+        square = (Y[:, o] - mean) ** 2 + variance
+        expected += (log_tau - np.log(2 * np.pi) - tau.mean() * square) / 2
+    np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-6)
+
+
+def test_the_prior_counts_by_minus_the_divergence(posterior, rng):
+    """E[log p(w, alpha, tau) - log q(w, alpha, tau)] over draws from q."""
+    n, total = 100_000, np.zeros(100_000)
+    for o in range(2):
+        mean, covariance = posterior.weights.mean[0, o], posterior.weights.covariance[0, o]
+        w = rng.multivariate_normal(mean, covariance, n)
+        q_alpha = stats.gamma(PRIOR.shape + 1.5, scale=1 / posterior.weights.rate[0, o])
+        q_tau = stats.gamma(posterior.shape[0, o], scale=1 / posterior.rate[0, o])
+        alpha, tau = q_alpha.rvs(n, random_state=rng), q_tau.rvs(n, random_state=rng)
+        total += 1.5 * np.log(alpha / (2 * np.pi)) - alpha * (w**2).sum(axis=1) / 2
+        total += stats.gamma(PRIOR.shape, scale=1 / PRIOR.rate).logpdf(alpha) - q_alpha.logpdf(alpha)
+        total += stats.gamma(NOISE.shape, scale=1 / NOISE.rate).logpdf(tau) - q_tau.logpdf(tau)
+        total -= stats.multivariate_normal(mean, covariance).logpdf(w)
+    found = float(np.squeeze(family().log_prior(ExpertsParams((gate(),), posterior))))
+    assert abs(found - total.mean()) < SAMPLING * total.std() / np.sqrt(n)
