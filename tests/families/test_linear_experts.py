@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from latentia.families.experts.expert_models import LinearGaussianExpert, LinearParams
 from scipy import integrate, stats
 from tolerances import SAMPLING
 
 from latentia.engine.contracts import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights
-from latentia.families.experts.variational import Experts, ExpertsParams
+from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert, LinearPosterior
+from latentia.families.experts.variational import Experts, ExpertsPosterior
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def posterior(rng):
     weights = GaussianWeights(
         rng.normal(size=(1, 2, 3)), covariance, np.linalg.slogdet(covariance)[1], rng.uniform(1, 3, (1, 2))
     )
-    return LinearParams(weights, rng.uniform(1.5, 3, (1, 2)), rng.uniform(0.5, 2, (1, 2)))
+    return LinearPosterior(weights, rng.uniform(1.5, 3, (1, 2)), rng.uniform(0.5, 2, (1, 2)))
 
 
 PRIOR, NOISE = GammaPrior(1.5, 0.7), GammaPrior(3.0, 0.3)
@@ -36,7 +36,7 @@ def gate():
 
 def test_a_row_has_its_expected_log_density(posterior, rng):
     X, Y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
-    found = family().infer(ExpertsParams((gate(),), posterior), MaskedRows(X, None), Y).log_joint
+    found = family().infer(ExpertsPosterior((gate(),), posterior), MaskedRows(X, None), Y).log_joint
     x = np.column_stack([X, np.ones(4)])
     expected = np.zeros(4)
     for o in range(2):
@@ -62,5 +62,5 @@ def test_the_prior_counts_by_minus_the_divergence(posterior, rng):
         total += stats.gamma(PRIOR.shape, scale=1 / PRIOR.rate).logpdf(alpha) - q_alpha.logpdf(alpha)
         total += stats.gamma(NOISE.shape, scale=1 / NOISE.rate).logpdf(tau) - q_tau.logpdf(tau)
         total -= stats.multivariate_normal(mean, covariance).logpdf(w)
-    found = float(np.squeeze(family().log_prior(ExpertsParams((gate(),), posterior))))
+    found = float(np.squeeze(family().log_prior(ExpertsPosterior((gate(),), posterior))))
     assert abs(found - total.mean()) < SAMPLING * total.std() / np.sqrt(n)
