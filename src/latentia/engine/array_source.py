@@ -1,8 +1,8 @@
 """Rows in memory or in a memory-mapped file, visited in chunks on all cores.
 
 Small tables are preprocessed once and cached in the order of their labels, so that a chunk of one
-label is a contiguous view. Larger ones, and memory maps, are read and preprocessed chunk by chunk in
-every pass. Results are added in the order of the chunks, so sums do not depend on the number of
+label is a contiguous view. Larger ones, and memory maps, are read and preprocessed chunk by chunk
+in every pass. Results are added in the order of the chunks, so sums do not depend on the number of
 threads.
 """
 
@@ -34,7 +34,7 @@ from latentia.numerics.threads import parallel
 
 Preprocess = Callable[[Array], MaskedRows]
 
-#: Preprocessed tables up to this size are kept in memory, in MiB; fewer if scikit-learn's `working_memory` is less.
+#: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`.
 CACHE_MIB = 64
 
 
@@ -53,7 +53,8 @@ class ArraySource(Source):
     ----------
     X : array of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-        Class codes, -1 where unlabeled; or label matrices and numbers, which know no unlabeled rows.
+        Class codes, -1 where unlabeled; or label matrices and numbers, which know no unlabeled
+        rows.
     weight : ndarray of shape (n_rows,) or None
     preprocess : callable or None
         By default missing cells are masked.
@@ -109,8 +110,7 @@ class ArraySource(Source):
     def drop_rows(self, index: np.ndarray) -> ArraySource:
         """All rows but these.
 
-        In a table that is read chunk by chunk they get no weight instead: a copy of the others might
-        not fit into memory.
+        In a table that is not cached they get no weight instead: a copy might not fit into memory.
         """
         stays = np.ones(self.n_rows)
         stays[index] = 0.0
@@ -189,7 +189,7 @@ class ArraySource(Source):
 
     @cached_property
     def _label_order(self) -> np.ndarray:
-        """Row numbers in the order of the labels; short integers are sorted by their digits, in linear time."""
+        """Row numbers in the order of the labels; short integers are sorted in linear time."""
         short = self.y.size and -(2**15) <= self.y.min() and self.y.max() < 2**15
         return np.argsort(self.y.astype(np.int16) if short else self.y, kind="stable")
 
@@ -216,7 +216,7 @@ class ArraySource(Source):
         return _CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]))
 
     def _gather(self, order: np.ndarray | None) -> Chunk:
-        """All rows in some order, preprocessed on all cores: no table on the way is as large as the result."""
+        """All rows in some order, preprocessed in chunks: no second table is as large."""
         ranges = split_ranges([RowRange(0, self.n_rows, None)], self.gather_chunk_rows)
         if len(ranges) == 1 or not is_numpy_array(self.X):
             return self._chunk(slice(0, self.n_rows) if order is None else order, None)

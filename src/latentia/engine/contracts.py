@@ -302,7 +302,7 @@ class Source(ABC):
 
     @abstractmethod
     def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
-        """Add up `fn` over chunks of at most `max_rows` rows (of one label each if asked), by key."""
+        """Add up `fn` by key over chunks of at most `max_rows` rows (of one label if asked)."""
 
     @abstractmethod
     def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:

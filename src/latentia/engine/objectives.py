@@ -1,13 +1,17 @@
-"""Objectives: the value of a row and its slope in each class score (W. Roth, master's thesis, Graz University of Technology, chapter 3).
+"""Objectives: the value of a row and its derivative in each class score.
 
-With scores ``s_c = log p(x, c)``, label y, competitors ``c != y``:
+After W. Roth, master's thesis, Graz University of Technology, chapter 3. With scores
+``s_c = log p(x, c)``, label y, competitors ``c != y``:
 
-- likelihood:   ``s_y``; for an unlabeled row ``log sum_c exp s_c``, whose slope is the class posterior (eq. 3.33-3.34)
+- likelihood:   ``s_y``; for an unlabeled row ``log sum_c exp s_c``, whose derivative is the class
+  posterior (eq. 3.33-3.34)
 - conditional:  ``s_y - log sum_c exp s_c``; an unlabeled row counts nothing
-- margin:       ``-h(gamma - s_y + smax_{c != y} s_c)`` with the soft maximum ``smax t = log(sum exp(eta t)) / eta`` (eq. 3.19) and the soft
-  hinge ``h(t) = 0, (t + eps)^2 / (4 eps), t`` below, within, above ``[-eps, eps]`` (eq. 3.17); its slope runs from 0 to 1 over that interval.
-  With a ramp nu the loss stops growing: ``h(t) - h(t - nu)``.
-- hybrid:       likelihood + lambda * margin (eq. 3.35; 3.16 and 3.21 forget the logarithms that 3.11 has)
+- margin:       ``-h(gamma - s_y + smax_{c != y} s_c)`` with the soft maximum
+  ``smax t = log(sum exp(eta t)) / eta`` (eq. 3.19) and the soft hinge
+  ``h(t) = 0, (t + eps)^2 / (4 eps), t`` below, within, above ``[-eps, eps]`` (eq. 3.17); its slope
+  runs from 0 to 1 over that interval. With a ramp nu the loss stops growing: ``h(t) - h(t - nu)``.
+- hybrid:       likelihood + lambda * margin (eq. 3.35; 3.16 and 3.21 forget the logarithms that
+  3.11 has)
 """
 
 from __future__ import annotations
@@ -106,7 +110,7 @@ class Hybrid(Objective):
 
 
 def soft_hinge(t: Array, width: float = SOFT_HINGE) -> tuple[Array, Array]:
-    """The hinge with a parabola of half-width `width` at its kink, and its slope (eq. 3.17, 3.18)."""
+    """The hinge with a parabola of half-width `width` at its kink; its slope (eq. 3.17, 3.18)."""
     xp = namespace(t)
     slope = xp.clip((t + width) / (2 * width), min=0.0, max=1.0)
     return xp.where(t > width, t, slope * slope * width), slope
@@ -122,7 +126,7 @@ def _own_score(log_joint: Array, own: Array) -> Array:
     return xp.sum(xp.where(own > 0, log_joint, xp.zeros_like(log_joint)), axis=-2)
 
 
-#: Objectives by the names users give; each takes what it needs of the trade-off, the margin and the ramp.
+#: Objectives by the names users give; each takes what it needs of trade-off, margin and ramp.
 OBJECTIVES: dict[str, Callable[[float, float, float | None], Objective]] = {
     "likelihood": lambda trade_off, margin, ramp: Likelihood(),
     "conditional": lambda trade_off, margin, ramp: Conditional(),

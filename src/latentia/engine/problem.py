@@ -59,7 +59,7 @@ class RowProblem(Generic[F]):
         return Sweep(value, stats if all_classes is None else tree_add(stats, all_classes.stats))
 
     def _value_and_weight(self, log_joint: Array, y: Array, label: int | None) -> tuple[Array, Array]:
-        """The objective of rows, or their only score: that of their own class, or of a conditional family."""
+        """The objective of rows, or their only score: of their own class, or conditional."""
         if label is not None or isinstance(self.family, ConditionalFamily):
             return log_joint[..., 0, :], namespace(log_joint).ones_like(log_joint)
         return self.objective(log_joint, y)
@@ -77,12 +77,12 @@ class RowProblem(Generic[F]):
         return rows_per_chunk(self.family.floats_per_row(params), next(leaves(params)))
 
 
-#: Working memory of one chunk, in MiB: a few times the second-level cache is where sweeps run fastest.
+#: Working memory of a chunk, in MiB: sweeps run fastest at a few times the second-level cache.
 CHUNK_MIB = 8
 
 
 def rows_per_chunk(numbers_per_row: int, like: Array | None = None) -> int:
-    """Rows whose working memory fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less.
+    """Rows whose workspace fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less.
 
     An accelerator, where `like` may live, wants few large chunks: it gets all of `working_memory`.
     """

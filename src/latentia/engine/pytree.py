@@ -1,9 +1,9 @@
 """Named tuples of arrays as values: add, slice by class or by restart, flatten.
 
 A tree is a (named) tuple whose leaves are arrays; tuples may nest. Every leaf of a tree of
-parameters or statistics carries the same leading axes (restarts). A tree of class axes has the same
-structure with, in place of each array, the axis that runs over the classes, counted from the end, or
-None where the classes share the array.
+parameters or statistics carries the same leading axes (restarts). A tree of class axes has the
+same structure with, in place of each array, the axis that runs over the classes, counted from the
+end, or None where the classes share the array.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def label_ranges(sorted_y: np.ndarray) -> list[RowRange]:
 
 
 def split_ranges(ranges: list[RowRange], max_rows: int, by_label: bool = False) -> list[RowRange]:
-    """Adjacent ranges, cut evenly into ranges of at most `max_rows` rows; of one label each if asked."""
+    """Adjacent ranges, cut evenly into some of at most `max_rows` rows; of one label if asked."""
     if ranges and not by_label:
         ranges = [RowRange(ranges[0].start, ranges[-1].stop, None)]
     out = []

@@ -23,7 +23,7 @@ class LabelMatrix(NamedTuple):
 
 
 def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
-    """A matrix with two or more columns is multilabel; else each class of y becomes a column, two classes one."""
+    """A matrix of several columns is multilabel; else a class is a column each, two classes one."""
     if is_sparse(y):
         y = y.toarray()
     shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape

@@ -91,7 +91,7 @@ class _Ascent:
         return select_restart(self.params(), restart)
 
     def _evaluate(self, points: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Loss per row and its gradient at points of the restarts `index`; infinite where they are not finite."""
+        """Loss per row and its gradient at points of the restarts `index`; infinity for NaN."""
         family = self.family
         template = take_restarts(self.template, index.tolist())
         params = family.from_free(unflatten_restarts(points, family.to_free(template)), template)

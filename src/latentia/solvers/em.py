@@ -18,7 +18,7 @@ from latentia.numerics.array_api import namespace
 from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
 from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step
 
-#: A decrease by more than this share of the value, and by more than so many rounding units of it, is no rounding error.
+#: A decrease by more than this share of the value and so many rounding units is no rounding error.
 MAX_RELATIVE_DECREASE = 1e-6
 
 

@@ -10,12 +10,12 @@ import numpy as np
 InverseHessian = Callable[[np.ndarray, list[np.ndarray]], np.ndarray]
 
 
-#: Steps along which the gradient changes by less than this share of what their lengths allow count nothing.
+#: Steps whose curvature is below this share of the product of lengths count nothing.
 MIN_CURVATURE = 1e-10
 
 
 class LBFGSHistory:
-    """The last steps of each restart and the differences of gradients along them, (n_restarts, n_free) each."""
+    """The last steps of each restart and the gradients' differences, (n_restarts, n_free) each."""
 
     def __init__(self, memory: int):
         self.memory = memory

@@ -3,12 +3,12 @@
 Let x be the means of the posteriors and c the rest of the parameters (covariances, precisions). A
 plain update moves the means by ``P g``, where g is the gradient of the bound in x and P the
 covariances: as steep as the most that rows with hidden variables could say, which is far less than
-what they do say once they are clearly on one side. L-BFGS with P in place of the identity learns the
-difference (Jamshidian & Jennrich 1997, "Acceleration of the EM algorithm by using quasi-Newton
-methods"). A round is one plain update of everything, and then `N_STEPS` such steps with c fixed, so
-that a costly update of c is rare. The pairs of differences are kept over rounds. Each step must
-raise the bound, or its restart stays where it is until the next round; so the bound never falls. All
-restarts run as one batch.
+what they do say once they are clearly on one side. L-BFGS with P in place of the identity learns
+the difference (Jamshidian & Jennrich 1997, "Acceleration of the EM algorithm by using quasi-Newton
+methods"). A round is one plain update of everything, and then `N_STEPS` such steps with c fixed,
+so that a costly update of c is rare. The pairs of differences are kept over rounds. Each step must
+raise the bound, or its restart stays where it is until the next round; so the bound never falls.
+All restarts run as one batch.
 """
 
 from __future__ import annotations

@@ -77,6 +77,6 @@ F_contra = TypeVar("F_contra", bound=Family, contravariant=True)
 
 
 class Solver(Protocol[F_contra]):
-    """Raises the objective of a problem from every restart along the first axis of the parameters."""
+    """Raises the objective of a problem from every restart, along the parameters' first axis."""
 
     def solve(self, problem: Problem[F_contra], params: Params, on_step: StepCallback = ignore_step) -> Solution: ...

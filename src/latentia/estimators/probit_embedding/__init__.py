@@ -1,1 +1,1 @@
-"""The probit embedding's estimator: `classifier`, with its `reading`, `training` and `prediction`."""
+"""The probit embedding's estimator: `classifier`, with `reading`, `training`, `prediction`."""

@@ -24,11 +24,11 @@ from latentia.solvers import QuasiNewtonVB
 
 
 class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier):
-    """A linear embedding and one probit classifier per label in it, learned together by variational Bayes.
+    """A linear embedding and a probit classifier per label in it, learned by variational Bayes.
 
-    A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) > 0``.
-    The precisions of all entries of Q, w and b have gamma hyper-priors, and predictions average over
-    the posterior. Entries of the label matrix may be unknown.
+    A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) >
+    0``. The precisions of all entries of Q, w and b have gamma hyper-priors, and predictions
+    average over the posterior. Entries of the label matrix may be unknown.
 
     For a label matrix, `predict_proba` has a column per label: the probability that it is present.
     For classes it has a column per class; with more than two of them these are the probabilities of
@@ -43,8 +43,8 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         dimension (superfluous dimensions vanish: see `n_effective_latent_`), or those of a feature
         (feature selection: see `feature_relevance_`).
     shape, scale : float, default=1.0
-        Of the gamma hyper-priors of the precisions, whose mean is ``shape * scale``. The softmax and
-        expert estimators have `rate` in place of `scale`: it is ``1 / scale``.
+        Of the gamma hyper-priors of the precisions, whose mean is ``shape * scale``. The softmax
+        and expert estimators have `rate` in place of `scale`: it is ``1 / scale``.
     latent_noise : float, default=1.0
         Standard deviation of z given x.
     averaging : {"full", "weights"}, default="full"
@@ -269,7 +269,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return xp.astype(proba > 0.5, xp.int64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose class is right or, for label matrices, all of whose known labels are.
+        """Accuracy: the share of rows whose class, or all of whose known labels, are right.
 
         Parameters
         ----------

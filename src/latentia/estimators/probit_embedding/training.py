@@ -1,4 +1,4 @@
-"""Variational Bayes on the rows of a probit embedding, for one number of dimensions or for several."""
+"""Variational Bayes for a probit embedding of one number of dimensions, or of several."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SearchResults(NamedTuple):
 
 
 class EmbeddingFit(NamedTuple):
-    """A trained model and how its solver went; of a search, the best one and what else was tried."""
+    """A trained model and how its solver went; of a search, the best one and what was tried."""
 
     model: FittedEmbedding
     solution: Solution  # of the restart that won

@@ -1,8 +1,11 @@
-r"""Normal variables known only by their side: mass, mean and curvature without underflow.
+r"""Normal variables known only by their side: mass, shift of the mean, and curvature.
 
 For :math:`t \sim N(\eta, 1)` restricted to a set A with mass :math:`Z(\eta) = P(t \in A)`,
 
-.. math:: \frac{d \log Z}{d\eta} = E[t | A] - \eta, \qquad -\frac{d^2 \log Z}{d\eta^2} = 1 - \mathrm{Var}(t | A) \le 1.
+.. math::
+
+   \frac{d \log Z}{d\eta} = E[t | A] - \eta, \qquad
+   -\frac{d^2 \log Z}{d\eta^2} = 1 - \mathrm{Var}(t | A) \le 1.
 
 A known label y in {-1, +1} is the set :math:`y t > \nu`; with a margin :math:`\nu > 0` an unknown
 label is the set :math:`|t| > \nu`: no row lies between the classes (Lawrence & Jordan 2005).

@@ -10,11 +10,10 @@ together by variational Bayes:
    y_{io} = \mathrm{sign}\, t_{io}
 
 with normal priors on the entries of Q, w, b whose precisions have gamma hyper-priors (see
-`gamma_prior`), and
-:math:`q = q(\Phi) q(Q) q(\lambda, \Psi) \prod_o q(b_o, w_o) \prod_i q(z_i) \prod_{io} q(t_{io})`.
-The parameters are those of the posteriors of Q, (b, w) and the precisions. A row's q(z) and q(t) are
-brought to their fixed point by `label_posterior`; its score is then a bound of log p(y | x), and what
-it adds to the update of the posteriors is, over the labels it has,
+`gamma_prior`), and :math:`q = q(\Phi) q(Q) q(\lambda, \Psi) \prod_o q(b_o, w_o) \prod_i q(z_i)
+\prod_{io} q(t_{io})`. The parameters are those of the posteriors of Q, (b, w) and the precisions.
+A row's q(z) and q(t) are brought to their fixed point by `label_posterior`; its score is then a
+bound of log p(y | x), and what it adds to the update of the posteriors is, over the labels it has,
 
 .. math::
 
@@ -25,10 +24,11 @@ uses :math:`E[\log\phi]`, and the entropy of the truncated normal has its square
 together leave :math:`\log\Phi(y\eta)` after q(t) was refreshed; predictions divide by the standard
 deviation of t, which holds the uncertainty of z.
 
-An unknown label's t is integrated out exactly, so the entry adds nothing, and a row without any label
-says nothing: with a factor of its own, q(z) would claim that Q had predicted it. Under low-density
-separation (`margin` > 0) unknown labels are instead taken to lie outside a margin about zero; that
-bound has several fixed points a row, of which the one nearest to the projection is taken.
+An unknown label's t is integrated out exactly, so the entry adds nothing, and a row without any
+label says nothing: with a factor of its own, q(z) would claim that Q had predicted it. Under
+low-density separation (`margin` > 0) unknown labels are instead taken to lie outside a margin
+about zero; that bound has several fixed points a row, of which the one nearest to the projection
+is taken.
 
 The estimator trains by the problems in `problem`, which know the rows and so have cheaper forms of
 the same; `infer` and `statistics` are the reference for any source of rows.
@@ -126,7 +126,7 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
         return self.margin > 0
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Embedding:
-        """The first restart from a low-rank fit of the labels, the others from random directions in label space."""
+        """The first restart from a low-rank fit of the labels, others from random directions."""
         return self.initial_params(label_sums(source, self.low_density_separation), rng, n_restarts)
 
     def initial_params(self, sums: LabelSums, rng: np.random.Generator, n_restarts: int) -> Embedding:

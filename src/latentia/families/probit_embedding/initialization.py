@@ -53,11 +53,11 @@ def label_sums(source: Source, low_density_separation: bool) -> LabelSums:
 def label_directions(
     ridge: Callable[[Array], Array], sums: LabelSums, n_latent: int, rng: np.random.Generator, n_restarts: int
 ) -> tuple[Array, Array]:
-    """Cross products Z'X (restarts, R, D) of guessed embeddings, and label weights (restarts, L, 1 + R) to go with them.
+    """Z'X (restarts, R, D) of guessed embeddings, and label weights (restarts, L, 1 + R) for them.
 
-    The guess is Z = S V, for the labels' centered signs S and directions V: those along which a ridge
-    regression of S on X, `ridge`, has the largest fitted variance, for the first restart; random ones
-    for the others and for dimensions beyond the number of labels.
+    The guess is Z = S V, for the labels' centered signs S and directions V: those along which a
+    ridge regression of S on X, `ridge`, has the largest fitted variance, for the first restart;
+    random ones for the others and for dimensions beyond the number of labels.
     """
     xp = namespace(sums.cross)
     n_known = xp.where(sums.n_known > 0, sums.n_known, xp.ones_like(sums.n_known))

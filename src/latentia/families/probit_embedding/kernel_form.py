@@ -48,7 +48,7 @@ class KernelForm(KnownRows):
 
     def _moments(self, inverse: Array, v: Array, cross: Array) -> tuple[Array, Array]:
         """Means (R, D) and variances (D,) from K^-1, inverse precisions v and cross (R, D)."""
-        # cross = z'X for some z (N, R); by way of z no large numbers cancel, however much the rows say
+        # cross = z'X for a z (N, R); by way of z no large numbers cancel, however much rows say
         z = self.inverse_products @ (self.rows @ transpose(cross))
         mean = v * transpose(self.rows.T @ (inverse @ z))
         variance = v - v * v * self.products.diagonal(inverse)

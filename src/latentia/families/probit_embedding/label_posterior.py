@@ -29,9 +29,10 @@ from typing import Any, NamedTuple
 from latentia.families.building_blocks.truncated_normal import truncate
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 
-#: A row rests after a Newton step whose predicted gain was below this power of the rounding error, from the prior mean
-#: or from a warm start. That step needs no second look: what is left out is of third order in the value, and of second
-#: order in the means of t. A warm start is part of a longer ascent, which goes on from there.
+#: A row rests after a Newton step whose predicted gain was below this power of the rounding error,
+#: from the prior mean or from a warm start. That step needs no second look: what is left out is of
+#: third order in the value, and of second order in the means of t. A warm start is part of a
+#: longer ascent, which goes on from there.
 COLD_TOLERANCE, WARM_TOLERANCE = 0.75, 0.5
 
 
@@ -78,7 +79,7 @@ class LatentPosterior(NamedTuple):
 
 
 def label_signs(y: Array, dtype: Any, low_density_separation: bool) -> LabelSigns:
-    """Codes (N, L) of 0, 1, and -1 for unknown; these take part only under low-density separation."""
+    """From codes (N, L) of 0, 1, and -1 for unknown: these count under low-density separation."""
     xp = namespace(y)
     known = xp.astype(y >= 0, dtype)
     sign = known * (2 * xp.astype(y > 0, dtype) - 1)
@@ -121,7 +122,7 @@ def infer_latents(
     active = xp.ones_like(point.value) > 0
     for _ in range(MAX_STEPS):
         step = bound.newton_step(point)
-        # a row rests after its own last step, whatever the others do: results do not depend on the rows beside it
+        # a row rests after its own last step: results do not depend on the rows beside it
         step = xp.where(active[..., None], step, xp.zeros_like(step))
         predicted_gain = xp.vecdot(step, point.gradient)
         active = predicted_gain > tolerance

@@ -4,10 +4,10 @@ X'X does not depend on the parameters, so the cheapest form of the projection's 
 before the first sweep and given to the family, and a sweep only sums what the labels say.
 
 A sweep over rows in memory begins each row's fixed point at its *warm start*: where the row was
-heading in the last sweeps. So such a problem has a state, and a sweep is a function of its argument
-only up to the tolerance of the fixed points. As each row has a single fixed point this saves time and
-changes nothing else. Low-density separation is the exception: there a row has several fixed points,
-and stays on the side of the margin where it is.
+heading in the last sweeps. So such a problem has a state, and a sweep is a function of its
+argument only up to the tolerance of the fixed points. As each row has a single fixed point this
+saves time and changes nothing else. Low-density separation is the exception: there a row has
+several fixed points, and stays on the side of the margin where it is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MIN_THREADED_ENTRIES = 2**22
 
 
 class EmbeddingProblem(ABC):
-    """A family with the form of the projection that is cheapest for the rows; see the subclasses."""
+    """A family with the form of the projection that is cheapest for the rows."""
 
     #: Whether the products of a sweep are too small for several threads.
     small: bool = False
@@ -167,8 +167,8 @@ def _sum_rows(x: Array, posterior: EmbeddedRows, weight: Array) -> Sweep:
 def problem_maker(source: ArraySource) -> Callable[[ProbitEmbedding], EmbeddingProblem]:
     """How problems on these rows are made, for families of several sizes.
 
-    Rows whose preprocessed copy fits scikit-learn's `working_memory` are kept in memory; so are tables
-    with more features than rows, whose forms need all rows at once.
+    Rows whose preprocessed copy fits scikit-learn's `working_memory` are kept in memory; so are
+    tables with more features than rows, whose forms need all rows at once.
     """
     n_entries = source.X.nnz if is_sparse(source.X) else source.n_rows * source.n_features
     if 8 * n_entries > get_config()["working_memory"] * 2**20 and source.n_features <= source.n_rows:

@@ -17,8 +17,8 @@ by :math:`\sqrt{w_n}`:
 
 Each form keeps covariances in its own way: the matrices, :math:`K_s^{-1}`, or the eigenvalues.
 
-Precisions are (..., S, D) or (..., S, 1), where S is the number of different covariances: R, or 1 if
-the columns share theirs.
+Precisions are (..., S, D) or (..., S, 1), where S is the number of different covariances: R, or 1
+if the columns share theirs.
 """
 
 from __future__ import annotations
