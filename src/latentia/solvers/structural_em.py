@@ -1,10 +1,13 @@
-"""Structural EM: EM to rest, then the structure that its expected statistics prefer, and again while that pays.
+"""Structural EM: EM to rest, then the structure that its expected statistics prefer, and again
+while that pays.
 
-Friedman (1998), "The Bayesian structural EM algorithm". Changing one edge at a time is not enough: EM with all edges ends at one of many solutions that are
-nearly equal, and in most of them no edge can be spared. So every start of EM goes three ways: from where it ended, from the
-sparsest of the solutions equivalent to that, and from there with all weak edges cut at once. On each way the structure changes as long as the penalized
-objective rises (`structure_choice`), and each start ends with the best structure it has seen, whatever other starts do.
-While a structure stands, EM raises the objective; the recorded curve is that of the EM with the structure that was chosen.
+Friedman (1998), "The Bayesian structural EM algorithm". Changing one edge at a time is not enough:
+EM with all edges ends at one of many solutions that are nearly equal, and in most of them no edge
+can be spared. So every start of EM goes three ways: from where it ended, from the sparsest of the
+solutions equivalent to that, and from there with all weak edges cut at once. On each way the
+structure changes as long as the penalized objective rises (`structure_choice`), and each start ends
+with the best structure it has seen, whatever other starts do. While a structure stands, EM raises
+the objective; the recorded curve is that of the EM with the structure that was chosen.
 """
 
 from __future__ import annotations
@@ -26,10 +29,10 @@ class StructuredFamily(Protocol):
     """What the search asks of a family whose parameters include a structure."""
 
     def update_structure(self, params: Params, stats: Stats) -> tuple[Params, np.ndarray]:
-        """Parameters with the structure that the expected statistics prefer, and which starts have another one now."""
+        """Parameters with the structure that the statistics prefer, and which starts changed."""
 
     def sparse_axes(self, params: Params) -> Params:
-        """The sparsest of the equivalent solutions, as near as the family comes to it, without any structure."""
+        """About the sparsest of the equivalent solutions, without any structure."""
 
     def sparse_structures(self, params: Params) -> list[Params]:
         """Starts of the structure from such a solution."""
@@ -40,7 +43,7 @@ class StructuredFamily(Protocol):
 
 @dataclass(frozen=True)
 class StructuralEM:
-    """EM and a search for the structure, in which it changes at most `max_rounds` times on each way."""
+    """EM and a search for the structure, which changes at most `max_rounds` times on each way."""
 
     em: EM
     max_rounds: int = 10
@@ -82,13 +85,13 @@ class _Search:
         return take_restarts(self.seen.params, places.tolist())
 
     def run(self, params: Params, origin: np.ndarray) -> np.ndarray:
-        """The places of EM's solutions from these parameters, which belong to the same starts as those at `origin`."""
+        """The places of EM's solutions from these parameters, whose starts are those at `origin`."""
         new = self.em.solve(self.problem, params, self._tell)
         self.seen, self.start = _join(self.seen, new), np.concatenate([self.start, self.start[origin]])
         return self.start.size - origin.size + np.arange(origin.size)
 
     def improve(self, running: np.ndarray) -> np.ndarray:
-        """Let the structures at these places change once; the places of those that became better."""
+        """Let the structures at these places change once; the places of those now better."""
         settled = self.params(running)
         params, changed = self.family.update_structure(settled, self.problem.sweep(settled).stats)
         running = running[changed]
