@@ -6,6 +6,7 @@ import array_api_strict
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.datasets import load_wine
 from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassificationModel
@@ -236,6 +237,26 @@ def test_a_callback_stops_the_search_anywhere(rng):
         solution = solve(last)
         assert len(steps) == last and len(solution.value) == 2
         assert solution.outcomes == [Outcome.STOPPED] * 2
+
+
+def test_more_rounds_end_better(rng):
+    X, y = load_wine(return_X_y=True)
+    source = ArraySource((X - X.mean(axis=0)) / X.std(axis=0), y)
+    family = LatentFactors(ColumnLayout.continuous_columns(13), 3, 4, complete=True, all_edges=False)
+    problem, params = family.specialized_problem(Likelihood(), source), family.init(source, rng, 3)
+    ends = [StructuralEM(EM(50, 1e-3), n_rounds).solve(problem, params) for n_rounds in (0, 1, 10)]
+    scores = [end.value - 0.5 * np.log(len(y)) * end.params.edges.sum(axis=(1, 2)) for end in ends]
+    gains = np.diff(scores, axis=0)
+    assert (gains >= 0).all() and (gains > 0).any(axis=1).all()
+
+
+def test_the_size_of_a_structure_is_the_number_of_free_loadings(rng):
+    source = mixed_rows(rng)
+    family = LatentFactors(MIXED, 3, 2, 3, all_edges=False)
+    params = family.init(source, rng, 4)
+    edges = (rng.random(params.edges.shape) < 0.5).astype(float)
+    params = params._replace(edges=edges, loadings=params.loadings * edges[:, None])
+    np.testing.assert_array_equal(family.structure_size(params), (params.loadings != 0).sum(axis=(1, 2, 3)))
 
 
 def test_a_search_runs_in_any_namespace(rng):

@@ -1,10 +1,13 @@
-"""Structural EM: EM to rest, then the structure that its expected statistics prefer, and again while that pays.
+"""Structural EM: EM to rest, then the structure that its expected statistics prefer, and again
+while that pays.
 
-Friedman (1998), "The Bayesian structural EM algorithm". Changing one edge at a time is not enough: EM with all edges ends at one of many solutions that are
-nearly equal, and in most of them no edge can be spared. So every start of EM goes three ways: from where it ended, from the
-sparsest of the solutions equivalent to that, and from there with all weak edges cut at once. On each way the structure changes as long as the penalized
-objective rises (`structure_choice`), and each start ends with the best structure it has seen, whatever other starts do.
-While a structure stands, EM raises the objective; the recorded curve is that of the EM with the structure that was chosen.
+Friedman (1998), "The Bayesian structural EM algorithm". Changing one edge at a time is not enough:
+EM with all edges ends at one of many solutions that are nearly equal, and in most of them no edge
+can be spared. So every start of EM goes three ways: from where it ended, from the sparsest of the
+solutions equivalent to that, and from there with all weak edges cut at once. On each way the
+structure changes as long as the penalized objective rises (`structure_choice`), and each start ends
+with the best structure it has seen, whatever other starts do. While a structure stands, EM raises
+the objective; the recorded curve is that of the EM with the structure that was chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from latentia.solvers.structure_choice import best_structure, penalized
 
 @dataclass(frozen=True)
 class StructuralEM:
-    """EM and a search for the structure, in which it changes at most `max_rounds` times on each way."""
+    """EM and a search for the structure, which changes at most `max_rounds` times on each way."""
 
     em: EM
     max_rounds: int = 10
@@ -73,7 +76,7 @@ class _Search:
         return self.start.size - origin.size + np.arange(origin.size)
 
     def improve(self, running: np.ndarray) -> np.ndarray:
-        """Let the structures at these places change once; the places of those that became better."""
+        """Let the structures at these places change once; the places of those now better."""
         settled = self.params(running)
         params, changed = self.family.update_structure(settled, self.problem.sweep(settled).stats)
         running = running[changed]

@@ -3,46 +3,50 @@ r"""The sparsest of the equivalent solutions: a rotation of the latents, and gra
 What leaves the model as it is. With an invertible A and a shift t, :math:`z = Az' + t` turns
 :math:`x = Lz + \eta` into :math:`L' = LA`, :math:`\eta' = \eta + Lt`, and the classes into
 :math:`\mu'_y = A^{-1}(\mu_y - t)`, :math:`\Gamma'_y = A^{-1}\Gamma_y A^{-\top}`. Rows have the same
-density, but this is a model of ours only if every :math:`\Gamma'_y` is diagonal. Let
-:math:`S^2 = \sum_y p(y)\Gamma_y` be the pooled variances, and write :math:`A = SRT^{-1}` with a
-diagonal T, which sets the new scales. The pooled covariance is diagonal if and only if R is
-orthogonal, and
+density, but this is a model of ours only if every :math:`\Gamma'_y` is diagonal. Let :math:`S^2 =
+\sum_y p(y)\Gamma_y` be the pooled variances, and write :math:`A = SRT^{-1}` with a diagonal T,
+which sets the new scales. The pooled covariance is diagonal if and only if R is orthogonal (but for
+scales, which T takes), and
 
 .. math:: \Gamma'_y = T\, R^\top S^{-2}\Gamma_y R\; T .
 
-- If the :math:`\Gamma_y` are proportional to each other, as with one class, every rotation R will do.
-- Otherwise R may mix only latents whose variances are in the same ratio :math:`\Gamma_{yj}/S_j^2` in
-  every class. Then the data choose the axes, but often faintly: EM, which stops early, ends wherever
-  it started.
+- If the :math:`\Gamma_y` are proportional to each other, as with one class, every rotation R will
+  do.
+- Otherwise R may mix only latents whose variances are in the same ratio :math:`\Gamma_{yj}/S_j^2`
+  in every class. Then the data choose the axes, but often faintly: EM, which stops early, ends
+  wherever it started.
 
 EM's solution is thus one of many that are equal or nearly so, and a graph hides behind the
-rotation: removing one edge of a rotated solution costs much, where another rotation would not have it
-at all. `rotate` takes the diagonal of :math:`\Gamma'_y`, with :math:`T^2 = \operatorname{diag}(R^\top S^2R)`, so that
-:math:`R = I` changes nothing. In the first case the likelihood stays, in the second the
-result is a new point, from which EM goes on.
+rotation: removing one edge of a rotated solution costs much, where another rotation would not have
+it at all. `rotate` takes the diagonal of :math:`\Gamma'_y`, with :math:`T^2 =
+\operatorname{diag}(R^\top S^2R)`, so that :math:`R = I` changes nothing. In the first case the
+likelihood stays, in the second the result is a new point, from which EM goes on.
 
-Which rotation. Let :math:`b_{hj}` be the correlations, within the classes, of heads and latents: rows of
-:math:`LS`, divided by the head's standard deviation, and weighed by the root of the component's
-share. We minimize their sum of sizes (Jennrich 2004, "Rotation to simple loadings using component loss functions:
-the orthogonal case", Psychometrika 69),
+Which rotation. Let :math:`b_{hj}` be the correlations, within the classes, of heads and latents:
+rows of :math:`LS`, divided by the head's standard deviation, and weighed by the root of the
+component's share. We minimize their sum of sizes (Jennrich 2004, "Rotation to simple loadings using
+component loss functions: the orthogonal case", Psychometrika 69),
 
 .. math:: Q(R) = \sum_{hj} |(BR)_{hj}| .
 
-A row keeps its length under rotation and :math:`\sum_j |b_j| \ge \|b\|`, with equality if and only if one entry
-is not zero; so solutions in which each column has one parent are minima of Q, and varimax and its kin,
-unlike this, have others where columns have several. Two latents at a time are turned: with the
-polar coordinates :math:`(b_{hj}, b_{hk}) = \rho_h(\cos\varphi_h, \sin\varphi_h)`,
+A row keeps its length under rotation and :math:`\sum_j |b_j| \ge \|b\|`, with equality if and only
+if at most one entry is not zero; so solutions in which each column has one parent are minima of Q.
+Where some columns have several, Q mostly finds them too, and varimax and its kin do not. All
+components share the rotation. Two latents at a time are turned: with the polar coordinates
+:math:`(b_{hj}, b_{hk}) = \rho_h(\cos\varphi_h, \sin\varphi_h)`,
 
 .. math:: g(\vartheta) = \sum_h \rho_h \bigl(|\cos(\varphi_h - \vartheta)| + |\sin(\varphi_h - \vartheta)|\bigr)
 
-has the period :math:`\pi/2`, and wherever no term is at a kink :math:`g'' = -g < 0`. So its minimum lies at a
-kink, :math:`\vartheta = \varphi_h` modulo :math:`\pi/2`: where one loading is exactly zero. With the angles
-:math:`\psi_h = \varphi_h \bmod \pi/2` in order, and sums over the angles up to :math:`\vartheta` and beyond,
+has the period :math:`\pi/2`, and wherever no term is at a kink :math:`g'' = -g < 0`. So its minimum
+lies at a kink, :math:`\vartheta = \varphi_h` modulo :math:`\pi/2`: where one loading is exactly
+zero. With the angles :math:`\psi_h = \varphi_h \bmod \pi/2` in order, and sums over the angles up
+to :math:`\vartheta` and beyond,
 
 .. math:: g(\vartheta) = \sum_h \rho_h\cos(\psi_h - \vartheta) + \sum_{\psi_h > \vartheta} \rho_h\sin(\psi_h - \vartheta)
           - \sum_{\psi_h \le \vartheta} \rho_h\sin(\psi_h - \vartheta)
 
-is known at all kinks from two cumulative sums, so that each turn is an exact minimization. It needs no gradient.
+is known at all kinks from two cumulative sums, so that each turn is an exact minimization. It needs
+no gradient.
 """
 
 from __future__ import annotations
@@ -67,12 +71,12 @@ LOGISTIC_VARIANCE = math.pi**2 / 3
 N_AXES = 8
 
 
-#: Rounds over all pairs of latents, and the relative gain of a round below which a rotation has settled.
+#: Rounds over all pairs of latents, and the relative gain of a round below which a rotation settled.
 MAX_ROUNDS, SETTLED = 50, 1e-9
 
 
 def to_sparse_axes(params: FactorParams) -> FactorParams:
-    """The parameters of each start (S, ...) about the axes in which loadings are sparsest, with all edges."""
+    """The parameters of each start (S, ...) about the axes of sparsest loadings, with all edges."""
     return rotate(params, _sparse_rotation(_correlations(params)))
 
 
@@ -92,7 +96,7 @@ def without_weak_edges(params: FactorParams, columns: list[int]) -> list[FactorP
 
 
 def rotate(params: FactorParams, rotation: np.ndarray) -> FactorParams:
-    """The parameters of each start (S, ...) about axes turned by orthogonal matrices (S, q, q), with all edges.
+    """The parameters of each start about axes turned by orthogonal (S, q, q), with all edges.
 
     The density stays if the classes' variances are proportional to each other; else what is not
     diagonal in the rotated variances is left out.
@@ -114,7 +118,10 @@ def rotate(params: FactorParams, rotation: np.ndarray) -> FactorParams:
 
 
 def sparsest_rotation(rows: np.ndarray) -> np.ndarray:
-    """Orthogonal matrices (S, q, q) that make the sum of sizes of the turned rows (S, H, q) small, each start by itself."""
+    """Orthogonal (S, q, q) that make the sum of sizes of the turned rows (S, H, q) small.
+
+    Each start by itself.
+    """
     n_starts, _, q = rows.shape
     axes = np.linalg.qr(np.random.default_rng(0).standard_normal((N_AXES, q, q)))[0]
     axes[0] = np.eye(q)
@@ -125,7 +132,10 @@ def sparsest_rotation(rows: np.ndarray) -> np.ndarray:
 
 
 def _by_planes(rows: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Turn two latents at a time until no start's sum of sizes falls; a start that has settled stays, whatever others do."""
+    """Turn two latents at a time until no start's sum of sizes falls.
+
+    A start that has settled stays, whatever others do.
+    """
     q = rows.shape[-1]
     value = np.abs(rows).sum(axis=(-2, -1))
     settled = np.zeros(value.shape, dtype=bool)
@@ -144,7 +154,7 @@ def _by_planes(rows: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def best_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The angle (...,) that minimizes the sum over heads (..., H) of |a cos + b sin| + |b cos - a sin|."""
+    """The angle (...,) of least sum over heads (..., H) of |a cos + b sin| + |b cos - a sin|."""
     angle, length = np.mod(np.arctan2(b, a), math.pi / 2), np.hypot(a, b)
     order = np.argsort(angle, axis=-1)
     angle, length = np.take_along_axis(angle, order, axis=-1), np.take_along_axis(length, order, axis=-1)
@@ -161,7 +171,7 @@ def _sparse_rotation(within: np.ndarray) -> np.ndarray:
 
 
 def _correlations(params: FactorParams) -> np.ndarray:
-    """Of heads and latents within the classes, weighed by the root of the components' shares: (S, M, H, q)."""
+    """Of heads and latents within the classes, times the root of the component's share: (S, M, H, q)."""
     loadings, noise = to_numpy(params.loadings).astype(float), to_numpy(params.noise).astype(float)
     scaled = loadings * np.sqrt(_pooled_variances(params))[:, None, None, :]
     variance = (scaled**2).sum(axis=-1)
