@@ -28,36 +28,40 @@ sums over classes and components run along whole vectors, and a product of param
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from latentia.engine.pytree import Tree
+from latentia.engine.source import Chunk, MaskedRows, Preprocessor, Source, Totals
 from latentia.numerics.array_api import Array
+
+__all__ = [
+    "AcceleratedFamily",
+    "Chunk",
+    "ConditionalFamily",
+    "DampedFamily",
+    "EMFamily",
+    "F",
+    "Family",
+    "GenerativeFamily",
+    "MaskedRows",
+    "Objective",
+    "Params",
+    "Posterior",
+    "Preprocessor",
+    "Problem",
+    "QuasiNewtonFamily",
+    "SmoothFamily",
+    "Source",
+    "Stats",
+    "StructuredFamily",
+    "Sweep",
+    "Totals",
+]
 
 Params = Any
 Stats = Any
-
-
-class MaskedRows(NamedTuple):
-    """Some rows and which of their cells are known: what every family computes with."""
-
-    values: Array  # (N, D), zero where a cell is missing
-    observed: Array | None  # (N, D) of zeros and ones, or None when no cell is missing
-
-
-class Chunk(NamedTuple):
-    """Some rows with their labels and weights, preprocessed for a family."""
-
-    rows: MaskedRows
-    y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
-    weight: Array | None  # (N,) sample weights, None for ones
-    label: int | None  # the code that all rows share, -1 if all are unlabeled; None if mixed or not a class code
-
-    def weighted(self, x: Array) -> Array:
-        """Numbers (..., N) times the sample weights."""
-        return x if self.weight is None else x * self.weight
 
 
 class Posterior(Protocol):
@@ -279,48 +283,6 @@ class Objective(ABC):
     def examples(cls) -> list[Any]:
         """Instances on which the laws in tests/ run."""
         return [cls()]
-
-
-Totals = dict[Hashable, Tree]
-
-
-class Source(ABC):
-    """Where rows come from."""
-
-    n_rows: int
-    n_features: int
-
-    @property
-    @abstractmethod
-    def any_unlabeled(self) -> bool:
-        """Whether some rows count although they have no label."""
-
-    @property
-    @abstractmethod
-    def total_weight(self) -> float:
-        """Sum of the sample weights."""
-
-    @abstractmethod
-    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
-        """Add up `fn` by key over chunks of at most `max_rows` rows (of one label if asked)."""
-
-    @abstractmethod
-    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
-        """At most `n_rows` random rows of each label in memory, for initialization."""
-
-
-class Preprocessor(Protocol):
-    """How raw rows become the rows that a family models, and back."""
-
-    @property
-    def shift(self) -> Array: ...  # (D,)
-    @property
-    def scale(self) -> Array: ...  # (D,)
-    @property
-    def n_empty_columns(self) -> int: ...  # columns without any value
-    def __call__(self, X: Array) -> MaskedRows: ...
-    def inverse_transform(self, values: Array) -> Array: ...
-    def log_det_jacobian(self, rows: MaskedRows) -> Array: ...  # (N,) what densities lose to the scaling
 
 
 class Sweep(NamedTuple):

@@ -15,34 +15,11 @@ from latentia.estimators.base.delegation import LearnedAttributesMixin, delegate
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative import GenerativeInput, check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, is_mixed, search_settings
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_number, choice, integer, legacy_generator, optional
 from latentia.inputs.splits import make_folds
-
-#: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
-COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
-
-
-#: Numbers of factors and components that they try for binary tables (2009).
-BINARY_LATENT = (2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
-
-
-BINARY_COMPONENTS = (1, 2)
-
-
-RIDGE = 0.3
-
-
-#: What is tried for mixed tables, which no paper has.
-MIXED_LATENT = (0, 2, 4, 8)
-
-
-MIXED_COMPONENTS = (1, 2)
-
-
-MIXED_RIDGES = (0.3, 3.0)
-
 
 #: Arguments that the search has beyond those of the model.
 SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
@@ -211,14 +188,14 @@ class LatentClassificationModelCV(
             grid = getattr(self, name)
             if grid is None:
                 continue
-            if isinstance(grid, str) or not _listed(grid):
+            if isinstance(grid, str) or not as_list(grid):
                 what = "integer" if integer_ else "number"
                 raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
-            for value in _listed(grid):
+            for value in as_list(grid):
                 check_number(name, value, ge=ge, integer=integer_)
-        if self.objective is not None and not _listed(self.objective):
+        if self.objective is not None and not as_list(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
-        for objective in [] if self.objective is None else _listed(self.objective):
+        for objective in [] if self.objective is None else as_list(self.objective):
             check_objective("objective", objective)
         self._model_with(DEFAULT_SETTING)._check_options()
 
@@ -232,11 +209,11 @@ class LatentClassificationModelCV(
 
     def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
         state = legacy_generator(self.random_state)
-        scoring = self.scoring or ("log_loss" if _is_mixed(data.encoder) else "accuracy")
+        scoring = self.scoring or ("log_loss" if is_mixed(data.encoder) else "accuracy")
         folds = make_folds(self.cv, data.codes, data.weight, lambda: state.randint(2**31 - 1))
         search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)
         seed = int(state.randint(2**31 - 1))
-        groups = self._settings(data, min(len(train) for train, _ in folds))
+        groups = search_settings(self._grids(), data, min(len(train) for train, _ in folds))
         rows = TrainingRows(data.X, data.codes, data.weight)
         trials = search.run(groups, lambda setting: self._candidate(data.encoder, setting, seed), rows, self._report)
         best = search.best(trials)
@@ -261,28 +238,10 @@ class LatentClassificationModelCV(
             **{f"{name}_": value for name, value in fitted.setting._asdict().items()},
         }
 
-    def _settings(self, data: GenerativeInput, n_rows: int) -> list[list[Setting]]:
-        """What is tried, by the number of factors: what is given, else what is usual for tables of this kind."""
-        grids = {
-            name: None if getattr(self, name) is None else _listed(getattr(self, name)) for name in Setting._fields
-        }
-        max_latent = data.X.shape[1] * data.n_classes
-        q_grid = grids["n_latent"] or usual_grids(data, 0)["n_latent"]
-        if all(q > max_latent for q in q_grid):
-            raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {max_latent}.")
-        groups = []
-        for q in q_grid:
-            usual = usual_grids(data, q)
-            m_grid, objectives, ridges = (grids[name] or usual[name] for name in Setting._fields[1:])
-            sizes = [m for m in sorted(set(m_grid)) if q * m <= n_rows]
-            groups.append([Setting(int(q), int(m), o, float(r)) for m in sizes for o in objectives for r in ridges])
-        groups = [group for group, q in zip(groups, q_grid, strict=True) if group and q <= max_latent]
-        if not groups:
-            raise ValueError(
-                f"n_latent={q_grid} and n_components={m_grid}: no pair has n_latent * n_components <= {n_rows}, "
-                "the rows of a fold."
-            )
-        return groups
+    def _grids(self) -> dict[str, list[Any] | None]:
+        """What the arguments ask to be tried; None for what is usual."""
+        given = {name: getattr(self, name) for name in Setting._fields}
+        return {name: None if value is None else as_list(value) for name, value in given.items()}
 
     def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
         """A model to be scored on folds of the coded rows."""
@@ -324,27 +283,3 @@ class LatentClassificationModelCV(
     sample = delegated(LatentClassificationModel.sample)
     bic = delegated(LatentClassificationModel.bic)
     aic = delegated(LatentClassificationModel.aic)
-
-
-def usual_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
-    """Numbers of factors, and what is tried with q of them, for tables of this kind."""
-    if set(data.encoder.kinds) == {"continuous"}:
-        grids: Any = range(1, data.X.shape[1] * data.n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]
-    elif not _is_mixed(data.encoder):
-        grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
-    elif q > 0:
-        grids = MIXED_LATENT, MIXED_COMPONENTS, ["likelihood"], MIXED_RIDGES
-    else:  # a single component without factors would know no classes
-        grids = MIXED_LATENT, {2, data.n_classes}, ["likelihood", "conditional"], MIXED_RIDGES
-    return dict(zip(Setting._fields, grids, strict=True))
-
-
-def _is_mixed(encoder: ColumnEncoder) -> bool:
-    """Whether the table is none of those that the papers treat."""
-    return set(encoder.kinds) not in ({"continuous"}, {"binary"})
-
-
-def _listed(grid: Any) -> list[Any]:
-    """One value or several as a list; checks refuse what is neither."""
-    grid = grid.tolist() if hasattr(grid, "tolist") else grid
-    return list(grid) if isinstance(grid, Sequence) and not isinstance(grid, str) else [grid]

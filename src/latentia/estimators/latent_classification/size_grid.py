@@ -1,0 +1,78 @@
+"""Which settings the search over sizes tries: what users give, else what is usual for such tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.latent_classification.size_search import Setting
+from latentia.inputs.column_encoder import ColumnEncoder
+
+#: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
+COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
+
+
+#: Numbers of factors and components that they try for binary tables (2009).
+BINARY_LATENT = (2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
+
+
+BINARY_COMPONENTS = (1, 2)
+
+
+RIDGE = 0.3
+
+
+#: What is tried for mixed tables, which no paper has.
+MIXED_LATENT = (0, 2, 4, 8)
+
+
+MIXED_COMPONENTS = (1, 2)
+
+
+MIXED_RIDGES = (0.3, 3.0)
+
+
+def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n_rows: int) -> list[list[Setting]]:
+    """What is tried, by the number of factors: what is given, else what is usual for tables of this kind."""
+    max_latent = data.X.shape[1] * data.n_classes
+    q_grid = grids["n_latent"] or usual_grids(data, 0)["n_latent"]
+    if all(q > max_latent for q in q_grid):
+        raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {max_latent}.")
+    groups = []
+    for q in q_grid:
+        usual = usual_grids(data, q)
+        m_grid, objectives, ridges = (grids[name] or usual[name] for name in Setting._fields[1:])
+        sizes = [m for m in sorted(set(m_grid)) if q * m <= n_rows]
+        groups.append([Setting(int(q), int(m), o, float(r)) for m in sizes for o in objectives for r in ridges])
+    groups = [group for group, q in zip(groups, q_grid, strict=True) if group and q <= max_latent]
+    if not groups:
+        raise ValueError(
+            f"n_latent={q_grid} and n_components={m_grid}: no pair has n_latent * n_components <= {n_rows}, "
+            "the rows of a fold."
+        )
+    return groups
+
+
+def usual_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
+    """Numbers of factors, and what is tried with q of them, for tables of this kind."""
+    if set(data.encoder.kinds) == {"continuous"}:
+        grids: Any = range(1, data.X.shape[1] * data.n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]
+    elif not is_mixed(data.encoder):
+        grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
+    elif q > 0:
+        grids = MIXED_LATENT, MIXED_COMPONENTS, ["likelihood"], MIXED_RIDGES
+    else:  # a single component without factors would know no classes
+        grids = MIXED_LATENT, {2, data.n_classes}, ["likelihood", "conditional"], MIXED_RIDGES
+    return dict(zip(Setting._fields, grids, strict=True))
+
+
+def is_mixed(encoder: ColumnEncoder) -> bool:
+    """Whether the table is none of those that the papers treat."""
+    return set(encoder.kinds) not in ({"continuous"}, {"binary"})
+
+
+def as_list(grid: Any) -> list[Any]:
+    """One value or several as a list; checks refuse what is neither."""
+    grid = grid.tolist() if hasattr(grid, "tolist") else grid
+    return list(grid) if isinstance(grid, Sequence) and not isinstance(grid, str) else [grid]
