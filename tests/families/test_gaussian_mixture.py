@@ -156,7 +156,7 @@ def test_gaps_beside_nearly_equal_columns():
     groups = _gaps.MissingnessPatterns.of(cells).groups
     assert [group.missing is not None for group in groups] == [True]
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
-    density = _gaps.log_density(means, sigmas, _gaps.Precision.of(sigmas), groups[0])[0, 0]
+    density = _gaps.log_density(means, sigmas, _gaps.Precision.from_covariance(sigmas), groups[0])[0, 0]
     expected = multivariate_normal(np.zeros(2), sigma[np.ix_(known, known)]).logpdf(holes[:, known])
     np.testing.assert_allclose(density, expected, rtol=0, atol=1e-6)
     filled = _gaps.expected_rows(means[0], sigmas[0], groups[0])[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from array_api_compat import device
 
 from latentia.numerics.array_api import Array, asarray_like, namespace
 
@@ -53,17 +52,3 @@ def with_doubled_offdiagonal(packed: Array, n: int) -> Array:
     """Off-diagonal entries twice: the sum of products of two packed matrices is then a trace."""
     rows, columns = _upper(n)
     return packed * asarray_like(np.where(rows == columns, 1.0, 2.0), packed)
-
-
-def inverse(A: Array) -> Array:
-    """Inverse of positive definite matrices, empty ones included."""
-    xp = namespace(A)
-    return A if A.shape[-1] == 0 else xp.linalg.inv(A)
-
-
-def log_det(A: Array) -> Array:
-    """Log determinant of positive definite matrices, empty ones included."""
-    xp = namespace(A)
-    if A.shape[-1] == 0:
-        return xp.zeros(A.shape[:-2], dtype=A.dtype, device=device(A))
-    return 2.0 * xp.sum(xp.log(xp.linalg.diagonal(xp.linalg.cholesky(A))), axis=-1)

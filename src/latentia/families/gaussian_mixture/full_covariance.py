@@ -21,7 +21,7 @@ from latentia.families.gaussian_mixture.missing_data import (
     log_density,
 )
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import floor_eigenvalues, symmetric
+from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, symmetric
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
 RELATIVE_JITTER = 1e-8
@@ -46,7 +46,7 @@ class Full(Covariance):
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
     def natural(self, means: Array, spread: Array) -> Precision:
-        return Precision.of(self.each(spread))
+        return Precision.from_covariance(self.each(spread))
 
     def log_density(
         self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
@@ -87,7 +87,7 @@ class Full(Covariance):
 
     def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
         xp = namespace(means)
-        precision = xp.linalg.inv(spread)
+        precision, _ = spd_inverse(spread)
         pull = moments.first - moments.count[..., None] * means
         mean_slope = xp.matmul(self.each(precision), pull[..., None])[..., 0]
         count = self.pool(moments.count[..., None, None])

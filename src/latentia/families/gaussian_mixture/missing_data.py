@@ -20,7 +20,7 @@ import numpy as np
 
 from latentia.engine.contracts import MaskedRows
 from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, eye_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import spd_inverse, symmetric
+from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
@@ -39,10 +39,8 @@ class Precision(NamedTuple):
     log_det: Array  # (..., C, K) of the matrix
 
     @classmethod
-    def of(cls, sigma: Array) -> Precision:
-        xp = namespace(sigma)
-        L = xp.linalg.cholesky(sigma)
-        return cls(xp.linalg.inv(L), 2.0 * xp.sum(xp.log(xp.linalg.diagonal(L)), axis=-1))
+    def from_covariance(cls, sigma: Array) -> Precision:
+        return cls(*spd_inverse_root(sigma))
 
     @property
     def matrix(self) -> Array:
@@ -159,7 +157,7 @@ def expected_rows(means: Array, sigma: Array, group: PatternGroup) -> Array:
     """Completed rows (C, n, D) under one component of each class: means (C, D), matrices (C, D, D)."""
     xp = namespace(means)
     if group.missing is not None:
-        precision = Precision.of(sigma)
+        precision = Precision.from_covariance(sigma)
         done = [_complete(means, precision, batch).deviation for batch in _batches(means, group)]
         return means[..., None, :] + xp.concat(done, axis=-2)
     if group.mask is None:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from latentia.engine.contracts import Chunk, Source, Sweep, Totals
 from latentia.engine.problem import rows_per_chunk
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.packed_symmetric import inverse, log_det, pack, packed_outer, unpack, with_doubled_offdiagonal
+from latentia.numerics.linalg import spd_inverse
+from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
 
 class Shared(NamedTuple):
@@ -43,7 +44,7 @@ def shared(params: Any) -> Shared:
     if q == 0 or q >= n:
         LG = L * gamma[..., None, :]
         V = xp.matmul(LG, transpose(L)) + theta[..., None] * eye_like(n, L)
-        determinant, Vi = log_det(V), inverse(V)
+        Vi, log_det = spd_inverse(V)
         B = xp.matmul(transpose(LG), Vi)
         P = gamma[..., None] * eye_like(q, L) - xp.matmul(B, LG)
     else:
@@ -51,14 +52,14 @@ def shared(params: Any) -> Shared:
         K = L * root[..., None, :]
         KT = K / theta[..., None]
         A = eye_like(q, L) + xp.matmul(transpose(K), KT)
-        Ai = inverse(A)
-        determinant = log_det(A) + xp.sum(xp.log(theta), axis=-1)
+        Ai, log_det = spd_inverse(A)
+        log_det = log_det + xp.sum(xp.log(theta), axis=-1)
         pull = xp.matmul(Ai, transpose(KT))
         B = root[..., None] * pull
         P = root[..., None] * Ai * root[..., None, :]
         Vi = (1.0 / theta)[..., None] * eye_like(n, L) - xp.matmul(KT, pull)
     slope = xp.matmul(Vi, a[..., None])[..., 0]
-    constant = -0.5 * (n * LOG_2PI + determinant + xp.sum(slope * a, axis=-1))
+    constant = -0.5 * (n * LOG_2PI + log_det + xp.sum(slope * a, axis=-1))
     constant = constant + params.log_prior[..., :, None] + params.log_mix
     natural = xp.concat([-0.5 * with_doubled_offdiagonal(pack(Vi), n), slope, constant[..., None]], axis=-1)
     return Shared(natural, a, B, P)

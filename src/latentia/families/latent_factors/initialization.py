@@ -14,6 +14,7 @@ import numpy as np
 
 from latentia.engine.contracts import Source
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.linalg import spd_inverse
 
 #: Rows of each class from which starts are drawn.
 HEAD_ROWS = 1000
@@ -115,7 +116,7 @@ def _class_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances (S, C, q) of the latents' regression on the rows, as if all heads had unit noise."""
     S, _, q = L.shape
-    cov = np.linalg.inv(np.eye(q) + np.swapaxes(L, -1, -2) @ L) if q else np.zeros((S, 0, 0))
+    cov, _ = spd_inverse(np.eye(q) + np.swapaxes(L, -1, -2) @ L)
     means, variances = np.zeros((S, n_classes, q)), np.ones((S, n_classes, q))
     for c in range(n_classes):
         mine, w = rows[y == c], weight[y == c]

@@ -17,7 +17,8 @@ from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import tree_map
 from latentia.families.latent_factors.column_models import ColumnLayout, Quadratic
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.packed_symmetric import inverse, log_det, pack, packed_outer, unpack, with_doubled_offdiagonal
+from latentia.numerics.linalg import spd_inverse
+from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
 FARTHEST = 1.0  # step beyond a round's image, in steps between images: more makes few rounds fewer and some rows swing
 
@@ -61,7 +62,7 @@ def infer_rows(layout: ColumnLayout, params: Any, rows: MaskedRows, tol: float, 
         settled: Array | None = None
         for _ in range(max_rounds - 1):
             quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), memories)
-            _, cov, u = _posterior(_add(fixed, quadratic, K, K2, a0), q)
+            _, _, cov, u = _posterior(_add(fixed, quadratic, K, K2, a0), q)
             going = extrapolate(place, _Place(u, pack(cov)))
             if settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
                 going = _Place(*(xp.where(settled, old, new) for old, new in zip(place, going, strict=True)))
@@ -74,10 +75,10 @@ def infer_rows(layout: ColumnLayout, params: Any, rows: MaskedRows, tol: float, 
                 break
         quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), None)
         form = _add(fixed, quadratic, K, K2, a0)
-    A, cov, u = _posterior(form, q)
+    A, log_det, cov, u = _posterior(form, q)
     # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there, has it in full
     pulled = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
-    scores = form.constant + pulled - 0.5 * log_det(A)
+    scores = form.constant + pulled - 0.5 * log_det
     scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
     shape = (*scores.shape[:-1], n_rows)
     mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
@@ -177,9 +178,9 @@ def _add(fixed: _Form, quadratic: Quadratic, K: Array, K2: Array, a0: Array) -> 
     )
 
 
-def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array]:
-    """Precision, covariance and mean of u."""
+def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array, Array]:
+    """Precision, its log determinant, covariance and mean of u."""
     xp = namespace(form.linear)
     A = unpack(form.precision + pack(eye_like(q, form.linear)), q)
-    cov = inverse(A)
-    return A, cov, xp.matmul(cov, form.linear[..., None])[..., 0]
+    cov, log_det = spd_inverse(A)
+    return A, log_det, cov, xp.matmul(cov, form.linear[..., None])[..., 0]
