@@ -14,6 +14,7 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 from latentia.inputs.options import check_choice, check_number
@@ -171,18 +172,20 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     def _make_preprocessor(
         self, X: Array, weight: np.ndarray | None, mass: Array, mean: Array, deviation: Array
     ) -> Standardizer:
-        return Standardizer.of(mass, mean, deviation, common_scale=self.covariance == "spherical")
+        return Standardizer.of(mass, mean, deviation, common_scale=COVARIANCES[self.covariance].common_scale)
 
     def _make_family(
         self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
     ) -> GaussianMixtures:
         shift = self.preprocessor_.shift
         rounding = float(namespace(shift).finfo(shift.dtype).eps)
-        shape = COVARIANCES[self.covariance](max(self.var_floor, rounding))
+        covariance_type = COVARIANCES[self.covariance](max(self.var_floor, rounding))
         n_classes = len(self.classes_)
         if isinstance(self.n_components, str):
             solver = EM(self.max_iter, self.tol)
-            sizes = components_by_bic(source.labeled_only(), shape, n_classes, self.n_init, solver, rng, watch)
+            sizes = components_by_bic(
+                source.labeled_only(), covariance_type, n_classes, self.n_init, solver, rng, watch
+            )
         else:
             sizes = (
                 np.broadcast_to(np.asarray(self.n_components, dtype=int), (n_classes,))
@@ -194,7 +197,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
                     f"n_components={self.n_components!r} has {sizes.size} entries, but y has {n_classes} classes; "
                     "allowed are an int, one int per class, or 'bic'."
                 )
-        return GaussianMixtures(sizes, shape, log_prior)
+        return GaussianMixtures(sizes, covariance_type, log_prior)
 
     def _n_restarts(self) -> int:
         return super()._n_restarts() if (self.family_.n_components > 1).any() else 1
@@ -202,18 +205,16 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     def _set_fitted_attributes(self) -> None:
         params, preprocess = self.params_, self.preprocessor_
         xp = namespace(params.means)
-        scale = preprocess.scale
         self.n_components_ = self.family_.n_components
         self.priors_ = xp.exp(params.log_prior)
         self.weights_ = xp.exp(params.log_weights)
         self.means_ = preprocess.restore(params.means)
-        factor = {"diag": scale**2, "spherical": scale[0] ** 2}.get(self.covariance, scale[:, None] * scale[None, :])
-        self.covariances_ = params.spread * factor
+        self.covariances_ = self.family_.covariance_type.in_units(params.covariance, preprocess.scale)
 
 
 def components_by_bic(
     source: ArraySource,
-    shape: Any,
+    covariance_type: Covariance,
     n_classes: int,
     n_init: int,
     solver: EM,
@@ -229,12 +230,12 @@ def components_by_bic(
         still = (k - sizes <= 2) & (in_class >= 2 * k)
         if k > 1 and (watch.stopped or not still.any()):
             break
-        family = GaussianMixtures(np.where(still, k, sizes), shape)
+        family = GaussianMixtures(np.where(still, k, sizes), covariance_type)
         params = family.init(source, rng, n_init if k > 1 else 1)
         problem = RowProblem(family, Likelihood(), source)
         fitted = solver.solve(problem, params, watch).params
         scores = _class_log_likelihoods(problem, fitted, n_classes)  # (starts, classes)
-        n_free = k - 1 + k * n_features + shape.n_free(n_features, k)
+        n_free = k - 1 + k * n_features + covariance_type.n_free(n_features, k)
         bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
         better = still & (bic < best) | (k == 1)
         best, sizes = np.where(better, bic, best), np.where(better, k, sizes)

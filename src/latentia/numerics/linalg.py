@@ -11,7 +11,7 @@ import array_api_compat
 import numpy as np
 from scipy.linalg import lapack
 
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
+from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.threads import one_blas_thread, parallel
 
 

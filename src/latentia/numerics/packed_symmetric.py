@@ -16,11 +16,11 @@ def _upper(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _places(n: int) -> np.ndarray:
+def _triangle_index(n: int) -> np.ndarray:
     """Where each entry of the full matrix lies in its upper triangle."""
-    place = np.zeros((n, n), dtype=np.int64)
-    place[_upper(n)] = np.arange(n * (n + 1) // 2)
-    return np.maximum(place, place.T).ravel()
+    index = np.zeros((n, n), dtype=np.int64)
+    index[_upper(n)] = np.arange(n * (n + 1) // 2)
+    return np.maximum(index, index.T).ravel()
 
 
 def _index(numbers: np.ndarray, like: Array) -> Array:
@@ -45,7 +45,7 @@ def pack(A: Array) -> Array:
 def unpack(packed: Array, n: int) -> Array:
     """Upper triangles as full symmetric matrices."""
     xp = namespace(packed)
-    return xp.reshape(xp.take(packed, _index(_places(n), packed), axis=-1), (*packed.shape[:-1], n, n))
+    return xp.reshape(xp.take(packed, _index(_triangle_index(n), packed), axis=-1), (*packed.shape[:-1], n, n))
 
 
 def with_doubled_offdiagonal(packed: Array, n: int) -> Array:
