@@ -219,7 +219,8 @@ class MissingnessPatterns(NamedTuple):
         pattern = pattern.ravel()
         n_missing = np.sum(~observed, axis=1)
         is_common = (size[pattern] >= MIN_PATTERN_ROWS) & (n_missing > 0)
-        order, groups = [], []
+        order: list[Array] = []
+        groups: list[RowGroup] = []
 
         def take(index: np.ndarray) -> tuple[Array, Array]:
             order.append(asarray_like(index, rows.values, dtype=xp.int64))
