@@ -17,7 +17,8 @@ from latentia.engine.contracts import ConditionalFamily, MaskedRows
 from latentia.engine.pytree import flatten, select_restart, unflatten
 from latentia.estimators.latent_softmax.model_specs import ExpertTreeSpec, SubclassSpec
 from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.latent_factors.column_models import Bernoulli, ColumnLayout
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
 
 N, D, C = 60, 4, 3  # rows, columns, classes

@@ -15,7 +15,8 @@ from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.restart_selection import _training_accuracy
 from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, ColumnModel, Gaussian
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.inputs.column_encoder import Table, is_textual
 from latentia.inputs.dataframes import frame_type
@@ -239,7 +240,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         else:
             X = super()._check_rows(X, reset)
         if reset:
-            self.table_ = Table.of(X, self.kinds)
+            self.table_ = Table.of(X, self.kinds, COLUMN_MODELS)
         elif not hasattr(self, "table_"):
             self._fitted()
         coded = self.table_.encode(X, self.handle_unknown)
@@ -255,20 +256,13 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         total = float(X.shape[0] if weight is None else weight.sum())
         # with weights a gap may weigh next to nothing: only a look at the cells can tell
         self._complete = bool(xp.all(mass == total)) if weight is None else not _has_gaps(X)
-        continuous = asarray_like([kind == "continuous" for kind in self.table_.kinds], mean, dtype=xp.bool)
-        shift = xp.where(continuous, preprocess.shift, xp.zeros_like(mean))
-        return preprocess._replace(shift=shift, scale=xp.where(continuous, preprocess.scale, xp.ones_like(mean)))
+        moved = [COLUMN_MODELS[kind].is_standardized for kind in self.table_.kinds]
+        moved = asarray_like(moved, mean, dtype=xp.bool)
+        shift = xp.where(moved, preprocess.shift, xp.zeros_like(mean))
+        return preprocess._replace(shift=shift, scale=xp.where(moved, preprocess.scale, xp.ones_like(mean)))
 
     def _layout(self) -> ColumnLayout:
-        table = self.table_
-        places: dict[str, list[int]] = {"continuous": [], "binary": [], "categorical": []}
-        for place, kind in enumerate(table.modeled_kinds):
-            places[kind].append(place)
-        kinds: list[ColumnModel] = [Gaussian(places["continuous"]), Bernoulli(places["binary"])]
-        kinds.append(
-            Categorical(places["categorical"], [max(1, table.categories[k].size) for k in places["categorical"]])
-        )
-        return ColumnLayout(kinds, len(table.kinds))
+        return ColumnLayout.from_kinds(self.table_.modeled_kinds, self.table_.n_categories)
 
     def _make_family(
         self, source: ArraySource, log_prior: np.ndarray | None, watch: StepNotifier, rng: np.random.Generator
