@@ -14,7 +14,8 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM
 
@@ -79,15 +80,13 @@ def gaps_of_the_bound(kinds: str, models: int, n_points: int = 40) -> tuple[floa
         for c in range(3):
             z = params.means[c] + np.sqrt(params.variances[c]) * u
             for m in range(family.n_components):
-                heads = np.broadcast_to(
-                    (z @ params.loadings[m].T + params.offsets[m])[:, None, :], (len(z), 3, family.layout.n_heads)
+                predictors = np.broadcast_to(
+                    (z @ params.loadings[m].T + params.offsets[m])[:, None, :], (len(z), 3, family.layout.n_predictors)
                 )
-                density, first = 0.0, 0
-                for kind in family.layout.bounded:
-                    density = density + kind.log_density(
-                        *family.layout.cells_of(kind, cells), heads[..., first : first + kind.n_heads]
-                    )
-                    first += kind.n_heads
+                density = 0.0
+                for model, own in family.layout.bounded_slices():
+                    cells_of_kind = family.layout.select_columns(model, cells)
+                    density = density + model.log_density(*cells_of_kind, predictors[..., own])
                 total = np.logaddexp.reduce(log_w[:, None] + density, axis=0)
                 exact[c] = np.logaddexp(exact[c], params.log_prior[c] + params.log_mix[c, m] + total)
         gaps.append(exact - bound)

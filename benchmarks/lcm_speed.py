@@ -17,7 +17,8 @@ from latentia import LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.families.latent_factors.column_models import Bernoulli, ColumnLayout
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM
 

@@ -12,7 +12,8 @@ from latentia.engine.contracts import MaskedRows
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.families.latent_factors.row_posteriors import infer_rows
@@ -45,7 +46,7 @@ def test_the_worked_example_of_the_paper():
     """Example 3: prior N(0, 1), w = 1, b = 0, t = 1 gives variance 0.812 and mean 0.406 after three rounds."""
     family = LatentFactors(ColumnLayout([Bernoulli([0])]), 1, 1, bound_tol=0.0, bound_max_iter=3)
     fields = [0.0], [[0.0]], [[0.0]], [[1.0]], [[[1.0]]], [[0.0]], np.zeros((1, 0)), [[1.0]]
-    rows = family.infer(FactorParams(*map(np.asarray, fields)), MaskedRows(np.ones((1, 1)), None)).rows
+    rows = family.infer(FactorParams(*map(np.asarray, fields)), MaskedRows(np.ones((1, 1)), None)).latents
     assert rows.cov.item() == pytest.approx(0.812, abs=5e-4)
     assert rows.mean.item() == pytest.approx(0.406, abs=5e-4)
 
@@ -65,15 +66,13 @@ def log_density(family, params, cells, m, z):
     G, heads = family.layout.n_gaussian, z @ params.loadings[m].T + params.offsets[m]
     density = np.zeros(heads.shape[:-1])
     if G:
-        x, seen = family.layout.cells_of(family.layout.gaussian, cells)
+        x, seen = family.layout.select_columns(family.layout.gaussian, cells)
         theta = params.noise[0 if family.tied else m]
         square = (x - heads[..., :G]) ** 2 / theta + np.log(2 * np.pi * theta)
         density = density - 0.5 * (square if seen is None else square * seen).sum(axis=-1)
-    first = G
-    for kind in family.layout.bounded:
-        values, seen = family.layout.cells_of(kind, cells)
-        density = density + kind.log_density(values, seen, heads[..., first : first + kind.n_heads])
-        first += kind.n_heads
+    for kind, own in family.layout.bounded_slices():
+        values, seen = family.layout.select_columns(kind, cells)
+        density = density + kind.log_density(values, seen, heads[..., G:][..., own])
     return density
 
 
@@ -205,7 +204,7 @@ def test_the_precision_of_a_frame_is_that_of_its_continuous_columns(library, rng
     wanted += [({"a": single, "b": half}, np.float32)] if library == "pandas" else []  # polars has it of late only
     for columns, dtype in wanted:
         table = frame(columns)
-        coded = ColumnEncoder.from_table(table, "auto").encode(table, "error")
+        coded = ColumnEncoder.from_table(table, "auto", COLUMN_MODELS).encode(table, "error")
         assert coded.dtype == dtype, columns
         np.testing.assert_array_equal(coded[:, 0][1:], single[1:] if "a" in columns else [1, 2, *[0, 1, 2] * 3])
 

@@ -20,7 +20,8 @@ from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.latent_factors.column_models import Bernoulli, ColumnLayout
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
 
 N, D, C = 60, 4, 3  # rows, columns, classes

@@ -7,7 +7,7 @@ from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.contracts import MaskedRows
-from latentia.families.gaussian_mixture import missing_data as _gaps
+from latentia.families.gaussian_mixture import missing_data
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 
 
@@ -135,7 +135,7 @@ def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
     X[4] = np.nan
 
     def answers(many):
-        monkeypatch.setattr(_gaps, "MIN_PATTERN_ROWS", many)
+        monkeypatch.setattr(missing_data, "MIN_PATTERN_ROWS", many)
         model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0).fit(X, y)
         return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
 
@@ -153,11 +153,11 @@ def test_gaps_beside_nearly_equal_columns():
     known[[0, 3]] = False
     holes = np.where(known, X, np.nan)
     cells = MaskedRows(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
-    groups = _gaps.MissingnessPatterns.of(cells).groups
-    assert [group.missing is not None for group in groups] == [True]
+    (group,) = missing_data.MissingnessPatterns.from_mask(cells).groups
+    assert isinstance(group, missing_data.ScatteredRows)
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
-    density = _gaps.log_density(means, sigmas, _gaps.Precision.of(sigmas), groups[0])[0, 0]
+    density = group.log_density(means, sigmas, missing_data.Precision.from_covariance(sigmas))[0, 0]
     expected = multivariate_normal(np.zeros(2), sigma[np.ix_(known, known)]).logpdf(holes[:, known])
     np.testing.assert_allclose(density, expected, rtol=0, atol=1e-6)
-    filled = _gaps.expected_rows(means[0], sigmas[0], groups[0])[0]
+    filled = group.expected_rows(means[0], sigmas[0])[0]
     np.testing.assert_allclose(filled, X, rtol=0, atol=1e-3)

@@ -13,7 +13,8 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_models import ColumnLayout, Gaussian
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.structure_search import SCALE, SHAPE, TAU, best_edges
 from latentia.solvers import EM, StructuralEM

@@ -175,7 +175,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
                 check_number("n_components", size, ge=1, integer=True)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        return Standardizer.from_moments(*moments, common_scale=self.covariance == "spherical")
+        return Standardizer.from_moments(*moments, common_scale=COVARIANCES[self.covariance].common_scale)
 
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
@@ -202,14 +202,12 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     def _model_attributes(self, model: FittedModel) -> Attributes:
         params, preprocessor = model.params, model.preprocessor
         xp = namespace(params.means)
-        scale = preprocessor.scale
-        factor = {"diag": scale**2, "spherical": scale[0] ** 2}.get(self.covariance, scale[:, None] * scale[None, :])
         return {
             "n_components_": model.family.n_components,
             "priors_": xp.exp(params.log_prior),
             "weights_": xp.exp(params.log_weights),
             "means_": preprocessor.inverse_transform(params.means),
-            "covariances_": params.spread * factor,
+            "covariances_": model.family.covariance_type.in_units(params.covariance, preprocessor.scale),
         }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,12 @@ from latentia.inputs.dataframes import as_frame, column_dtype, column_names, fra
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
-KINDS = ("continuous", "binary", "categorical")
+
+class ColumnKind(Protocol):
+    """How the cells of a kind of column are read."""
+
+    is_coded: ClassVar[bool]  # whether they become the codes 0, 1, ... of the sorted values of their column
+    n_categories: ClassVar[int | None]  # how many values a coded column has; None for as many as it shows
 
 
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in small letters.
@@ -34,13 +39,13 @@ class ColumnEncoder(NamedTuple):
     dtypes: tuple[Any, ...]  # of a data frame's columns
 
     @classmethod
-    def from_table(cls, X: Any, kinds: Any) -> ColumnEncoder:
-        """Read the kinds off a table, or take those that are given."""
+    def from_table(cls, X: Any, kinds: Any, known_kinds: Mapping[str, type[ColumnKind]]) -> ColumnEncoder:
+        """Read the kinds off a table, or take those that are given, by the names of `known_kinds`."""
         names = column_names(X)
-        given = _given_kinds(kinds, names)
+        given = _given_kinds(kinds, names, tuple(known_kinds))
         found, categories = [], []
         for place, name in enumerate(names):
-            kind, values = _kind_of(X, place, name, given[place])
+            kind, values = _kind_of(X, place, name, given[place], known_kinds)
             found.append(kind)
             categories.append(values)
         return cls(tuple(found), tuple(categories), tuple(names), frame_type(X), frame_dtypes(X))
@@ -54,9 +59,14 @@ class ColumnEncoder(NamedTuple):
     def modeled_kinds(self) -> list[str]:
         """Kinds as they are fitted: two categories are logistic in the difference of their heads, and the tighter bound serves."""
         return [
-            "binary" if values is not None and values.size == 2 else kind
+            "binary" if kind == "categorical" and values.size == 2 else kind
             for kind, values in zip(self.kinds, self.categories, strict=True)
         ]
+
+    @property
+    def n_categories(self) -> list[int]:
+        """Number of values of each coded column, at least one; zero for others."""
+        return [0 if values is None else max(1, values.size) for values in self.categories]
 
     @property
     def is_numeric(self) -> bool:
@@ -174,12 +184,12 @@ def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
     return out
 
 
-def _given_kinds(kinds: Any, names: Sequence[Any]) -> list[str | None]:
+def _given_kinds(kinds: Any, names: Sequence[Any], known: tuple[str, ...]) -> list[str | None]:
     allowed = (
-        f"'auto', one of {KINDS} for all columns, a sequence with one of them per column, or a dict from column to kind"
+        f"'auto', one of {known} for all columns, a sequence with one of them per column, or a dict from column to kind"
     )
     if isinstance(kinds, str):
-        if kinds != "auto" and kinds not in KINDS:
+        if kinds != "auto" and kinds not in known:
             raise ValueError(f"kinds={kinds!r}; allowed are {allowed}.")
         return [None if kinds == "auto" else kinds] * len(names)
     if isinstance(kinds, Mapping):
@@ -195,14 +205,16 @@ def _given_kinds(kinds: Any, names: Sequence[Any]) -> list[str | None]:
     if len(kinds) != len(names):
         raise ValueError(f"kinds has {len(kinds)} entries, but X has {len(names)} columns; allowed are {allowed}.")
     for kind in kinds:
-        if kind not in ("auto", *KINDS):
+        if kind not in ("auto", *known):
             raise ValueError(f"kinds holds {kind!r}; allowed are {allowed}.")
     return [None if kind == "auto" else kind for kind in kinds]
 
 
-def _kind_of(X: Any, place: int, name: Any, given: str | None) -> tuple[str, np.ndarray | None]:
+def _kind_of(
+    X: Any, place: int, name: Any, given: str | None, known_kinds: Mapping[str, type[ColumnKind]]
+) -> tuple[str, np.ndarray | None]:
     """The kind of a column and its sorted values."""
-    if given == "continuous":
+    if given is not None and not known_kinds[given].is_coded:
         return given, None
     cells = raw_column(X, place)
     known = cells[~is_missing(cells)]
@@ -229,14 +241,19 @@ def _kind_of(X: Any, place: int, name: Any, given: str | None) -> tuple[str, np.
             given = "binary"
         else:
             return "continuous", None
-    if given == "binary" and values.size > 2:
+    n_categories = known_kinds[given].n_categories
+    if n_categories is not None and values.size > n_categories:
         raise ValueError(
-            f"column {name!r} is to be binary, but holds {values.size} different values: {values.tolist()[:5]}..."
+            f"column {name!r} is to be {given}, but holds {values.size} different values: {values.tolist()[:5]}..."
         )
-    if given == "binary" and values.size < 2 and not textual:  # a constant column of zeros or ones
-        values = (
-            np.union1d(values, [0, 1])[:2]
-            if values.size == 0 or values[0] in (0, 1)
-            else np.concatenate([values, values + 1])
-        )
+    if n_categories is not None and values.size < n_categories and not textual:
+        values = _with_unseen_values(values, n_categories)
     return given, values
+
+
+def _with_unseen_values(values: np.ndarray, n_categories: int) -> np.ndarray:
+    """The sorted values, and as many that a column might have shown besides: 0, 1, ..., or the next numbers."""
+    usual = np.arange(n_categories, dtype=values.dtype)
+    if np.isin(values, usual).all():
+        return usual
+    return np.concatenate([values, values[-1] + 1 + np.arange(n_categories - values.size, dtype=values.dtype)])

@@ -6,6 +6,7 @@ Dense rows are moved and scaled; sparse ones are scaled only, so that they stay 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -106,6 +107,13 @@ class Standardizer:
             n_columns = xp.sum(xp.astype(has_values, mean.dtype))
             scale = xp.zeros_like(std) + unit * xp.sqrt(xp.sum((std / unit) ** 2) / n_columns)
         return cls(mean, scale, None if bool(xp.all(has_values)) else ~has_values)
+
+    def only(self, columns: Sequence[bool]) -> Standardizer:
+        """The same for some columns; the others stay as they are."""
+        xp = namespace(self.shift)
+        chosen = asarray_like(list(columns), self.shift, dtype=xp.bool)
+        shift = xp.where(chosen, self.shift, xp.zeros_like(self.shift))
+        return Standardizer(shift, xp.where(chosen, self.scale, xp.ones_like(self.scale)), self.empty_columns)
 
     def log_det_jacobian(self, rows: MaskedRows) -> Array:
         """Log determinant of the scaling of each row's known cells, (N,)."""

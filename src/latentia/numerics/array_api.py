@@ -32,7 +32,7 @@ def to_numpy(array: Array) -> np.ndarray:
         array = array.detach()
     if hasattr(array, "cpu"):
         array = array.cpu()
-    elif hasattr(array, "device") and not is_on_cpu(array):  # array-api-strict plays a second device
+    elif hasattr(array, "device") and not is_on_cpu(array):  # array-api-strict emulates a second device
         array = namespace(array).asarray(array, device=namespace(array).Device("CPU_DEVICE"))
     return np.asarray(array)
 

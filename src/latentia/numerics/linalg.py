@@ -1,16 +1,17 @@
-"""Inverses of symmetric positive definite matrices, in batches."""
+"""Symmetric positive definite matrices in batches: inverses, log determinants, a floor of eigenvalues."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import array_api_compat
 import numpy as np
 from scipy.linalg import lapack
 
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
+from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.threads import one_blas_thread, parallel
 
 
@@ -20,29 +21,44 @@ def symmetric(a: Array) -> Array:
 
 
 def floor_eigenvalues(a: Array, floor: float) -> Array:
-    """The matrix with every eigenvalue raised to at least `floor`, and to what its rounding leaves positive beside the largest."""
+    """The matrix with every eigenvalue raised to at least `floor`, and to what rounding leaves of it.
+
+    Rounding is that of the largest eigenvalue.
+    """
     xp = namespace(a)
     eigenvalues, vectors = xp.linalg.eigh(symmetric(a))
     rounding = a.shape[-1] * xp.finfo(a.dtype).eps * xp.max(eigenvalues, axis=-1, keepdims=True)
-    least = xp.clip(rounding, min=floor)
-    raised = xp.where(eigenvalues > least, eigenvalues, least + xp.zeros_like(eigenvalues))
+    minimum = xp.clip(rounding, min=floor)
+    raised = xp.where(eigenvalues > minimum, eigenvalues, minimum + xp.zeros_like(eigenvalues))
     return xp.matmul(vectors * raised[..., None, :], transpose(vectors))
 
 
-#: Matrices of this size and above are inverted by LAPACK, one by one.
-LARGE = 32
+#: NumPy inverts fewer matrices than this as a batch of its own.
+MANY_MATRICES = 64
+
+
+#: More, up to this size, are inverted side by side, an entry of all of them at a time; larger ones by LAPACK, one by one.
+SWEEP_MAX_SIZE = 20
+
+
+#: Numbers in the matrices that are inverted side by side: what the second-level cache holds.
+SWEEP_FLOATS = 2**16
+
+
+#: Of this size and above, any number of them is inverted by LAPACK, one by one.
+LAPACK_MIN_SIZE = 32
 
 
 #: And of this size, one to a core.
-THREADED = 128
+PARALLEL_MIN_SIZE = 128
 
 
 #: A matrix of this size is worth several threads.
-HUGE = 3000
+THREADED_BLAS_MIN_SIZE = 3000
 
 
 #: Up to this size a matrix is inverted in one piece.
-LEAF = 80
+MAX_BLOCK_SIZE = 80
 
 
 def flat_matmul(a: Array, b: Array) -> Array:
@@ -53,30 +69,102 @@ def flat_matmul(a: Array, b: Array) -> Array:
 
 
 def spd_inverse(matrix: Array) -> tuple[Array, Array]:
-    """Inverses and log determinants of symmetric positive definite matrices (..., P, P)."""
-    if array_api_compat.is_numpy_array(matrix) and matrix.shape[-1] >= LARGE:
-        return _lapack_inverses(matrix)
+    """Inverses and log determinants of symmetric positive definite matrices (..., P, P).
+
+    By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues. P may be zero.
+    """
+    xp, size = namespace(matrix), matrix.shape[-1]
+    if array_api_compat.is_numpy_array(matrix):
+        many = math.prod(matrix.shape[:-2]) >= MANY_MATRICES
+        if many and 0 < size <= SWEEP_MAX_SIZE:
+            return _swept_inverses(matrix)
+        if (many and size) or size >= LAPACK_MIN_SIZE:
+            return _lapack_inverses(matrix)
+    if array_api_compat.is_torch_array(matrix) and size:
+        try:
+            factor = xp.linalg.cholesky(matrix)
+        except RuntimeError:
+            return _by_eigenvalues(matrix)
+        return xp.cholesky_inverse(factor), _log_det(factor)
+    root, log_det = spd_inverse_root(matrix)
+    return xp.matmul(transpose(root), root), log_det
+
+
+def spd_inverse_root(matrix: Array) -> tuple[Array, Array]:
+    """R with R'R the inverse of a symmetric positive definite matrix (..., P, P), and its log determinant."""
     xp = namespace(matrix)
+    if matrix.shape[-1] == 0:
+        return matrix, xp.zeros(matrix.shape[:-2], dtype=matrix.dtype, device=array_api_compat.device(matrix))
     try:
         factor = xp.linalg.cholesky(matrix)
     except (np.linalg.LinAlgError, RuntimeError):
-        return _by_eigenvalues(matrix)
-    log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
-    if array_api_compat.is_torch_array(matrix):
-        return xp.cholesky_inverse(factor), log_det
-    eye = eye_like(matrix.shape[-1], matrix)
-    half = xp.linalg.solve(factor, xp.zeros_like(factor) + eye)
-    return xp.matmul(transpose(half), half), log_det
+        eigenvalues, vectors = _raised_eigenvalues(matrix)
+        root = transpose(vectors) / xp.sqrt(eigenvalues)[..., :, None]
+        return root, xp.sum(xp.log(eigenvalues), axis=-1)
+    return xp.linalg.inv(factor), _log_det(factor)
+
+
+def _log_det(factor: Array) -> Array:
+    """Log determinants of matrices with these Cholesky factors."""
+    xp = namespace(factor)
+    return 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
 
 
 def _by_eigenvalues(matrix: Array) -> tuple[Array, Array]:
-    """The same where rounding has made an eigenvalue negative: such are raised to what rounding leaves uncertain."""
+    """Inverses and log determinants where rounding has made an eigenvalue negative."""
     xp = namespace(matrix)
-    eigenvalues, vectors = xp.linalg.eigh(symmetric(matrix))
-    least = xp.max(eigenvalues, axis=-1, keepdims=True) * (matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps))
-    eigenvalues = xp.maximum(eigenvalues, least)
+    eigenvalues, vectors = _raised_eigenvalues(matrix)
     inverse = xp.matmul(vectors / eigenvalues[..., None, :], transpose(vectors))
     return inverse, xp.sum(xp.log(eigenvalues), axis=-1)
+
+
+def _raised_eigenvalues(matrix: Array) -> tuple[Array, Array]:
+    """Eigenvalues, raised to what rounding leaves uncertain of them, and eigenvectors."""
+    xp = namespace(matrix)
+    eigenvalues, vectors = xp.linalg.eigh(symmetric(matrix))
+    rounding = xp.max(eigenvalues, axis=-1, keepdims=True) * (matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps))
+    return xp.maximum(eigenvalues, rounding), vectors
+
+
+def _swept_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Many small matrices by the sweep operator, each step on all of them.
+
+    Calling LAPACK for each would cost more than its work.
+    """
+    size = matrix.shape[-1]
+    flat = np.reshape(matrix, (math.prod(matrix.shape[:-2]), size, size))
+    inverse, log_det = np.empty_like(flat), np.zeros(flat.shape[0], dtype=flat.dtype)
+    # not a power of two, which would map all entries of a matrix to one line of the cache
+    step = SWEEP_FLOATS // (size * size) + 8
+    for first in range(0, flat.shape[0], step):
+        part = slice(first, first + step)
+        failed = _sweep_all(flat[part], inverse[part], log_det[part])
+        if failed.size:
+            inverse[first + failed], log_det[first + failed] = _by_eigenvalues(flat[first + failed])
+    return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
+
+
+def _sweep_all(matrices: np.ndarray, inverse: np.ndarray, log_det: np.ndarray) -> np.ndarray:
+    """Write inverses and log determinants; return which matrices are not positive definite."""
+    A = matrices.transpose(1, 2, 0).copy()  # (P, P, N)
+    product = np.empty_like(A)
+    failed = np.zeros(len(matrices), dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):  # of matrices that have failed already
+        for k in range(len(A)):
+            pivot = A[k, k].copy()
+            if not pivot.min() > 0:
+                failed |= ~(pivot > 0)
+                pivot[failed] = 1.0
+            log_det += np.log(pivot)
+            column = A[k].copy()
+            scaled = column / pivot
+            np.multiply(column[:, None], scaled[None, :], out=product)
+            A -= product
+            A[k] = scaled
+            A[:, k] = scaled
+            A[k, k] = -1 / pivot
+    np.negative(A.transpose(2, 0, 1), out=inverse)
+    return np.flatnonzero(failed)
 
 
 def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -96,28 +184,28 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _invert_blocks(matrix: np.ndarray, out: np.ndarray) -> float:
     """Write the inverse to `out`, and return the log determinant.
 
-    By halves, as nearly all of the work is then in matrix products: these run faster than LAPACK's inverse, and on several threads, while
-    SciPy's calls of LAPACK wait for each other.
+    By halves, as nearly all of the work is then in matrix products: these run faster than LAPACK's
+    inverse, and on several threads, while SciPy's calls of LAPACK wait for each other.
     """
     size = matrix.shape[0]
-    if size <= LEAF:
+    if size <= MAX_BLOCK_SIZE:
         return _invert_leaf(matrix, out)
     half = (size // 2 + 7) // 8 * 8
     first, second = slice(None, half), slice(half, None)
     side = matrix[first, second]
     corner = out[first, first]
     log_det = _invert_blocks(matrix[first, first], corner)
-    pulled = corner @ side
-    log_det += _invert_blocks(matrix[second, second] - side.T @ pulled, out[second, second])
-    across = pulled @ out[second, second]
-    corner += across @ pulled.T
+    solved = corner @ side
+    log_det += _invert_blocks(matrix[second, second] - side.T @ solved, out[second, second])
+    across = solved @ out[second, second]
+    corner += across @ solved.T
     np.negative(across, out=out[first, second])
     out[second, first] = out[first, second].T
     return log_det
 
 
 def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
-    potrf, trtri = lapack.get_lapack_funcs(("potrf", "trtri"), (matrix,))
+    potrf, trtri = _cholesky_functions(matrix.dtype)
     factor, failed = potrf(matrix.T, lower=0, clean=1)
     if failed:
         raise np.linalg.LinAlgError("not positive definite")
@@ -127,10 +215,18 @@ def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
     return log_det
 
 
+@cache
+def _cholesky_functions(dtype: np.dtype) -> tuple[Any, Any]:
+    return tuple(lapack.get_lapack_funcs(("potrf", "trtri"), dtype=dtype))
+
+
 def map_parallel(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
-    """Results of fn(0), fn(1), ..., a core each if the matrices they handle are large; a single huge one has all cores."""
+    """Results of fn(0), fn(1), ..., a core each if their matrices are large.
+
+    A single huge matrix has all cores.
+    """
     alone = n_tasks == 1
-    with one_blas_thread(not alone or size < HUGE):
-        if alone or size < THREADED:
+    with one_blas_thread(not alone or size < THREADED_BLAS_MIN_SIZE):
+        if alone or size < PARALLEL_MIN_SIZE:
             return [fn(k) for k in range(n_tasks)]
         return parallel(fn, range(n_tasks))

@@ -34,31 +34,32 @@ def softmax(a: Array, axis: int) -> Array:
     return unnormalized / xp.sum(unnormalized, axis=axis, keepdims=True)
 
 
-def exp_flush_underflow(log_share: Array) -> Array:
-    """Exponentials of numbers up to zero; those of less than about 1e-292 (in float32 1e-31) are exactly zero.
+def exp_flush_underflow(log_prob: Array) -> Array:
+    """Exponentials of numbers up to zero; those below about 1e-292 (in float32 1e-31) are exactly zero.
 
-    Processors take up to fifty times as long over an exponential that underflows, and far from all components but one they all do.
+    Processors take up to fifty times as long over an exponential that underflows, and far from all
+    components but one they all do.
     """
-    return _exp_flush_underflow(log_share, in_place=False)
+    return _exp_flush_underflow(log_prob, in_place=False)
 
 
-def _exp_flush_underflow(log_share: Array, in_place: bool) -> Array:
-    xp = namespace(log_share)
-    least = MIN_LOG_SINGLE if log_share.dtype == xp.float32 else MIN_LOG
-    on_numpy = isinstance(log_share, np.ndarray)
-    into = {"out": log_share} if in_place and on_numpy else {}
-    if on_numpy and log_share.size and log_share.min() >= least:
-        return xp.exp(log_share, **into)
-    share = xp.exp(xp.clip(log_share, min=least, **into), **into)
-    share -= math.exp(least)
-    return share
+def _exp_flush_underflow(log_prob: Array, in_place: bool) -> Array:
+    xp = namespace(log_prob)
+    minimum = MIN_LOG_FLOAT32 if log_prob.dtype == xp.float32 else MIN_LOG
+    on_numpy = isinstance(log_prob, np.ndarray)
+    into = {"out": log_prob} if in_place and on_numpy else {}
+    if on_numpy and log_prob.size and log_prob.min() >= minimum:
+        return xp.exp(log_prob, **into)
+    prob = xp.exp(xp.clip(log_prob, min=minimum, **into), **into)
+    prob -= math.exp(minimum)
+    return prob
 
 
-#: Logarithms so far above that of the smallest normal number that differences of such exponentials are normal too.
+#: Logarithms so far above that of the smallest normal number that differences of exponentials are normal too.
 MIN_LOG = float(np.log(np.finfo(np.float64).smallest_normal / np.finfo(np.float64).eps))
 
 
-MIN_LOG_SINGLE = float(np.log(np.finfo(np.float32).smallest_normal / np.finfo(np.float32).eps))
+MIN_LOG_FLOAT32 = float(np.log(np.finfo(np.float32).smallest_normal / np.finfo(np.float32).eps))
 
 
 def safe_log(a: Array) -> Array:
@@ -69,17 +70,17 @@ def safe_log(a: Array) -> Array:
 
 
 def logsumexp_and_unnormalized(a: Array, axis: int) -> tuple[Array, Array, Array]:
-    """The log-sum-exp along an axis, exponentials up to a factor, and their sum along the axis; overwrites `a`."""
+    """The log-sum-exp along an axis, exponentials up to a factor, and their sum; overwrites `a`."""
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     a -= top
-    share = _exp_flush_underflow(a, in_place=True)
-    total = xp.sum(share, axis=axis)
-    return xp.squeeze(top, axis=axis) + xp.log(total), share, total
+    unnormalized = _exp_flush_underflow(a, in_place=True)
+    total = xp.sum(unnormalized, axis=axis)
+    return xp.squeeze(top, axis=axis) + xp.log(total), unnormalized, total
 
 
 def logsumexp_and_softmax(a: Array, axis: int) -> tuple[Array, Array]:
     """The log-sum-exp along an axis, and the normalized exponentials; overwrites `a`."""
-    log_sum, share, total = logsumexp_and_unnormalized(a, axis)
-    share /= namespace(a).expand_dims(total, axis=axis)
-    return log_sum, share
+    log_sum, probs, total = logsumexp_and_unnormalized(a, axis)
+    probs /= namespace(a).expand_dims(total, axis=axis)
+    return log_sum, probs

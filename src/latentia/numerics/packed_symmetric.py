@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from array_api_compat import device
 
 from latentia.numerics.array_api import Array, asarray_like, namespace
 
@@ -17,11 +16,11 @@ def _upper(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _places(n: int) -> np.ndarray:
+def _triangle_index(n: int) -> np.ndarray:
     """Where each entry of the full matrix lies in its upper triangle."""
-    place = np.zeros((n, n), dtype=np.int64)
-    place[_upper(n)] = np.arange(n * (n + 1) // 2)
-    return np.maximum(place, place.T).ravel()
+    index = np.zeros((n, n), dtype=np.int64)
+    index[_upper(n)] = np.arange(n * (n + 1) // 2)
+    return np.maximum(index, index.T).ravel()
 
 
 def _index(numbers: np.ndarray, like: Array) -> Array:
@@ -46,24 +45,10 @@ def pack(A: Array) -> Array:
 def unpack(packed: Array, n: int) -> Array:
     """Upper triangles as full symmetric matrices."""
     xp = namespace(packed)
-    return xp.reshape(xp.take(packed, _index(_places(n), packed), axis=-1), (*packed.shape[:-1], n, n))
+    return xp.reshape(xp.take(packed, _index(_triangle_index(n), packed), axis=-1), (*packed.shape[:-1], n, n))
 
 
 def with_doubled_offdiagonal(packed: Array, n: int) -> Array:
     """Off-diagonal entries twice: the sum of products of two packed matrices is then a trace."""
     rows, columns = _upper(n)
     return packed * asarray_like(np.where(rows == columns, 1.0, 2.0), packed)
-
-
-def inverse(A: Array) -> Array:
-    """Inverse of positive definite matrices, empty ones included."""
-    xp = namespace(A)
-    return A if A.shape[-1] == 0 else xp.linalg.inv(A)
-
-
-def log_det(A: Array) -> Array:
-    """Log determinant of positive definite matrices, empty ones included."""
-    xp = namespace(A)
-    if A.shape[-1] == 0:
-        return xp.zeros(A.shape[:-2], dtype=A.dtype, device=device(A))
-    return 2.0 * xp.sum(xp.log(xp.linalg.diagonal(xp.linalg.cholesky(A))), axis=-1)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
@@ -16,21 +14,19 @@ from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
+from latentia.estimators.latent_classification.learned_attributes import model_attributes
 from latentia.estimators.latent_classification.restart_selection import most_accurate_restarts
 from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.column_encoder import ColumnEncoder, is_textual
-from latentia.inputs.dataframes import frame_type
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.mixed_rows import encode_rows, is_complete, validate_table
 from latentia.inputs.options import Check, choice, integer, number, optional
-from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.numerics.array_api import Array, asarray_like, has_nan, namespace, to_numpy
+from latentia.numerics.array_api import Array
 from latentia.solvers import EM, Solution, Solver, StructuralEM
 from latentia.solvers.structure_choice import best_structure
-
-#: Rows that are scanned for missing cells at a time.
-SCAN_ROWS = 2**16
 
 
 class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
@@ -235,52 +231,31 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
         blank = self._blank_copy()
-        table = self._validate(blank, X, reset=True)
-        encoder = ColumnEncoder.from_table(table, self.kinds)
+        table = validate_table(blank, X, reset=True)
+        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS)
         learned = {"kinds_": encoder.kinds, "categories_": list(encoder.categories)}
-        return self._encode(encoder, table), encoder, input_attributes(blank) | learned
+        return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
 
     def _check_rows(self, X: Any) -> Array:
         self._require_fitted()
-        return self._encode(self._model.encoder, self._validate(self, X, reset=False))
-
-    def _validate(self, estimator: Any, X: Any, reset: bool) -> Any:
-        """A numeric array, or a table of text and numbers as it is."""
-        X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
-        if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
-            return validate_rows(estimator, X, reset)
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if X.shape[0] == 0:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        return X
-
-    def _encode(self, encoder: ColumnEncoder, table: Any) -> Array:
-        coded = encoder.encode(table, self.handle_unknown)
-        if coded is not table and isinstance(coded, np.ndarray) and np.isinf(coded).any():
-            raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
-        return coded
+        table = validate_table(self, X, reset=False)
+        return encode_rows(self._model.encoder, table, self.handle_unknown)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         standardizer = Standardizer.from_moments(*moments)
-        xp = namespace(moments.mean)
-        continuous = asarray_like([kind == "continuous" for kind in encoder.kinds], moments.mean, dtype=xp.bool)
-        return replace(
-            standardizer,
-            shift=xp.where(continuous, standardizer.shift, xp.zeros_like(moments.mean)),
-            scale=xp.where(continuous, standardizer.scale, xp.ones_like(moments.mean)),
-        )
+        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
 
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
         return LatentFactors(
-            _layout(data.encoder),
+            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
             data.n_classes,
             self.n_latent,
             self.n_components,
             tied=self.noise == "tied",
             var_floor=self.var_floor,
-            complete=_is_complete(data),
+            complete=is_complete(data.X, data.weight, data.moments.weight_sum),
             all_edges=self.structure == "full" or self.n_latent == 0,
             log_prior=data.log_prior,
             ridge=self.ridge,
@@ -309,60 +284,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         return model._replace(family=family, params=to_canonical_form(model.params))
 
     def _model_attributes(self, model: FittedModel) -> Attributes:
-        layout, params, preprocessor = model.family.layout, model.params, model.preprocessor
-        xp = namespace(params.means)
-        columns = np.asarray(layout.predictor_columns(), dtype=np.int64)
-        order = np.argsort(columns, kind="stable")
-        scale, shift = (
-            xp.take(a, asarray_like(columns, params.means, dtype=xp.int64))
-            for a in (preprocessor.scale, preprocessor.shift)
-        )
-        by_column = asarray_like(order, params.means, dtype=xp.int64)
-        gaussian = list(layout.gaussian.columns)
-        noise = np.full((params.noise.shape[0], layout.n_columns), np.nan)
-        noise[:, gaussian] = to_numpy(params.noise) * to_numpy(preprocessor.scale)[gaussian] ** 2
-        edges = np.zeros((layout.n_columns, model.family.n_latent), dtype=bool)
-        edges[columns] = to_numpy(params.edges) > 0
-        return {
-            "priors_": xp.exp(params.log_prior),
-            "mixing_weights_": xp.exp(params.log_mix),
-            "latent_means_": params.means,
-            "latent_variances_": params.variances,
-            "loading_features_": columns[order],
-            "loadings_": xp.take(params.loadings * scale[:, None], by_column, axis=-2),
-            "intercepts_": xp.take(params.offsets * scale + shift, by_column, axis=-1),
-            "noise_variances_": asarray_like(noise, params.means),
-            "edges_": edges,
-        }
+        return model_attributes(model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _layout(encoder: ColumnEncoder) -> ColumnLayout:
-    """The columns by kind, as they are modeled."""
-    columns: dict[str, list[int]] = {"continuous": [], "binary": [], "categorical": []}
-    for column, kind in enumerate(encoder.modeled_kinds):
-        columns[kind].append(column)
-    n_levels = [max(1, encoder.categories[k].size) for k in columns["categorical"]]
-    models = [
-        Gaussian(columns["continuous"]),
-        Bernoulli(columns["binary"]),
-        Categorical(columns["categorical"], n_levels),
-    ]
-    return ColumnLayout(models, len(encoder.kinds))
-
-
-def _is_complete(data: GenerativeInput) -> bool:
-    """Whether no cell is missing; weights may hide a missing cell in the sums, then X is scanned."""
-    weight_sum = data.moments.weight_sum
-    if data.weight is None:
-        return bool(namespace(weight_sum).all(weight_sum == float(data.X.shape[0])))
-    xp = namespace(data.X)
-    if not xp.isdtype(data.X.dtype, "real floating"):
-        return True
-    steps = range(0, data.X.shape[0], SCAN_ROWS)
-    return not any(has_nan(data.X[start : min(start + SCAN_ROWS, data.X.shape[0]), ...]) for start in steps)

@@ -1,16 +1,17 @@
-"""Shapes of a Gaussian component's covariance, as objects: the contract, diagonal and spherical shapes.
+"""Types of a Gaussian component's covariance, as objects: the contract, and diagonal covariances.
 
-A Gaussian is an exponential family, so all that is heavy is two matrix products with the rows' *features* ``F = [x_i x_j, x_i, observed_i]``: log densities
-are ``natural parameters @ F.T`` and moments are ``weights @ F``. Diagonal shapes need ``x_i^2`` only, and a missing cell drops out of the products.
+A Gaussian is an exponential family, so all that is heavy is two matrix products with the rows'
+*features* ``F = [x_i x_j, x_i, observed_i]``: log densities are ``natural parameters @ F.T`` and moments
+are ``weights @ F``. Diagonal types need ``x_i^2`` only, and a missing cell drops out of the products.
 
-Variances never fall below the floor ``zeta``: they are raised to it, which is the exact constrained M-step. The free coordinates are
-``sigma^2 = zeta + exp(z)`` (eq. 3.23).
+Variances never fall below the floor ``zeta``: they are raised to it, which is the exact constrained
+M-step. The free coordinates are ``sigma^2 = zeta + exp(z)`` (eq. 3.23).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,76 +20,87 @@ from latentia.engine.pytree import Tree
 from latentia.numerics.array_api import LOG_2PI, Array, namespace
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
-#: Components with less weight than this keep their parameters, and with less than this share of all weight where that is less than one row's.
-TINY = 1e-10
+#: Components with less weight than this keep their parameters; where all weight is less than that of
+#: one row, with less than this fraction of it.
+MIN_WEIGHT = 1e-10
 
 
-#: Where EM rests on the floor, free coordinates start this share of the floor above it.
-ABOVE_FLOOR = 1e-2
+#: Where EM rests on the floor, free coordinates start this fraction of the floor above it.
+FLOOR_MARGIN = 1e-2
 
 
 class Moments(NamedTuple):
     """Expected moments of the rows of each component, about the origin."""
 
     count: Array  # (..., C, K)
-    mass: Array  # (..., C, K, D) count of the known cells; full shapes fill the unknown ones
+    n_observed: Array  # (..., C, K, D) count of the observed cells; full types fill the missing ones
     first: Array  # (..., C, K, D)
     second: Array  # (..., C, K, D) or (..., C, K, D, D), summed over C and K if tied
 
 
 class Covariance(ABC):
-    """One shape. `spread` is its parameter: variances or covariance matrices."""
+    """One type. Its parameter, `covariance`, holds variances or covariance matrices."""
 
-    spread_class_axis: int | None
+    #: Axis of the parameter / of the second moments that runs over the classes (see `pytree`).
+    covariance_class_axis: int | None
     second_class_axis: int | None
+    #: Whether columns must be scaled alike, because the type compares their variances.
+    common_scale: ClassVar[bool] = False
 
     def __init__(self, floor: float):
         self.floor = floor
 
     @abstractmethod
     def initial(self, variances: Array) -> Array:
-        """The spread that has these variances (..., C, K, D) on its diagonal."""
+        """The covariance that has these variances (..., C, K, D) on its diagonal."""
 
     #: Class axes of what `natural` returns.
     natural_class_axes: Tree = ()
 
-    def natural(self, means: Array, spread: Array) -> Tree:
-        """What `log_density` needs of the parameters for any row, computed once for all blocks of rows."""
+    def natural(self, means: Array, covariance: Array) -> Tree:
+        """What `log_density` needs of the parameters for any row, computed once for all chunks."""
         return ()
 
     @abstractmethod
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
-        """log of weight times N(x) of known cells (..., C, K, N), and what `moments` can reuse."""
+        """Log of weight times N(x) of observed cells (..., C, K, N), and what `moments` can reuse."""
 
     @abstractmethod
-    def moments(self, means: Array, spread: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         """Weighted expected moments, weights (..., C, K, N)."""
 
     @abstractmethod
-    def conditional_mean(self, means: Array, spread: Array, rows: MaskedRows, k: int) -> Array:
-        """Expected cells (C, N, D) under component k of each class, for parameters without leading axes."""
+    def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
+        """Expected rows (C, N, D) under component k of each class, for parameters without leading axes."""
 
     @abstractmethod
-    def update(self, spread: Array, moments: Moments, means: Array) -> Array:
-        """The M-step of the spread under new means."""
+    def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
+        """The M-step of the covariance under new means."""
 
     @abstractmethod
-    def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
-        """Gradient in the means and in the free spread."""
+    def gradient(self, means: Array, covariance: Array, moments: Moments) -> tuple[Array, Array]:
+        """Gradient in the means and in the free coordinates of the covariance."""
 
     @abstractmethod
-    def to_free(self, spread: Array) -> Array:
+    def to_free(self, covariance: Array) -> Array:
         """Unconstrained coordinates."""
 
     @abstractmethod
     def from_free(self, free: Array) -> Array:
-        """The spread at unconstrained coordinates."""
+        """The covariance at unconstrained coordinates."""
 
     @abstractmethod
-    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
-        """Standard normal rows (n, D) with the spread of component k of class c, for parameters without leading axes, on the host."""
+    def transform_noise(self, covariance: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        """Standard normal rows (n, D) as rows with the covariance of component k of class c.
+
+        For parameters without leading axes, in NumPy.
+        """
+
+    @abstractmethod
+    def in_units(self, covariance: Array, scale: Array) -> Array:
+        """The parameter in the units of X, for columns that were divided by `scale` (D,)."""
 
     @abstractmethod
     def n_free(self, n_features: int, n_gaussians: int) -> int:
@@ -96,19 +108,19 @@ class Covariance(ABC):
 
     @abstractmethod
     def floats_per_row(self, n_features: int) -> int:
-        """Numbers of features a row expands to."""
+        """Number of features a row expands to."""
 
 
 class Diagonal(Covariance):
     """A variance per feature and component, (..., C, K, D)."""
 
-    spread_class_axis: int | None = -3
+    covariance_class_axis: int | None = -3
     second_class_axis: int | None = -3
     natural_class_axes: Tree = (-3, -3, -3, -2)
 
-    def variances(self, spread: Array, means: Array) -> Array:
+    def variances(self, covariance: Array, means: Array) -> Array:
         """Variances in the shape of the means."""
-        return spread
+        return covariance
 
     def pool(self, a: Array) -> Array:
         """Sum over what shares a variance."""
@@ -117,17 +129,17 @@ class Diagonal(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances
 
-    def natural(self, means: Array, spread: Array) -> tuple[Array, Array, Array, Array]:
-        """Coefficients (..., C, K, D) of x^2, x and observed, and the sum (..., C, K) of the last where all cells are known."""
+    def natural(self, means: Array, covariance: Array) -> tuple[Array, Array, Array, Array]:
+        """Coefficients (..., C, K, D) of x^2, x and observed, and the sum (..., C, K) of the last."""
         xp = namespace(means)
-        variance = self.variances(spread, means)
+        variance = self.variances(covariance, means)
         precision = 1.0 / variance
-        pull = precision * means
-        constant = -0.5 * (LOG_2PI + xp.log(variance) + pull * means)
-        return -0.5 * precision, pull, constant, xp.sum(constant, axis=-1)
+        precision_mean = precision * means
+        constant = -0.5 * (LOG_2PI + xp.log(variance) + precision_mean * means)
+        return -0.5 * precision, precision_mean, constant, xp.sum(constant, axis=-1)
 
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
         # One product per feature: side by side in one matrix they would have to be copied first.
         quadratic, linear, constant, total = natural
@@ -141,43 +153,47 @@ class Diagonal(Covariance):
             density += log_weights[..., None]
         return density, squares
 
-    def moments(self, means: Array, spread: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
         first, second = weighted_row_sums(weight, rows.values), weighted_row_sums(weight, cache)
         if rows.observed is None:
-            mass = xp.zeros_like(first) + count[..., None]
+            n_observed = xp.zeros_like(first) + count[..., None]
         else:
-            mass = weighted_row_sums(weight, rows.observed)
-        return Moments(count, mass, first, second)
+            n_observed = weighted_row_sums(weight, rows.observed)
+        return Moments(count, n_observed, first, second)
 
-    def conditional_mean(self, means: Array, spread: Array, rows: MaskedRows, k: int) -> Array:
-        known = namespace(means).ones_like(rows.values) if rows.observed is None else rows.observed
-        return namespace(means).where(known > 0, rows.values, means[:, k, None, :])
-
-    def update(self, spread: Array, moments: Moments, means: Array) -> Array:
+    def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
         xp = namespace(means)
-        mass = self.pool(moments.mass)
-        alive = has_weight(mass, moments.count)
+        observed = xp.ones_like(rows.values) if rows.observed is None else rows.observed
+        return xp.where(observed > 0, rows.values, means[:, k, None, :])
+
+    def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
+        xp = namespace(means)
+        n_observed = self.pool(moments.n_observed)
+        alive = has_weight(n_observed, moments.count)
         scatter = self.pool(_centered_squares(moments, means))
-        variance = scatter / xp.where(alive, mass, xp.ones_like(mass))
-        return xp.where(alive, xp.clip(variance, min=self.floor), spread)
+        variance = scatter / xp.where(alive, n_observed, xp.ones_like(n_observed))
+        return xp.where(alive, xp.clip(variance, min=self.floor), covariance)
 
-    def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
-        precision = 1.0 / self.variances(spread, means)
-        mean_slope = precision * (moments.first - moments.mass * means)
-        slope = 0.5 * precision * (_centered_squares(moments, means) * precision - moments.mass)
-        return mean_slope, self.pool(slope) * (spread - self.floor)
+    def gradient(self, means: Array, covariance: Array, moments: Moments) -> tuple[Array, Array]:
+        precision = 1.0 / self.variances(covariance, means)
+        in_means = precision * (moments.first - moments.n_observed * means)
+        in_variances = 0.5 * precision * (_centered_squares(moments, means) * precision - moments.n_observed)
+        return in_means, self.pool(in_variances) * (covariance - self.floor)
 
-    def to_free(self, spread: Array) -> Array:
-        xp = namespace(spread)
-        return xp.log(xp.clip(spread - self.floor, min=ABOVE_FLOOR * self.floor))
+    def to_free(self, covariance: Array) -> Array:
+        xp = namespace(covariance)
+        return xp.log(xp.clip(covariance - self.floor, min=FLOOR_MARGIN * self.floor))
 
     def from_free(self, free: Array) -> Array:
         return self.floor + namespace(free).exp(free)
 
-    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
-        return np.asarray(noise * np.sqrt(spread[c, k]))
+    def transform_noise(self, covariance: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        return np.asarray(noise * np.sqrt(covariance[c, k]))
+
+    def in_units(self, covariance: Array, scale: Array) -> Array:
+        return covariance * scale**2
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_features * n_gaussians
@@ -186,31 +202,13 @@ class Diagonal(Covariance):
         return 3 * n_features
 
 
-class Spherical(Diagonal):
-    """One variance per component, (..., C, K)."""
-
-    spread_class_axis = -2
-
-    def variances(self, spread: Array, means: Array) -> Array:
-        return namespace(spread).broadcast_to(spread[..., None], means.shape)
-
-    def pool(self, a: Array) -> Array:
-        return namespace(a).sum(a, axis=-1)
-
-    def initial(self, variances: Array) -> Array:
-        return namespace(variances).mean(variances, axis=-1)
-
-    def n_free(self, n_features: int, n_gaussians: int) -> int:
-        return n_gaussians
-
-
-def has_weight(mass: Array, count: Array) -> Array:
-    """Where a mass is worth dividing by, among the counts (..., C, K) of all components."""
-    xp = namespace(mass)
-    least = TINY * xp.clip(xp.sum(count, axis=(-2, -1)), max=1.0)
-    return mass > xp.reshape(least, (*least.shape, *[1] * (mass.ndim - least.ndim)))
+def has_weight(weight_sum: Array, count: Array) -> Array:
+    """Where a sum of weights is worth dividing by, among the counts (..., C, K) of all components."""
+    xp = namespace(weight_sum)
+    minimum = MIN_WEIGHT * xp.clip(xp.sum(count, axis=(-2, -1)), max=1.0)
+    return weight_sum > xp.reshape(minimum, (*minimum.shape, *[1] * (weight_sum.ndim - minimum.ndim)))
 
 
 def _centered_squares(moments: Moments, means: Array) -> Array:
     """Second moments about the means, axis by axis."""
-    return moments.second - 2 * means * moments.first + moments.mass * means * means
+    return moments.second - 2 * means * moments.first + moments.n_observed * means * means

@@ -2,10 +2,13 @@
 
     p(x, c) = pi_c  sum_k alpha_ck  N(x; mu_ck, Sigma_ck)
 
-after W. Roth's master's thesis on hybrid generative-discriminative training (eq. 2.26, 3.22-3.27, 3.30-3.35), for any shape of Sigma and with components that may differ in number between
-classes. Missing cells are integrated out. Class priors pi are counted, also under unlabeled rows, or fixed; gradient training leaves them alone, as the thesis does.
+after W. Roth's master's thesis on hybrid generative-discriminative training (eq. 2.26, 3.22-3.27,
+3.30-3.35), for any type of Sigma and with components that may differ in number between classes.
+Missing cells are integrated out. Class priors pi are counted, also under unlabeled rows, or fixed;
+gradient training leaves them alone, as the thesis does.
 
-In the code: C classes, K components of the largest class, D features. Classes with fewer components are padded with components of weight zero.
+In the code: C classes, K components of the largest class, D features. Classes with fewer components are
+padded with components of weight zero.
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ import numpy as np
 from latentia.engine.contracts import GenerativeFamily, MaskedRows, SmoothFamily, Source
 from latentia.engine.pytree import Tree
 from latentia.families.building_blocks.kmeans import cluster_restarts
-from latentia.families.gaussian_mixture.covariance import TINY, Covariance, Moments, has_weight
+from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Moments, has_weight
+from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
-from latentia.numerics.logspace import logsumexp, logsumexp_and_unnormalized, safe_log
+from latentia.numerics.logspace import log_softmax, logsumexp_and_unnormalized, safe_log
 
-#: Rows of each class from which starts are drawn.
-HEAD_ROWS = 2000
+#: Rows of each class from which restarts are drawn.
+SAMPLE_ROWS = 2000
 
 
 class GaussianParams(NamedTuple):
@@ -32,24 +36,24 @@ class GaussianParams(NamedTuple):
     log_prior: Array  # (..., C)
     log_weights: Array  # (..., C, K), -inf for padding
     means: Array  # (..., C, K, D)
-    spread: Array  # as the covariance shape has it
-    natural: Tree = ()  # what follows from the above, for the time of a sweep (see `prepare`)
+    covariance: Array  # as the covariance type has it
+    natural: Tree = ()  # what follows from the above, for the time of a sweep (see `precompute`)
 
 
 class GaussianFree(NamedTuple):
     """Unconstrained coordinates (3.2.2)."""
 
     logits: Array  # (..., C, K)
-    means: Array
-    spread: Array
+    means: Array  # (..., C, K, D)
+    covariance: Array  # as the covariance type has it
 
 
 class GaussianPosterior(NamedTuple):
-    """Scores, and the share of each component."""
+    """Scores, and the responsibilities of the components."""
 
     log_joint: Array  # (..., C, N)
-    share: Array  # (..., C, K, N) of each component, up to a factor
-    total: Array  # (..., C, N) sum of the shares
+    unnormalized: Array  # (..., C, K, N) responsibilities up to a factor
+    normalizer: Array  # (..., C, N) their sum
     cache: object  # features of the rows, for the moments
 
 
@@ -59,114 +63,115 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
     def __init__(
         self,
         n_components: np.ndarray,
-        covariance: Covariance,
+        covariance_type: Covariance,
         log_prior: np.ndarray | None = None,
     ):
         self.n_components = np.asarray(n_components)
         self.n_classes = len(self.n_components)
-        self.covariance = covariance
+        self.covariance_type = covariance_type
         self.fixed_log_prior = log_prior  # None: counted
         self.present = np.arange(self.n_components.max())[None, :] < self.n_components[:, None]
-        self.params_class_axes = GaussianParams(-1, -2, -3, covariance.spread_class_axis)
-        self.stats_class_axes = Moments(-2, -3, -3, covariance.second_class_axis)
+        self.params_class_axes = GaussianParams(-1, -2, -3, covariance_type.covariance_class_axis)
+        self.stats_class_axes = Moments(-2, -3, -3, covariance_type.second_class_axis)
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianParams:
-        head = source.sample_rows(HEAD_ROWS, rng)
-        values, y = to_numpy(head.rows.values).astype(float), to_numpy(head.y)
+        sample = source.sample_rows(SAMPLE_ROWS, rng)
+        values, y = to_numpy(sample.rows.values).astype(float), to_numpy(sample.y)
         K, D = self.present.shape[1], values.shape[1]
         means = np.zeros((n_restarts, self.n_classes, K, D))
         variances = np.ones((n_restarts, self.n_classes, K, D))
         weights = np.zeros((n_restarts, self.n_classes, K))
         for c, k in enumerate(self.n_components):
-            start = cluster_restarts(values[y == c], k, n_restarts, rng)
-            means[:, c, :k], variances[:, c, :k], weights[:, c, :k] = start
-        variances = np.maximum(variances, self.covariance.floor)
-        like = head.rows.values
-        class_sizes = self.fixed_log_prior
-        if class_sizes is None:
-            class_sizes = np.log(np.full(self.n_classes, 1.0 / self.n_classes))
+            clusters = cluster_restarts(values[y == c], k, n_restarts, rng)
+            means[:, c, :k], variances[:, c, :k], weights[:, c, :k] = clusters
+        variances = np.maximum(variances, self.covariance_type.floor)
+        like = sample.rows.values
+        log_prior = self.fixed_log_prior
+        if log_prior is None:
+            log_prior = np.log(np.full(self.n_classes, 1.0 / self.n_classes))
         return GaussianParams(
-            log_prior=asarray_like(np.tile(class_sizes, (n_restarts, 1)), like),
+            log_prior=asarray_like(np.tile(log_prior, (n_restarts, 1)), like),
             log_weights=safe_log(asarray_like(weights, like)),
             means=asarray_like(means, like),
-            spread=self.covariance.initial(asarray_like(variances, like)),
+            covariance=self.covariance_type.initial(asarray_like(variances, like)),
         )
 
     @property
     def precomputed_class_axes(self) -> GaussianParams:
-        return self.params_class_axes._replace(natural=self.covariance.natural_class_axes)
+        return self.params_class_axes._replace(natural=self.covariance_type.natural_class_axes)
 
     def precompute(self, params: GaussianParams) -> GaussianParams:
-        return params._replace(natural=self.covariance.natural(params.means, params.spread))
+        return params._replace(natural=self.covariance_type.natural(params.means, params.covariance))
 
     def infer(self, params: GaussianParams, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
-        _, log_weights, means, spread, natural = params if params.natural else self.precompute(params)
-        density, cache = self.covariance.log_density(means, spread, natural, log_weights, rows)
-        score, share, total = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
-        return GaussianPosterior(score + params.log_prior[..., None], share, total, cache)
+        _, log_weights, means, covariance, natural = params if params.natural else self.precompute(params)
+        density, cache = self.covariance_type.log_density(means, covariance, natural, log_weights, rows)
+        score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
+        return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, cache)
 
     def statistics(
         self, params: GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
     ) -> Moments:
-        share = posterior.share * (weight / posterior.total)[..., None, :]
-        return self.covariance.moments(params.means, params.spread, rows, posterior.cache, share)
+        weight = posterior.unnormalized * (weight / posterior.normalizer)[..., None, :]
+        return self.covariance_type.moments(params.means, params.covariance, rows, posterior.cache, weight)
 
     def update(self, params: GaussianParams, stats: Moments) -> GaussianParams:
         xp = namespace(params.means)
-        alive = has_weight(stats.mass, stats.count)
-        means = xp.where(alive, stats.first / xp.where(alive, stats.mass, xp.ones_like(stats.mass)), params.means)
+        n = stats.n_observed
+        alive = has_weight(n, stats.count)
+        means = xp.where(alive, stats.first / xp.where(alive, n, xp.ones_like(n)), params.means)
         in_class = xp.sum(stats.count, axis=-1)
         has_rows = has_weight(in_class, stats.count)
-        share = stats.count / xp.where(has_rows, in_class, xp.ones_like(in_class))[..., None]
+        weights = stats.count / xp.where(has_rows, in_class, xp.ones_like(in_class))[..., None]
         log_prior = params.log_prior
         if self.fixed_log_prior is None:
             log_prior = safe_log(in_class / xp.sum(in_class, axis=-1, keepdims=True))
         return GaussianParams(
             log_prior,
-            xp.where(has_rows[..., None], safe_log(share), params.log_weights),
+            xp.where(has_rows[..., None], safe_log(weights), params.log_weights),
             means,
-            self.covariance.update(params.spread, stats, means),
+            self.covariance_type.update(params.covariance, stats, means),
         )
 
     def to_free(self, params: GaussianParams) -> GaussianFree:
         xp = namespace(params.means)
-        least = math.log(TINY)
-        logits = xp.clip(params.log_weights, min=least)
-        return GaussianFree(logits, params.means, self.covariance.to_free(params.spread))
+        logits = xp.clip(params.log_weights, min=math.log(MIN_WEIGHT))
+        return GaussianFree(logits, params.means, self.covariance_type.to_free(params.covariance))
 
     def from_free(self, free: GaussianFree, params: GaussianParams) -> GaussianParams:
         xp = namespace(free.means)
         present = asarray_like(self.present, free.means, dtype=xp.bool)
         logits = xp.where(present, free.logits, xp.full_like(free.logits, -math.inf))
-        log_weights = logits - logsumexp(logits, axis=-1)[..., None]  # eq. 3.22
-        return GaussianParams(params.log_prior, log_weights, free.means, self.covariance.from_free(free.spread))
+        log_weights = log_softmax(logits, axis=-1)  # eq. 3.22
+        covariance = self.covariance_type.from_free(free.covariance)
+        return GaussianParams(params.log_prior, log_weights, free.means, covariance)
 
     def gradient(self, params: GaussianParams, stats: Moments) -> GaussianFree:
         xp = namespace(params.means)
         in_class = xp.sum(stats.count, axis=-1, keepdims=True)
         logits = stats.count - xp.exp(params.log_weights) * in_class
-        means, spread = self.covariance.slopes(params.means, params.spread, stats)
-        return GaussianFree(logits, means, spread)
+        means, covariance = self.covariance_type.gradient(params.means, params.covariance, stats)
+        return GaussianFree(logits, means, covariance)
 
     def floats_per_row(self, params: GaussianParams) -> int:
         n_gaussians = math.prod(params.log_weights.shape)
-        return self.covariance.floats_per_row(params.means.shape[-1]) + 3 * n_gaussians
+        return self.covariance_type.floats_per_row(params.means.shape[-1]) + 3 * n_gaussians
 
     def n_free(self, n_features: int) -> int:
         n_gaussians = int(self.n_components.sum())
         priors = self.n_classes - 1 if self.fixed_log_prior is None else 0
         mixing = n_gaussians - self.n_classes
-        return priors + mixing + n_gaussians * n_features + self.covariance.n_free(n_features, n_gaussians)
+        return priors + mixing + n_gaussians * n_features + self.covariance_type.n_free(n_features, n_gaussians)
 
     def impute(self, params: GaussianParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
         if rows.observed is None:
             return rows.values
         xp = namespace(params.means)
         posterior = self.infer(params, rows)
-        component = class_probs[:, None, :] * posterior.share / posterior.total[:, None, :]  # (C, K, N)
+        component = class_probs[:, None, :] * posterior.unnormalized / posterior.normalizer[:, None, :]  # (C, K, N)
         filled = 0.0
         for k in range(component.shape[-2]):  # one component at a time: C x N x D of memory, not C x K x N x D
-            mean = self.covariance.conditional_mean(params.means, params.spread, rows, k)
+            mean = self.covariance_type.conditional_mean(params.means, params.covariance, rows, k)
             filled = filled + xp.sum(component[:, k, :, None] * mean, axis=0)
         return filled
 
@@ -178,21 +183,19 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
         self, params: GaussianParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
     ) -> np.ndarray:
         weights = np.exp(to_numpy(params.log_weights))
-        means, spread = (to_numpy(a).astype(float) for a in (params.means, params.spread))
+        means, covariance = (to_numpy(a).astype(float) for a in (params.means, params.covariance))
         X = np.empty((codes.size, means.shape[-1]))
         for c in range(self.n_classes):
             rows = np.flatnonzero(codes == c)
             drawn = rng.choice(weights.shape[1], rows.size, p=weights[c] / weights[c].sum())
             for k in range(weights.shape[1]):
-                mine = rows[drawn == k if component is None else np.full(rows.size, k == component)]
-                noise = rng.standard_normal((mine.size, means.shape[-1]))
-                X[mine] = means[c, k] + self.covariance.draw(spread, c, k, noise)
+                chosen = rows[drawn == k if component is None else np.full(rows.size, k == component)]
+                noise = rng.standard_normal((chosen.size, means.shape[-1]))
+                X[chosen] = means[c, k] + self.covariance_type.transform_noise(covariance, c, k, noise)
         return X
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[GaussianMixtures]:
         """Small instances that the tests of all families run on."""
-        from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-
         sizes = 1 + np.arange(n_classes) % 2
-        return [cls(sizes, shape(1e-3)) for shape in COVARIANCES.values()]
+        return [cls(sizes, covariance_type(1e-3)) for covariance_type in COVARIANCES.values()]

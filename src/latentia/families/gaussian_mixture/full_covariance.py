@@ -1,4 +1,4 @@
-"""Full and tied covariance matrices.
+"""Full covariance matrices.
 
 Eigenvalues are raised to the floor ``zeta``, the exact M-step under ``Sigma >= zeta I``. The free coordinates are
 ``Sigma = zeta I + L L'`` with the logarithm of L's diagonal.
@@ -12,16 +12,10 @@ import numpy as np
 
 from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import Tree
-from latentia.families.gaussian_mixture.covariance import ABOVE_FLOOR, Covariance, Moments, has_weight
-from latentia.families.gaussian_mixture.missing_data import (
-    MissingnessPatterns,
-    Precision,
-    expected_moments,
-    expected_rows,
-    log_density,
-)
+from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
+from latentia.families.gaussian_mixture.missing_data import MissingnessPatterns, Precision
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import floor_eigenvalues, symmetric
+from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, symmetric
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
 RELATIVE_JITTER = 1e-8
@@ -30,13 +24,13 @@ RELATIVE_JITTER = 1e-8
 class Full(Covariance):
     """A covariance matrix per component, (..., C, K, D, D)."""
 
-    spread_class_axis: int | None = -4
+    covariance_class_axis: int | None = -4
     second_class_axis: int | None = -4
     natural_class_axes: Tree = Precision(-4, -2)
 
-    def each(self, spread: Array) -> Array:
+    def per_component(self, covariance: Array) -> Array:
         """Matrices that broadcast against (..., C, K, D, D)."""
-        return spread
+        return covariance
 
     def pool(self, a: Array) -> Array:
         """Sum over the components that share a matrix; `a` is (..., C, K, D, D)."""
@@ -45,78 +39,81 @@ class Full(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
-    def natural(self, means: Array, spread: Array) -> Precision:
-        return Precision.of(self.each(spread))
+    def natural(self, means: Array, covariance: Array) -> Precision:
+        return Precision.from_covariance(self.per_component(covariance))
 
     def log_density(
-        self, means: Array, spread: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
-        patterns = MissingnessPatterns.of(rows)
-        sigma = self.each(spread)
-        parts = [log_density(means, sigma, natural, group) for group in patterns.groups]
+        patterns = MissingnessPatterns.from_mask(rows)
+        sigma = self.per_component(covariance)
+        parts = [group.log_density(means, sigma, natural) for group in patterns.groups]
         density = patterns.restore_row_order(parts)
         density += log_weights[..., None]
         return density, (patterns, natural)
 
-    def moments(self, means: Array, spread: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
+    def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
         first: Array = 0.0
         second: Array = 0.0
         patterns, precision = cache
         for group, w in zip(patterns.groups, patterns.split_by_pattern(weight), strict=True):
-            group_first, group_second = expected_moments(means, self.each(spread), precision, group, w)
+            group_first, group_second = group.expected_moments(means, self.per_component(covariance), precision, w)
             first, second = first + group_first, second + group_second
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 
-    def conditional_mean(self, means: Array, spread: Array, rows: MaskedRows, k: int) -> Array:
+    def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
         xp = namespace(means)
-        sigma = xp.broadcast_to(self.each(spread), (*means.shape, means.shape[-1]))[:, k, ...]
-        patterns = MissingnessPatterns.of(rows)
-        parts = [transpose(expected_rows(means[:, k, :], sigma, group)) for group in patterns.groups]
+        sigma = xp.broadcast_to(self.per_component(covariance), (*means.shape, means.shape[-1]))[:, k, ...]
+        patterns = MissingnessPatterns.from_mask(rows)
+        parts = [transpose(group.expected_rows(means[:, k, :], sigma)) for group in patterns.groups]
         return transpose(patterns.restore_row_order(parts))
 
-    def update(self, spread: Array, moments: Moments, means: Array) -> Array:
+    def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)
         count = self.pool(moments.count[..., None, None])
         alive = has_weight(count, moments.count)
         scatter = self._scatter(moments, means)
-        covariance = scatter / xp.where(alive, count, xp.ones_like(count))
+        new = scatter / xp.where(alive, count, xp.ones_like(count))
         eye = eye_like(means.shape[-1], means)
-        return xp.where(alive, floor_eigenvalues(xp.where(alive, covariance, eye), self.floor), spread)
+        return xp.where(alive, floor_eigenvalues(xp.where(alive, new, eye), self.floor), covariance)
 
-    def slopes(self, means: Array, spread: Array, moments: Moments) -> tuple[Array, Array]:
+    def gradient(self, means: Array, covariance: Array, moments: Moments) -> tuple[Array, Array]:
         xp = namespace(means)
-        precision = xp.linalg.inv(spread)
-        pull = moments.first - moments.count[..., None] * means
-        mean_slope = xp.matmul(self.each(precision), pull[..., None])[..., 0]
+        precision, _ = spd_inverse(covariance)
+        centered_sum = moments.first - moments.count[..., None] * means
+        in_means = xp.matmul(self.per_component(precision), centered_sum[..., None])[..., 0]
         count = self.pool(moments.count[..., None, None])
         inner = xp.matmul(precision, xp.matmul(self._scatter(moments, means), precision))
-        slope = 0.5 * symmetric(inner - count * precision)
-        L = self._factor(spread, RELATIVE_JITTER)
-        free = 2.0 * xp.tril(xp.matmul(slope, L))
+        in_covariance = 0.5 * symmetric(inner - count * precision)
+        L = self._factor(covariance, RELATIVE_JITTER)
+        free = 2.0 * xp.tril(xp.matmul(in_covariance, L))
         eye = eye_like(means.shape[-1], means)
-        return mean_slope, xp.where(eye > 0, free * L, free)
+        return in_means, xp.where(eye > 0, free * L, free)
 
     def _scatter(self, moments: Moments, means: Array) -> Array:
         cross = means[..., :, None] * moments.first[..., None, :]
         square = moments.count[..., None, None] * means[..., :, None] * means[..., None, :]
         return moments.second - self.pool(cross + transpose(cross) - square)
 
-    def _factor(self, spread: Array, above_floor: float) -> Array:
-        """Cholesky factor of what lies above the floor, by eigenvalues and QR: it exists however ill-conditioned that is."""
-        xp = namespace(spread)
-        eye = eye_like(spread.shape[-1], spread)
-        eigenvalues, vectors = xp.linalg.eigh(symmetric(spread - self.floor * eye))
-        root = xp.sqrt(xp.clip(eigenvalues, min=above_floor * self.floor))
+    def _factor(self, covariance: Array, margin: float) -> Array:
+        """Cholesky factor of what lies above the floor.
+
+        By eigenvalues and QR, so that it exists however ill-conditioned that is.
+        """
+        xp = namespace(covariance)
+        eye = eye_like(covariance.shape[-1], covariance)
+        eigenvalues, vectors = xp.linalg.eigh(symmetric(covariance - self.floor * eye))
+        root = xp.sqrt(xp.clip(eigenvalues, min=margin * self.floor))
         R = xp.linalg.qr(root[..., :, None] * transpose(vectors)).R
         sign = xp.where(xp.linalg.diagonal(R) < 0, -xp.ones_like(root), xp.ones_like(root))
         return transpose(sign[..., :, None] * R)
 
-    def to_free(self, spread: Array) -> Array:
-        xp = namespace(spread)
-        L = self._factor(spread, ABOVE_FLOOR)
-        eye = eye_like(spread.shape[-1], spread)
+    def to_free(self, covariance: Array) -> Array:
+        xp = namespace(covariance)
+        L = self._factor(covariance, FLOOR_MARGIN)
+        eye = eye_like(covariance.shape[-1], covariance)
         return xp.where(eye > 0, xp.log(xp.where(eye > 0, L, xp.ones_like(L))), L)
 
     def from_free(self, free: Array) -> Array:
@@ -125,35 +122,14 @@ class Full(Covariance):
         L = xp.where(eye > 0, xp.exp(xp.where(eye > 0, free, xp.zeros_like(free))), xp.tril(free))
         return self.floor * eye + xp.matmul(L, transpose(L))
 
-    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
-        return noise @ np.linalg.cholesky(spread[c, k]).T
+    def transform_noise(self, covariance: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        return noise @ np.linalg.cholesky(covariance[c, k]).T
+
+    def in_units(self, covariance: Array, scale: Array) -> Array:
+        return covariance * (scale[:, None] * scale[None, :])
 
     def n_free(self, n_features: int, n_gaussians: int) -> int:
         return n_gaussians * n_features * (n_features + 1) // 2
 
     def floats_per_row(self, n_features: int) -> int:
         return n_features * (n_features + 5) // 2
-
-
-class Tied(Full):
-    """One covariance matrix that all components of all classes share, (..., D, D)."""
-
-    spread_class_axis = None
-    second_class_axis = None
-    natural_class_axes = Precision(None, None)
-
-    def each(self, spread: Array) -> Array:
-        return spread[..., None, None, :, :]
-
-    def pool(self, a: Array) -> Array:
-        return namespace(a).sum(a, axis=(-4, -3))
-
-    def initial(self, variances: Array) -> Array:
-        xp = namespace(variances)
-        return super().initial(xp.mean(variances, axis=(-3, -2)))
-
-    def draw(self, spread: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
-        return super().draw(spread[None, None], 0, 0, noise)
-
-    def n_free(self, n_features: int, n_gaussians: int) -> int:
-        return n_features * (n_features + 1) // 2

@@ -1,8 +1,8 @@
-"""The M-step of latent classification models, and the slope in free coordinates, from the same statistics."""
+"""The M-step of latent classification models, and their log prior."""
 
 from __future__ import annotations
 
-from latentia.families.latent_factors.values import FactorFree, FactorParams, FactorStats
+from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.logspace import safe_log
 from latentia.numerics.packed_symmetric import unpack
@@ -11,12 +11,12 @@ from latentia.numerics.packed_symmetric import unpack
 LATENT_FLOOR = 1e-6
 
 
-#: Smallest share of a class or component, so that logarithms stay finite.
-SMALLEST_SHARE = 1e-12
+#: Smallest probability of a class or component, so that logarithms stay finite.
+MIN_PROB = 1e-12
 
 
-#: Pull of new loadings towards the old ones, as a share of the second moments: keeps empty components where they are.
-PULL = 1e-10
+#: Damping of new loadings towards the old ones, relative to the second moments: keeps empty components where they are.
+DAMPING = 1e-10
 
 
 def augmented_matrix(packed: Array, q: int) -> Array:
@@ -28,36 +28,65 @@ def augmented_matrix(packed: Array, q: int) -> Array:
     return xp.concat([top, bottom], axis=-2)
 
 
-def log_shares(count: Array, old: Array) -> Array:
+def log_frequencies(count: Array, old: Array) -> Array:
     """Log of the normalized counts, never -inf; the old ones where there is no weight at all."""
     xp = namespace(count)
     total = xp.sum(count, axis=-1, keepdims=True)
-    share = count / xp.where(total > SMALLEST_SHARE, total, xp.ones_like(total))
-    share = xp.clip(share, min=SMALLEST_SHARE)
-    log_share = safe_log(share / xp.sum(share, axis=-1, keepdims=True))
-    return xp.where(total > SMALLEST_SHARE, log_share, old)
+    prob = xp.clip(count / xp.where(total > MIN_PROB, total, xp.ones_like(total)), min=MIN_PROB)
+    log_prob = safe_log(prob / xp.sum(prob, axis=-1, keepdims=True))
+    return xp.where(total > MIN_PROB, log_prob, old)
 
 
-def latent_prior(params: FactorParams, stats: FactorStats, pseudo: float) -> tuple[Array, Array]:
-    """New class means and variances of the latents, with `pseudo` rows of unit variance; a class without weight keeps its own."""
+def update_latent_prior(params: FactorParams, stats: FactorStats, n_pseudo_rows: float) -> tuple[Array, Array]:
+    """New class means and variances of the latents, with pseudo rows of unit variance.
+
+    A class without weight keeps its own.
+    """
     xp = namespace(stats.count)
     count = xp.sum(stats.count, axis=-1)[..., None]
-    alive = count > SMALLEST_SHARE
+    alive = count > MIN_PROB
     safe = xp.where(alive, count, xp.ones_like(count))
-    move = xp.where(alive, stats.pulled / safe, xp.zeros_like(stats.pulled))
-    variances = xp.clip((stats.square - safe * move * move + pseudo) / (safe + pseudo), min=LATENT_FLOOR)
+    move = xp.where(alive, stats.centered_sum / safe, xp.zeros_like(stats.centered_sum))
+    square = stats.centered_square - safe * move * move
+    variances = xp.clip((square + n_pseudo_rows) / (safe + n_pseudo_rows), min=LATENT_FLOOR)
     return params.means + move, xp.where(alive, variances, params.variances)
 
 
+def log_prior_density(params: FactorParams, ridge: float, n_pseudo_rows: float) -> Array:
+    """Log density, up to a constant, of the prior on bounded columns' weights and on latent variances."""
+    xp = namespace(params.loadings)
+    G = params.noise.shape[-1]
+    loadings, offsets = params.loadings[..., G:, :], params.offsets[..., G:]
+    squares = xp.sum(loadings**2, axis=(-3, -2, -1)) + xp.sum(offsets**2, axis=(-2, -1))
+    # without a prior of their variances, wide latents would undo that of the loadings
+    variances = xp.sum(xp.log(params.variances) + 1.0 / params.variances, axis=(-2, -1))
+    return -0.5 * ridge * squares - 0.5 * n_pseudo_rows * variances
+
+
+def update_weights(params: FactorParams, stats: FactorStats, edges: Array | None, ridge: float) -> Array:
+    """New loadings and offsets side by side, (..., M, H, q + 1); the ridge is that of bounded columns."""
+    xp = namespace(params.loadings)
+    G, H = params.noise.shape[-1], params.loadings.shape[-2]
+    old = xp.concat([params.loadings, params.offsets[..., None]], axis=-1)
+    parts = []
+    if G:
+        on = None if edges is None else edges[..., :G, :]
+        parts.append(regression(stats.gram, stats.cross, old[..., :G, :], on, 0.0))
+    if H > G:
+        on = None if edges is None else edges[..., G:, :]
+        parts.append(regression(stats.bound_gram, stats.bound_cross, old[..., G:, :], on, ridge))
+    return xp.concat(parts, axis=-2) if parts else old
+
+
 def regression(gram: Array, cross: Array, old: Array, edges: Array | None, ridge: float) -> Array:
-    """Loadings and offset of each head (..., M, H, q + 1): (gram + ridge) w = cross, with a slight pull towards the old."""
+    """Loadings and offset of each predictor (..., M, H, q + 1): (gram + ridge) w = cross, slightly damped."""
     xp = namespace(cross)
     q = cross.shape[-1] - 1
     G = augmented_matrix(gram, q)
     size = xp.sum(xp.linalg.diagonal(G), axis=-1)[..., None, None] / (q + 1)
-    pull = PULL * size + xp.finfo(cross.dtype).smallest_normal
-    G = G + (pull + ridge) * eye_like(q + 1, cross)
-    right = cross + pull[..., 0] * old
+    damping = DAMPING * size + xp.finfo(cross.dtype).smallest_normal
+    G = G + (damping + ridge) * eye_like(q + 1, cross)
+    right = cross + damping[..., 0] * old
     if edges is None:
         if G.shape[-3] == 1:  # complete rows: one factorization serves all columns of a component
             return transpose(xp.linalg.solve(G[..., 0, :, :], transpose(right)))
@@ -67,59 +96,25 @@ def regression(gram: Array, cross: Array, old: Array, edges: Array | None, ridge
     return xp.linalg.solve(G, (right * on)[..., None])[..., 0] * on
 
 
-def residual(stats: FactorStats, rows: Array, tied: bool) -> tuple[Array, Array]:
-    """Expected squared residuals and weights of the cells of continuous columns, pooled if the noise is tied."""
-    xp = namespace(rows)
-    G = augmented_matrix(stats.gram, rows.shape[-1] - 1)
-    one_gram = G.shape[-3] == 1
-    reach = xp.matmul(rows, G[..., 0, :, :]) if one_gram else xp.matmul(G, rows[..., None])[..., 0]
-    total = stats.sum_x2 + xp.sum(rows * (reach - 2 * stats.cross), axis=-1)
-    cells = xp.broadcast_to(stats.gram[..., -1], total.shape)
+def residual(stats: FactorStats, weights: Array, tied: bool) -> tuple[Array, Array]:
+    """Expected squared residuals and counts of the cells of continuous columns, pooled if the noise is tied."""
+    xp = namespace(weights)
+    G = augmented_matrix(stats.gram, weights.shape[-1] - 1)
+    if G.shape[-3] == 1:  # all columns share it
+        product = xp.matmul(weights, G[..., 0, :, :])
+    else:
+        product = xp.matmul(G, weights[..., None])[..., 0]
+    total = stats.sum_x2 + xp.sum(weights * (product - 2 * stats.cross), axis=-1)
+    count = xp.broadcast_to(stats.gram[..., -1], total.shape)
     if tied:
-        return xp.sum(total, axis=-2, keepdims=True), xp.sum(cells, axis=-2, keepdims=True)
-    return total, cells
+        return xp.sum(total, axis=-2, keepdims=True), xp.sum(count, axis=-2, keepdims=True)
+    return total, count
 
 
-def noise_variance(old: Array, stats: FactorStats, rows: Array, tied: bool, floor: float) -> Array:
+def noise_variance(old: Array, stats: FactorStats, weights: Array, tied: bool, floor: float) -> Array:
     """New noise of the continuous columns; a column without weight keeps its own."""
-    xp = namespace(rows)
-    total, cells = residual(stats, rows, tied)
-    alive = cells > SMALLEST_SHARE
-    noise = xp.clip(total / xp.where(alive, cells, xp.ones_like(cells)), min=floor)
+    xp = namespace(weights)
+    total, count = residual(stats, weights, tied)
+    alive = count > MIN_PROB
+    noise = xp.clip(total / xp.where(alive, count, xp.ones_like(count)), min=floor)
     return xp.where(alive, noise, old)
-
-
-def slope(
-    params: FactorParams,
-    stats: FactorStats,
-    edges: Array | None,
-    *,
-    tied: bool,
-    floor: float,
-    ridge: float,
-    pseudo: float,
-) -> FactorFree:
-    """Gradient in free coordinates of the objective whose weights made the statistics."""
-    xp = namespace(params.means)
-    q, G = params.means.shape[-1], params.noise.shape[-1]
-    count = xp.sum(stats.count, axis=-1)[..., None]
-    gamma, theta = params.variances, params.noise
-    rows = xp.concat([params.loadings, params.offsets[..., None]], axis=-1)
-    heads, noise = xp.zeros_like(rows[..., :0, :]), xp.zeros_like(theta)
-    if G:
-        reach = xp.matmul(augmented_matrix(stats.gram, q), rows[..., :G, :, None])[..., 0]
-        heads = (stats.cross - reach) / theta[..., None]
-        total, cells = residual(stats, rows[..., :G, :], tied)
-        noise = 0.5 * (total / theta - cells) / theta * (theta - floor)
-    if stats.bound_cross.shape[-2]:
-        own = rows[..., G:, :]
-        reach = xp.matmul(augmented_matrix(stats.bound_gram, q), own[..., None])[..., 0]
-        heads = xp.concat([heads, stats.bound_cross - reach - ridge * own], axis=-2)
-    return FactorFree(
-        stats.count - xp.exp(params.log_mix) * count,
-        stats.pulled / gamma,
-        0.5 * ((stats.square + pseudo) / gamma - count - pseudo) / gamma * (gamma - LATENT_FLOOR),
-        heads[..., :q] if edges is None else heads[..., :q] * edges[..., None, :, :],
-        heads[..., q],
-        noise,
-    )

@@ -1,12 +1,15 @@
-r"""Rows with gaps or bounded columns: each row has its own Gaussian posterior of the latents.
+r"""Rows with missing cells or bounded columns: each row has its own Gaussian posterior of the latents.
 
-In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's heads are :math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`,
-:math:`a_0 = W\mu + b`, and its columns add up to the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru`. So u has the precision :math:`A = I + R`, which is well conditioned even where
-a variance is nearly zero, and the integral over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The precisions of all rows are one product of curvatures with
-the packed :math:`KK^\top` of the heads; the variances of all heads are one product of the packed posterior covariances with the same matrix.
+In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's predictors are
+:math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`, :math:`a_0 = W\mu + b`, and its columns add up to the quadratic
+:math:`k + h^\top u - \tfrac12 u^\top Ru`. So u has the precision :math:`A = I + R`, which is well conditioned even
+where a variance is nearly zero, and the integral over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The
+precisions of all rows are one product of curvatures with the packed :math:`KK^\top` of the predictors; the
+variances of all predictors are one product of the packed posterior covariances with the same matrix.
 
-The bounds are placed by the moments of the heads, first under the prior, then under the posterior, until the curvatures settle (Algorithm 1 of Langseth & Nielsen
-2009). A bound that is off by a small step costs only the step's square.
+The bounds are those for the moments of the predictors, first under the prior, then under the posterior,
+until the curvatures settle (Algorithm 1 of Langseth & Nielsen 2009). A bound that is off by a small step
+costs only the step's square.
 """
 
 from __future__ import annotations
@@ -15,11 +18,15 @@ from typing import Any, NamedTuple
 
 from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import tree_map
-from latentia.families.latent_factors.column_models import ColumnLayout, Quadratic
+from latentia.families.latent_factors.column_contract import Quadratic
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.packed_symmetric import inverse, log_det, pack, packed_outer, unpack, with_doubled_offdiagonal
+from latentia.numerics.linalg import spd_inverse
+from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
-FARTHEST = 1.0  # step beyond a round's image, in steps between images: more makes few rounds fewer and some rows swing
+#: Longest step beyond an iteration's image, in steps between images: with more, some rows oscillate.
+MAX_EXTRAPOLATION = 1.0
 
 
 class RowPosterior(NamedTuple):
@@ -28,7 +35,66 @@ class RowPosterior(NamedTuple):
     scores: Array  # (..., C, M, N) log joint of class, component and row
     mean: Array  # (..., C, M, N, q)
     cov: Array  # (..., C, M, N, q, q)
-    quadratic: Quadratic | None  # of the bounded heads, (..., C, M, N, H)
+    quadratic: Quadratic  # of the bounded predictors, (..., C, M, N, H - G)
+
+    def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
+        return self.mean
+
+    def statistics(
+        self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
+    ) -> FactorStats:
+        xp = namespace(weight)
+        w = weight[..., None]
+        deviation = self.mean - params.means[..., :, None, None, :]
+        variance = xp.linalg.diagonal(self.cov)
+        augmented = xp.concat([self.mean, xp.ones_like(w)], axis=-1)
+        moments = xp.concat([pack(self.cov) + packed_outer(self.mean), augmented], axis=-1)
+        # classes share the loadings, so their sums may be taken first
+        in_component = xp.sum(w * moments, axis=-4)
+        x, observed = layout.select_columns(layout.gaussian, rows)
+        if shared_gram:
+            gram = xp.sum(in_component, axis=-2, keepdims=True)
+        else:
+            gram = xp.matmul(transpose(xp.ones_like(x) if observed is None else observed), in_component)
+        curvature, linear = w * self.quadratic.curvature, w * self.quadratic.linear
+        return FactorStats(
+            count=xp.sum(weight, axis=-1),
+            centered_sum=xp.sum(w * deviation, axis=(-3, -2)),
+            centered_square=xp.sum(w * (deviation * deviation + variance), axis=(-3, -2)),
+            gram=gram,
+            cross=xp.matmul(transpose(x), xp.sum(w * augmented, axis=-4)),
+            sum_x2=xp.matmul(xp.sum(weight, axis=-3), x * x),
+            bound_gram=xp.sum(xp.matmul(transpose(curvature), moments), axis=-4),
+            bound_cross=xp.sum(xp.matmul(transpose(linear), augmented), axis=-4),
+        )
+
+
+def infer_rows(
+    layout: ColumnLayout, params: FactorParams, rows: MaskedRows, tol: float, max_rounds: int
+) -> RowPosterior:
+    """Posterior of z for every row, class and component, with the bounds at their fixed point."""
+    xp = namespace(params.loadings)
+    G, q, n_rows = layout.n_gaussian, params.means.shape[-1], rows.values.shape[0]
+    root = xp.sqrt(params.variances)[..., :, None, None, :]
+    loadings = params.loadings[..., None, :, :, :]
+    K = loadings * root  # (..., C, M, H, q)
+    a0 = xp.matmul(loadings, params.means[..., :, None, :, None])[..., 0] + params.offsets[..., None, :, :]
+    form = _gaussian_form(layout, K[..., :G, :], a0[..., :G], params.noise[..., None, :, :], rows)
+    quadratic = Quadratic(xp.zeros_like(a0[..., None, :0]), xp.zeros_like(a0[..., None, :0]), 0.0)
+    if layout.n_bounded:
+        bounded = _BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows)
+        prior = _Moments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
+        quadratic = bounded.bound(_fixed_point(bounded, form, prior, tol, max_rounds - 1))
+        form = bounded.add_to(form, quadratic)
+    A, log_det, cov, u = _posterior(form, q)
+    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there, has it in full
+    maximum = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
+    scores = form.constant + maximum - 0.5 * log_det
+    scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
+    shape = (*scores.shape[:-1], n_rows)
+    mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
+    cov = xp.broadcast_to(root[..., None] * cov * root[..., None, :], (*shape, q, q))
+    return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
 
 
 class _Form(NamedTuple):
@@ -39,50 +105,11 @@ class _Form(NamedTuple):
     constant: Any  # (..., N)
 
 
-def infer_rows(layout: ColumnLayout, params: Any, rows: MaskedRows, tol: float, max_rounds: int) -> RowPosterior:
-    """Posterior of z for every row, class and component, with the bounds at their fixed point."""
-    xp = namespace(params.loadings)
-    G, q, n_rows = layout.n_gaussian, params.means.shape[-1], rows.values.shape[0]
-    root = xp.sqrt(params.variances)[..., :, None, None, :]
-    loadings = params.loadings[..., None, :, :, :]
-    K = loadings * root  # (..., C, M, H, q)
-    a0 = xp.matmul(loadings, params.means[..., :, None, :, None])[..., 0] + params.offsets[..., None, :, :]
-    form = fixed = _gaussian_form(layout, K[..., :G, :], a0[..., :G], params.noise[..., None, :, :], rows)
-    quadratic = None
-    if layout.n_bounded:
-        K, a0 = K[..., G:, :], a0[..., None, G:]
-        K2 = packed_outer(K)
-        K2_doubled = transpose(with_doubled_offdiagonal(K2, q))
-        known = [layout.cells_of(kind, rows) for kind in layout.bounded]
-        place = _Place(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
-        memories: list[dict[int, Array]] = [{} for _ in layout.bounded]
-        extrapolate = _Extrapolation()
-        previous: Array | None = None
-        settled: Array | None = None
-        for _ in range(max_rounds - 1):
-            quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), memories)
-            _, cov, u = _posterior(_add(fixed, quadratic, K, K2, a0), q)
-            going = extrapolate(place, _Place(u, pack(cov)))
-            if settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
-                going = _Place(*(xp.where(settled, old, new) for old, new in zip(place, going, strict=True)))
-            if previous is not None:
-                change = xp.abs(quadratic.curvature - previous)
-                still = xp.all(change <= tol * quadratic.curvature, axis=-1, keepdims=True)
-                settled = still if settled is None else settled | still
-            place, previous = going, quadratic.curvature
-            if settled is not None and bool(xp.all(settled)):
-                break
-        quadratic = _bound(layout, known, *_moments(place, K, K2_doubled, a0), None)
-        form = _add(fixed, quadratic, K, K2, a0)
-    A, cov, u = _posterior(form, q)
-    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there, has it in full
-    pulled = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
-    scores = form.constant + pulled - 0.5 * log_det(A)
-    scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
-    shape = (*scores.shape[:-1], n_rows)
-    mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
-    cov = xp.broadcast_to(root[..., None] * cov * root[..., None, :], (*shape, q, q))
-    return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
+class _Moments(NamedTuple):
+    """Mean and packed covariance of u. Rows may share either, so that it has one row."""
+
+    mean: Array  # (..., N, q)
+    cov: Array  # (..., N, q(q+1)/2)
 
 
 def _gaussian_form(layout: ColumnLayout, K: Array, a0: Array, theta: Array, rows: MaskedRows) -> _Form:
@@ -90,96 +117,135 @@ def _gaussian_form(layout: ColumnLayout, K: Array, a0: Array, theta: Array, rows
     xp = namespace(K)
     if not layout.n_gaussian:
         return _Form(0.0, 0.0, 0.0)
-    x, seen = layout.cells_of(layout.gaussian, rows)
+    x, observed = layout.select_columns(layout.gaussian, rows)
     scaled = K / theta[..., None]
     square = packed_outer(K) / theta[..., None]
     linear = xp.matmul(x, scaled)
     per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta)
     constant = xp.matmul(x, (a0 / theta)[..., None])[..., 0] - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])[..., 0]
-    if seen is None:  # all rows share their precision: it has one row
+    if observed is None:  # all rows share their precision: it has one row
         linear = linear - xp.sum(scaled * a0[..., None], axis=-2, keepdims=True)
-        return _Form(
-            xp.sum(square, axis=-2, keepdims=True), linear, constant + xp.sum(per_cell, axis=-1, keepdims=True)
+        constant = constant + xp.sum(per_cell, axis=-1, keepdims=True)
+        return _Form(xp.sum(square, axis=-2, keepdims=True), linear, constant)
+    linear = linear - xp.matmul(observed, scaled * a0[..., None])
+    return _Form(xp.matmul(observed, square), linear, constant + xp.matmul(observed, per_cell[..., None])[..., 0])
+
+
+class _BoundedColumns:
+    """The bounded columns of some rows: their bounds for given moments of u, and what these add."""
+
+    def __init__(self, layout: ColumnLayout, K: Array, a0: Array, rows: MaskedRows):
+        self.models = layout.bounded_slices()
+        self.cells = [layout.select_columns(model, rows) for model in layout.bounded]
+        self.warm_starts: list[dict[int, Array]] = [{} for _ in layout.bounded]
+        self.K, self.a0 = K, a0
+        self.K2 = packed_outer(K)
+        self.K2_doubled = transpose(with_doubled_offdiagonal(self.K2, K.shape[-1]))
+
+    def bound(self, moments: _Moments) -> Quadratic:
+        """The best bounds."""
+        mean, variance = self._predictors(moments)
+        return self._side_by_side(
+            [
+                model.bound(*cells, mean[..., own], variance[..., own])
+                for (model, own), cells in zip(self.models, self.cells, strict=True)
+            ],
+            mean,
         )
-    linear = linear - xp.matmul(seen, scaled * a0[..., None])
-    return _Form(xp.matmul(seen, square), linear, constant + xp.matmul(seen, per_cell[..., None])[..., 0])
+
+    def approximate_bound(self, moments: _Moments) -> Quadratic:
+        """Bounds for intermediate iterations."""
+        mean, variance = self._predictors(moments)
+        return self._side_by_side(
+            [
+                model.approximate_bound(*cells, mean[..., own], variance[..., own], warm_start)
+                for (model, own), cells, warm_start in zip(self.models, self.cells, self.warm_starts, strict=True)
+            ],
+            mean,
+        )
+
+    def add_to(self, form: _Form, quadratic: Quadratic) -> _Form:
+        """The quadratic in the predictors as one in u, added to that of the continuous columns."""
+        xp = namespace(self.K)
+        curvature, linear, constant = quadratic
+        shift = curvature * self.a0
+        return _Form(
+            form.precision + xp.matmul(curvature, self.K2),
+            form.linear + xp.matmul(linear - shift, self.K),
+            form.constant + constant + xp.sum((linear - 0.5 * shift) * self.a0, axis=-1),
+        )
+
+    def _predictors(self, moments: _Moments) -> tuple[Array, Array]:
+        """Means and variances of the predictors."""
+        xp = namespace(self.K)
+        mean = xp.matmul(moments.mean, transpose(self.K)) + self.a0
+        return mean, xp.clip(xp.matmul(moments.cov, self.K2_doubled), min=0.0)
+
+    def _side_by_side(self, parts: list[Quadratic], mean: Array) -> Quadratic:
+        if len(parts) == 1:
+            return parts[0]
+        xp = namespace(mean)
+        # under the prior all rows share a curvature, and linear coefficients lack the leading axes
+        shape = (*mean.shape[:-2], max(part.linear.shape[-2] for part in parts))
+
+        def joined(arrays: list[Array]) -> Array:
+            return xp.concat([xp.broadcast_to(a, (*shape, a.shape[-1])) for a in arrays], axis=-1)
+
+        constant = sum(part.constant for part in parts)
+        return Quadratic(joined([p.curvature for p in parts]), joined([p.linear for p in parts]), constant)
 
 
-class _Place(NamedTuple):
-    """Mean and packed covariance of u. Rows may share either, so that it has one row."""
-
-    mean: Array  # (..., N, q)
-    cov: Array  # (..., N, q(q+1)/2)
-
-
-def _moments(place: _Place, K: Array, K2_doubled: Array, a0: Array) -> tuple[Array, Array]:
-    """Means and variances of the heads."""
-    xp = namespace(K)
-    return xp.matmul(place.mean, transpose(K)) + a0, xp.clip(xp.matmul(place.cov, K2_doubled), min=0.0)
+def _fixed_point(bounded: _BoundedColumns, form: _Form, moments: _Moments, tol: float, max_rounds: int) -> _Moments:
+    """The moments of u that its bounds lead to, each row until its curvatures settle."""
+    xp = namespace(moments.mean)
+    q = moments.mean.shape[-1]
+    extrapolate = _Extrapolation()
+    previous: Array | None = None
+    settled: Array | None = None
+    for _ in range(max_rounds):
+        quadratic = bounded.approximate_bound(moments)
+        _, _, cov, u = _posterior(bounded.add_to(form, quadratic), q)
+        proposal = extrapolate(moments, _Moments(u, pack(cov)))
+        if settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
+            proposal = _Moments(*(xp.where(settled, old, new) for old, new in zip(moments, proposal, strict=True)))
+        if previous is not None:
+            change = xp.abs(quadratic.curvature - previous)
+            unchanged = xp.all(change <= tol * quadratic.curvature, axis=-1, keepdims=True)
+            settled = unchanged if settled is None else settled | unchanged
+        moments, previous = proposal, quadratic.curvature
+        if settled is not None and bool(xp.all(settled)):
+            break
+    return moments
 
 
 class _Extrapolation:
-    """Where a fixed-point iteration heads for, by its last two steps, each row by itself (Anderson's method of depth one, judged by the means)."""
+    """Where a fixed-point iteration tends to, by its last two steps, each row by itself.
+
+    Anderson's method of depth one, judged by the means.
+    """
 
     def __init__(self) -> None:
-        self.image: _Place | None = None
+        self.image: _Moments | None = None
         self.step: Array = None
 
-    def __call__(self, place: _Place, image: _Place) -> _Place:
-        """The next place to try, after `place` went to `image`."""
-        xp = namespace(place.mean)
+    def __call__(self, point: _Moments, image: _Moments) -> _Moments:
+        """The next point to try, after `point` went to `image`."""
+        xp = namespace(point.mean)
         last_image, last_step = self.image, self.step
-        self.image, self.step = image, image.mean - place.mean
+        self.image, self.step = image, image.mean - point.mean
         if last_image is None:
             return image
         change = self.step - last_step
         square = xp.sum(change * change, axis=-1, keepdims=True)
         along = xp.sum(self.step * change, axis=-1, keepdims=True)
-        share = xp.clip(along / xp.where(square > 0, square, xp.ones_like(square)), min=-FARTHEST, max=0.0)
-        return tree_map(lambda new, old: new - share * (new - old), image, last_image)
+        factor = along / xp.where(square > 0, square, xp.ones_like(square))
+        factor = xp.clip(factor, min=-MAX_EXTRAPOLATION, max=0.0)
+        return tree_map(lambda new, old: new - factor * (new - old), image, last_image)
 
 
-def _bound(
-    layout: ColumnLayout, known: list, heads: Array, spread: Array, memories: list[dict[int, Array]] | None
-) -> Quadratic:
-    """The quadratics of all bounded columns side by side; with memories, rough ones."""
-    xp = namespace(heads)
-    parts, first = [], 0
-    for k, (kind, (values, observed)) in enumerate(zip(layout.bounded, known, strict=True)):
-        own = slice(first, first + kind.n_heads)
-        moments = heads[..., own], spread[..., own]
-        parts.append(
-            kind.bound(values, observed, *moments)
-            if memories is None
-            else kind.approximate_bound(values, observed, *moments, memories[k])
-        )
-        first += kind.n_heads
-    if len(parts) == 1:  # small pieces: under the prior all rows share a curvature, and slopes lack the leading axes
-        return parts[0]
-    n_rows = max(part.slope.shape[-2] for part in parts)
-    shape = (*heads.shape[:-2], n_rows)
-    return Quadratic(
-        xp.concat([xp.broadcast_to(p.curvature, (*shape, p.curvature.shape[-1])) for p in parts], axis=-1),
-        xp.concat([xp.broadcast_to(p.slope, (*shape, p.slope.shape[-1])) for p in parts], axis=-1),
-        sum(p.constant for p in parts),
-    )
-
-
-def _add(fixed: _Form, quadratic: Quadratic, K: Array, K2: Array, a0: Array) -> _Form:
-    """The quadratic in the heads as one in u, added to the continuous columns' own."""
-    xp = namespace(K)
-    curvature, slope, constant = quadratic
-    pull = curvature * a0
-    return _Form(
-        fixed.precision + xp.matmul(curvature, K2),
-        fixed.linear + xp.matmul(slope - pull, K),
-        fixed.constant + constant + xp.sum((slope - 0.5 * pull) * a0, axis=-1),
-    )
-
-
-def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array]:
-    """Precision, covariance and mean of u."""
+def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array, Array]:
+    """Precision of u and its log determinant, covariance and mean of u."""
     xp = namespace(form.linear)
     A = unpack(form.precision + pack(eye_like(q, form.linear)), q)
-    cov = inverse(A)
-    return A, cov, xp.matmul(cov, form.linear[..., None])[..., 0]
+    cov, log_det = spd_inverse(A)
+    return A, log_det, cov, xp.matmul(cov, form.linear[..., None])[..., 0]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from latentia.families.latent_factors.column_models import ColumnLayout
+from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.m_step import augmented_matrix
 from latentia.families.latent_factors.values import FactorStats
 from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace

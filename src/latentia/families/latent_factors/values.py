@@ -1,10 +1,11 @@
-"""The plain values that a latent classification model computes with; letters as in `factors`."""
+"""The plain values that a latent classification model computes with; letters as in `family`."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
-from latentia.families.latent_factors.row_posteriors import RowPosterior
+from latentia.engine.contracts import MaskedRows
+from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.numerics.array_api import Array
 
 
@@ -17,12 +18,23 @@ class FactorParams(NamedTuple):
     variances: Array  # (..., C, q)
     loadings: Array  # (..., M, H, q)
     offsets: Array  # (..., M, H)
-    noise: Array  # (..., M, G); (..., 1, G) when tied
+    noise: Array  # (..., M, G) variances; (..., 1, G) when tied
     edges: Array  # (..., H, q) ones where a loading is free, zeros where it is held at zero
 
 
+class FactorSizes(NamedTuple):
+    """Numbers of classes, components and latents."""
+
+    n_classes: int  # C
+    n_components: int  # M
+    n_latent: int  # q
+
+
 class FactorFree(NamedTuple):
-    """Unconstrained coordinates: logits, and logs of what variances have above their floors. Class priors are counted, not searched."""
+    """Unconstrained coordinates: logits, and logs of what variances have above their floors.
+
+    Class priors are counted, not searched.
+    """
 
     logits: Array  # (..., C, M)
     means: Array  # (..., C, q)
@@ -36,20 +48,30 @@ class FactorStats(NamedTuple):
     """Weighted expected sums."""
 
     count: Array  # (..., C, M)
-    pulled: Array  # (..., C, q) of z - mu
-    square: Array  # (..., C, q) of (z - mu)^2
-    gram: Array  # (..., M, 1 or G, T) of (z z', z, 1), over the known cells of a continuous column
+    centered_sum: Array  # (..., C, q) of z - mu
+    centered_square: Array  # (..., C, q) of (z - mu)^2
+    gram: Array  # (..., M, 1 or G, T) of (z z', z, 1), over the observed cells of a continuous column
     cross: Array  # (..., M, G, q + 1) of x (z, 1)
     sum_x2: Array  # (..., M, G) of x^2
-    bound_gram: Array  # (..., M, H - G, T) the same with the bounds' curvatures
-    bound_cross: Array  # (..., M, H - G, q + 1) of slope (z, 1)
+    bound_gram: Array  # (..., M, H - G, T) of (z z', z, 1), weighted by the bounds' curvatures
+    bound_cross: Array  # (..., M, H - G, q + 1) of (z, 1), weighted by the bounds' linear coefficients
+
+
+class LatentPosterior(Protocol):
+    """The posterior of the latents of some rows, given class and component."""
+
+    def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
+        """Means of z, (..., C, M, N, q)."""
+
+    def statistics(
+        self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
+    ) -> FactorStats:
+        """Sums weighted by (..., C, M, N); with `shared_gram`, one Gram matrix for all continuous columns."""
 
 
 class FactorPosterior(NamedTuple):
-    """Scores of rows and what is known of their latents."""
+    """Scores of rows, and the posteriors of components and latents."""
 
     log_joint: Array  # (..., C, N)
     component: Array  # (..., C, M, N) p(m | x, c)
-    rows: RowPosterior | None  # None for complete continuous rows, whose moments follow from x
-    features: Array | None  # of complete continuous rows
-    known: Any  # `Shared` of such rows, else None
+    latents: LatentPosterior

@@ -36,7 +36,7 @@ from latentia.families.probit_embedding.row_products import (
     to_dense,
 )
 from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import THREADED, flat_matmul, spd_inverse, symmetric
+from latentia.numerics.linalg import PARALLEL_MIN_SIZE, flat_matmul, spd_inverse, symmetric
 from latentia.numerics.threads import one_blas_thread
 
 
@@ -131,7 +131,7 @@ class GramForm(DenseCovariances, KnownRows):
             eye = eye_like(precision.shape[-1], precision)
             covariance, log_det = spd_inverse(eye * precision[..., None] + self.gram / self.noise)
             log_det = -log_det
-        with one_blas_thread(covariance.shape[-1] >= THREADED):
+        with one_blas_thread(covariance.shape[-1] >= PARALLEL_MIN_SIZE):
             mean = xp.matmul(covariance, cross[..., None])[..., 0] / self.noise
         return ProjectionPosterior(mean, covariance, xp.linalg.diagonal(covariance), log_det)
 

@@ -1,0 +1,139 @@
+r"""What a column model must be able to do: a kind of column as an object.
+
+A column has one or more *linear predictors* :math:`a_h = w_h^\top z + b_h` of the latents z. Its model bounds
+(or equals) its log density by a quadratic in the predictors,
+
+.. math:: \ln p(x_i \mid a) \ge k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h ,
+
+so every row has a Gaussian posterior of z, and a missing cell adds nothing. All else that the family
+does with a column, its model does by itself: initial values, samples, expectations, counting parameters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from latentia.numerics.array_api import Array, namespace
+
+
+class Quadratic(NamedTuple):
+    """What some columns add to each row, as a quadratic in their predictors."""
+
+    curvature: Array  # (..., N, H) coefficient of -a^2 / 2
+    linear: Array  # (..., N, H) coefficient of a
+    constant: Any  # (..., N), or 0.0 where it is left out
+
+
+class ColumnModel(ABC):
+    """Columns of one kind; `columns` are their numbers in the table.
+
+    The class attributes say how cells are read before they are modeled.
+    """
+
+    #: The name users give.
+    kind: ClassVar[str]
+    #: Whether cells become the codes 0, 1, ... of the sorted values of their column.
+    is_coded: ClassVar[bool] = False
+    #: How many categories a coded column has; None for as many as it shows.
+    n_categories: ClassVar[int | None] = None
+    #: Whether cells are standardized.
+    is_standardized: ClassVar[bool] = False
+
+    def __init__(self, columns: Sequence[int]):
+        self.columns = tuple(columns)
+
+    @classmethod
+    def from_columns(cls, columns: Sequence[int], n_categories: Sequence[int]) -> ColumnModel:
+        """The model of these columns, and of these numbers of categories where they are coded."""
+        return cls(columns)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self.columns)})"
+
+    @property
+    def n_predictors(self) -> int:
+        """Number of predictors of all columns."""
+        return len(self.columns)
+
+    @property
+    def n_redundant_predictors(self) -> int:
+        """How many predictors could be held at zero without a loss."""
+        return 0
+
+    def predictor_columns(self) -> list[int]:
+        """The column that each predictor belongs to."""
+        return list(self.columns)
+
+    @abstractmethod
+    def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+        """Rough offsets (H,) of the predictors, and centered values (N, H) to start the loadings from.
+
+        The rows have the weights (N, 1); the loadings start from the covariance of the centered values.
+        """
+
+    @abstractmethod
+    def impute(self, expected: Array, mode: bool) -> Array:
+        """Cells (..., columns) from expectations (..., H), or with `mode` the most probable cells.
+
+        A kind that has no expectation is filled by its most probable cell in any case.
+        """
+
+    @abstractmethod
+    def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Cells (N, columns) drawn at predictors (N, H).
+
+        `noise` (N, columns) holds the variances of continuous columns; bounded ones have none, (N, 0).
+        """
+
+    @abstractmethod
+    def example_cells(self, normal: np.ndarray) -> np.ndarray:
+        """Cells of this kind made of normal numbers (N, columns), NaN where those are: rows to test by."""
+
+
+class BoundedColumnModel(ColumnModel):
+    """A kind whose quadratic is a bound, which depends on the moments of the predictors."""
+
+    @abstractmethod
+    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+        """The best quadratic for predictors with these moments (..., N, H).
+
+        They are (..., 1, H) where the rows share them.
+        """
+
+    @abstractmethod
+    def approximate_bound(
+        self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
+    ) -> Quadratic:
+        """A cheaper quadratic for intermediate iterations, which need not be the best; without its constant.
+
+        A kind whose best quadratic takes inner steps leaves in `warm_start` how far it came, and goes on from
+        there the next time.
+        """
+
+    @abstractmethod
+    def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:
+        """Exact log p(x | a), (..., N), at given predictors (..., N, H)."""
+
+    @abstractmethod
+    def expected(self, mean: Array, variance: Array) -> Array:
+        """Expectations (..., H) that `impute` takes, over predictors with these moments.
+
+        Of the cell, or of the indicator of each category.
+        """
+
+
+def shrink_to_mean(mean: Array, variance: Array) -> Array:
+    """Where a logistic or softmax has about its average over a Gaussian predictor.
+
+    By the scaling of MacKay (1992), (1 + pi v / 8)^(-1/2), exact at v = 0.
+    """
+    return mean / namespace(mean).sqrt(1 + (np.pi / 8) * variance)
+
+
+def example_codes(normal: np.ndarray, n_categories: int) -> np.ndarray:
+    """Codes 0, 1, ... made of normal numbers; NaN stays."""
+    return np.floor(np.abs(normal) * 2) % n_categories

@@ -1,0 +1,81 @@
+"""Inverses of positive definite matrices: the same by every path, robust where rounding has left none."""
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from latentia.numerics.array_api import to_numpy
+from latentia.numerics.linalg import MANY_MATRICES, spd_inverse, spd_inverse_root
+
+LIBRARIES = ["numpy", "array_api_strict", "torch"]
+
+
+def beside(library, a):
+    if library == "torch":
+        return pytest.importorskip("torch").asarray(a)
+    return array_api_strict.asarray(a) if library == "array_api_strict" else a
+
+
+def some_matrices(rng, shape, size):
+    half = rng.normal(size=(*shape, size, size + 3))
+    return half @ np.swapaxes(half, -1, -2) + np.eye(size)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", [0, 1, 2, 8, 20, 21, 32, 100])
+@pytest.mark.parametrize("shape", [(), (2, 3), (2, MANY_MATRICES)])
+def test_inverses_and_determinants_are_those_of_linear_algebra(library, size, shape, rng):
+    A = some_matrices(rng, shape, size)
+    inverse, log_det = spd_inverse(beside(library, A))
+    np.testing.assert_allclose(to_numpy(inverse) @ A, np.broadcast_to(np.eye(size), A.shape), atol=1e-9)
+    np.testing.assert_allclose(to_numpy(log_det), np.linalg.slogdet(A)[1], rtol=1e-12, atol=1e-12)
+    root, again = spd_inverse_root(beside(library, A))
+    np.testing.assert_allclose(np.swapaxes(to_numpy(root), -1, -2) @ to_numpy(root), to_numpy(inverse), atol=1e-9)
+    np.testing.assert_allclose(to_numpy(again), to_numpy(log_det), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 5, 25, 40])
+@pytest.mark.parametrize("n", [3, MANY_MATRICES])
+def test_single_precision_stays_single(size, n, rng):
+    A = some_matrices(rng, (n,), size).astype(np.float32)
+    for array in (*spd_inverse(A), *spd_inverse_root(A)):
+        assert array.dtype == np.float32
+    np.testing.assert_allclose(spd_inverse(A)[0], np.linalg.inv(A.astype(float)), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", [2, 8, 25, 40])
+@pytest.mark.parametrize("n", [3, MANY_MATRICES])
+def test_a_matrix_that_rounding_has_left_indefinite_still_has_an_inverse(library, size, n, rng):
+    """Of rank one with large entries: all but one eigenvalue are rounding, of either sign."""
+    v = 1e4 * rng.normal(size=(n, size, 1))
+    A = v * np.swapaxes(v, -1, -2) - 1e-9 * np.eye(size)
+    inverse, log_det = map(to_numpy, spd_inverse(beside(library, A)))
+    root, again = map(to_numpy, spd_inverse_root(beside(library, A)))
+    for array in (inverse, log_det, root, again):
+        assert np.isfinite(array).all()
+    for matrix in (inverse, np.swapaxes(root, -1, -2) @ root):  # positive definite, up to the rounding of that
+        eigenvalues = np.linalg.eigvalsh(matrix)
+        assert (eigenvalues > -1e-12 * eigenvalues[..., -1:]).all() and (eigenvalues[..., -1] > 0).all()
+
+
+@pytest.mark.parametrize("size", [3, 25])
+def test_a_bad_matrix_does_not_touch_the_others(size, rng):
+    A = some_matrices(rng, (MANY_MATRICES,), size)
+    inverse, log_det = spd_inverse(A)
+    bad = A.copy()
+    bad[7] = np.ones((size, size)) - 1e-12 * np.eye(size)
+    other, other_log_det = spd_inverse(bad)
+    rest = np.arange(len(A)) != 7
+    np.testing.assert_array_equal(other[rest], inverse[rest])
+    np.testing.assert_array_equal(other_log_det[rest], log_det[rest])
+    before = A.copy()
+    spd_inverse(A)
+    np.testing.assert_array_equal(A, before)  # which is left alone, also where it could be overwritten
+
+
+def test_matrices_may_share_memory(rng):
+    """A view that repeats one matrix is read, never written."""
+    A = np.broadcast_to(some_matrices(rng, (), 3), (MANY_MATRICES, 3, 3))
+    inverse, _ = spd_inverse(A)
+    np.testing.assert_allclose(inverse @ A, np.broadcast_to(np.eye(3), A.shape), atol=1e-12)
