@@ -195,24 +195,6 @@ def test_rough_bounds_are_bounds_and_end_at_the_best(rng):
     np.testing.assert_allclose(slope, best.slope, rtol=1e-5, atol=1e-7)
 
 
-def test_the_bound_of_linear_experts_is_that_of_quadrature(rng):
-    """E log p(y | x, g) over normal weights and a gamma precision, on a grid of precisions."""
-    expert = LinearGaussianExpert(2)
-    X, y = expert.example_rows(rng, 5, 2)
-    x = np.column_stack([X, np.ones(5)])
-    posterior = expert.posterior_around(rng.normal(size=(1, 2, 3)), 0.4)
-    shape, rate = np.array([[1.3, 4.0]]), np.array([[0.7, 2.0]])
-    posterior = posterior._replace(shape=shape, rate=rate)
-    expected = np.zeros(5)
-    for output in range(2):
-        q_tau = gamma(shape[0, output], scale=1 / rate[0, output])
-        tau = q_tau.ppf((np.arange(200_000) + 0.5) / 200_000)
-        residual = y[:, output] - x @ posterior.weights.mean[0, output]
-        square = residual**2 + np.einsum("ni,ij,nj->n", x, posterior.weights.covariance[0, output], x)
-        expected += (np.log(tau / (2 * np.pi)).mean() - tau.mean() * square) / 2
-    np.testing.assert_allclose(expert.infer(posterior, x, packed_outer(x), y).score[0], expected, rtol=1e-3)
-
-
 def test_a_gamma_prior_takes_shapes_of_any_kind(rng):
     """Numbers and arrays of shapes agree, and are minus the divergence of the gamma posterior."""
     prior, shape, rate = GammaPrior(1.5, 0.7), 2.7, rng.uniform(1, 3, size=(2, 3))

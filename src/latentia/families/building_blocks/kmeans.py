@@ -1,26 +1,26 @@
-"""Starts for mixtures: k-means++ seeds and a few Lloyd rounds, for all starts at once."""
+"""Clusters to begin with: k-means++ seeds and a few Lloyd steps, for all restarts at once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Lloyd rounds: enough to leave the seeds' noise behind, EM does the rest.
-ROUNDS = 5
+#: Enough to leave the seeds' noise behind; EM does the rest.
+N_LLOYD_STEPS = 5
 
 
 def cluster_restarts(
     X: np.ndarray, n_clusters: int, n_restarts: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (S, K, D), variances (S, K, D) and shares (S, K) of clusters of the rows.
+    """Means (S, K, D), variances (S, K, D) and weights (S, K) of clusters of the rows.
 
     A cluster without rows is put on the row that is farthest from its center. Variances lean on
     those of all rows, as one more row, so that a cluster of a single row does not start collapsed.
     """
-    if X.shape[0] == 0:  # a class without a single row in sight: start at the origin of the prepared rows
+    if X.shape[0] == 0:  # a class without a single row: at the origin of the preprocessed rows
         X = np.zeros((1, X.shape[1]))
     squares = (X * X).sum(axis=1)
     centers = _seeds(X, squares, n_clusters, n_restarts, rng)
-    for _ in range(ROUNDS):
+    for _ in range(N_LLOYD_STEPS):
         distance = _distances(X, squares, centers)
         member = _members(distance)
         count = member.sum(axis=2)
@@ -31,10 +31,9 @@ def cluster_restarts(
             distance[s, :, far] = 0.0
     member = _members(_distances(X, squares, centers))
     count = member.sum(axis=2)
-    spread = X.var(axis=0)
     means = np.where(count[:, :, None] > 0, _means(X, member, count), centers)
     second = np.einsum("skn,nd->skd", member, X * X, optimize=True)
-    scatter = second - count[:, :, None] * means**2 + spread
+    scatter = second - count[:, :, None] * means**2 + X.var(axis=0)
     return (
         means,
         np.maximum(scatter, 0.0) / (count[:, :, None] + 1.0),
