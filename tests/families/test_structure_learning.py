@@ -14,7 +14,8 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, ColumnLayout, Gaussian
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.rotation import best_angle, rotate, sparsest_rotation
 from latentia.families.latent_factors.values import FactorParams
@@ -277,8 +278,10 @@ def test_a_search_depends_on_no_other_start(rng):
     together = solver.solve(problem, params)
     for k in range(2):
         alone = solver.solve(problem, take_restarts(params, [k]))
-        np.testing.assert_array_equal(alone.params.edges[0], together.params.edges[k])
-        np.testing.assert_allclose(alone.curves[0], together.curves[k], **EQUAL)
+        # which latent comes first may turn on rounding, and says nothing
+        by_latent = [sorted(map(tuple, edges.T)) for edges in (alone.params.edges[0], together.params.edges[k])]
+        assert by_latent[0] == by_latent[1]
+        np.testing.assert_allclose(alone.value[0], together.value[k], **EQUAL)
 
 
 def test_a_row_of_weight_two_is_that_row_twice():

@@ -20,7 +20,7 @@ from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_choice, check_number, choice
+from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
@@ -123,7 +123,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     array([[1., 0., 0.]])
     """
 
-    CHECKS: ClassVar[dict[str, Check]] = {"covariance": choice(*COVARIANCES)}
+    CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES)}
 
     def __init__(
         self,

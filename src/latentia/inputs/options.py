@@ -6,7 +6,7 @@ Every error names the argument, the value received and the values allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -88,6 +88,11 @@ def integer(ge: int | None = None) -> Check:
 def choice(*allowed: str) -> Check:
     """A check for one of some strings."""
     return lambda name, value: check_choice(name, value, allowed)
+
+
+def registered(registry: Mapping[str, Any]) -> Check:
+    """A check for the names of a registry, which may grow."""
+    return lambda name, value: check_choice(name, value, registry)
 
 
 def optional(check: Check) -> Check:
