@@ -20,7 +20,7 @@ from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_choice, check_number, choice
+from latentia.inputs.options import Check, check_choice, check_number
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
@@ -123,7 +123,8 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     array([[1., 0., 0.]])
     """
 
-    CHECKS: ClassVar[dict[str, Check]] = {"covariance": choice(*COVARIANCES)}
+    # asked each time: types that are added from outside count, too
+    CHECKS: ClassVar[dict[str, Check]] = {"covariance": lambda name, value: check_choice(name, value, COVARIANCES)}
 
     def __init__(
         self,
