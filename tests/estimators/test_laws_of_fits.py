@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from estimator_cases import CASES, answer, public_estimators
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE, REFIT
@@ -198,6 +198,28 @@ def test_the_published_fit_is_the_restart_with_the_largest_value(case, quick, da
     if hasattr(model, "restart_objectives_"):
         ends = model.restart_objectives_
         assert len(ends) == 6 and ends[0] == published and (np.diff(ends) <= 0).all()
+
+
+@few_steps
+@pytest.mark.estimators("generative")
+def test_the_curve_of_a_likelihood_ends_at_that_of_the_published_model(case, quick, data, y):
+    options = {"objective": "likelihood", "kinds": "continuous", "n_init": 4}
+    model = quick.set_params(**{k: v for k, v in options.items() if k in quick.get_params()}).fit(data.X, y)
+    log_likelihood = model.predict_joint_log_proba(data.X)[np.arange(45), y].sum()
+    assert model.objective_curve_[-1] == pytest.approx(log_likelihood, rel=1e-9)
+    assert model.aic(data.X, y) < model.bic(data.X, y)
+
+
+@few_steps
+@pytest.mark.estimators("has criterion")
+def test_the_curve_of_a_point_estimate_ends_at_its_likelihood(case, quick, data, y):
+    model = quick.set_params(inference="ml", n_init=4).fit(data.X, y)
+    log_likelihood = model.search_results_["log_likelihood"][0]
+    assert model.objective_curve_[-1] == pytest.approx(log_likelihood, rel=1e-9)
+    if is_classifier(model):
+        own = model.predict_log_proba(data.X)[np.arange(45), y].sum()
+        assert own == pytest.approx(log_likelihood, rel=1e-9)
+        assert model.bic(data.X, y) == pytest.approx(model.search_results_["bic"][0], rel=1e-9)
 
 
 # ---------------------------------------------------------------- searches

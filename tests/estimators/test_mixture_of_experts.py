@@ -420,17 +420,6 @@ def test_predictions_are_those_of_the_mixture_of_normals(averaging):
     assert score == pytest.approx(log_density.mean(), abs=0.01 if averaging != "plugin" else 1e-9)
 
 
-@pytest.mark.parametrize(
-    "criterion, column", [("evidence", "corrected_log_evidence"), ("bound", "log_evidence"), ("bic", "bic")]
-)
-def test_the_score_is_what_the_criterion_names(moons, criterion, column):
-    options = dict(criterion=criterion, n_init=1, tol=1e-3, random_state=0)
-    for model in (MixtureOfExpertsClassifier(max_experts=2, **options), MultimodalSoftmaxClassifier(**options)):
-        table = model.fit(*moons).search_results_
-        factor = -0.5 if criterion == "bic" else 1.0
-        np.testing.assert_allclose(table["score"], factor * table[column])
-
-
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("inference", ["vb", "ml"])
 def test_a_step_has_the_model_as_it_is_then(moons, inference, standardize):
