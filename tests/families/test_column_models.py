@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import multivariate_normal
-from tolerances import EQUAL, MAX_RELATIVE_DECREASE
+from tolerances import EQUAL, MAX_RELATIVE_DECREASE, SAMPLING
 
 from latentia import LatentClassificationModel
 from latentia.engine.array_source import ArraySource
@@ -40,6 +40,44 @@ def a_mixed_problem(rng, n_rows=25, q=None):
         layout, 3, q, int(rng.integers(1, 3)), tied=bool(rng.integers(2)), ridge=float(rng.choice([0.0, 0.1]))
     )
     return family, ArraySource(X, y)
+
+
+def test_a_layout_of_kinds_is_that_of_their_models():
+    kinds = ["categorical", "continuous", "binary", "categorical", "continuous"]
+    layout = ColumnLayout.from_kinds(kinds, [5, 0, 2, 3, 0])
+    assert [type(model) for model in layout.models] == [Gaussian, Bernoulli, Categorical]
+    assert [model.columns for model in layout.models] == [(1, 4), (2,), (3, 0)]  # categories in the order of sizes
+    assert layout.predictor_columns() == [1, 4, 2, 3, 3, 3, 0, 0, 0, 0, 0]
+    assert (layout.n_gaussian, layout.n_bounded, layout.n_predictors, layout.n_columns) == (2, 9, 11, 5)
+    assert layout.n_redundant_predictors == 2 and not layout.all_gaussian
+    assert ColumnLayout.from_kinds(["continuous"] * 3, [0] * 3).all_gaussian
+
+
+@pytest.mark.parametrize("kind", COLUMN_MODELS)
+def test_a_kind_samples_what_it_expects_and_reads_what_it_makes(kind, rng):
+    """At given predictors, frequencies of the samples are the expectations; examples are cells of the kind."""
+    model = COLUMN_MODELS[kind].from_columns([0, 1], [3, 4])
+    predictors = np.tile(rng.normal(size=model.n_predictors), (20_000, 1))
+    noise = np.ones((20_000, 2 if kind == "continuous" else 0))
+    cells = model.sample(predictors, noise, rng)
+    assert cells.shape == (20_000, 2)
+    if kind == "categorical":
+        expected = model.expected(predictors[:1], np.zeros((1, model.n_predictors)))[0]
+        sizes = np.split(expected, [3])
+        for column, probs in enumerate(sizes):
+            frequencies = np.bincount(cells[:, column].astype(int), minlength=probs.size) / len(cells)
+            assert np.abs(frequencies - probs).max() < SAMPLING * 0.5 / np.sqrt(len(cells))
+            assert model.impute(expected[None], False)[0, column] == probs.argmax()
+    else:
+        mean = predictors[:1]
+        expected = mean if kind == "continuous" else model.expected(mean, np.zeros_like(mean))
+        assert np.abs(cells.mean(axis=0) - expected[0]).max() < SAMPLING * cells.std(axis=0).max() / np.sqrt(len(cells))
+        np.testing.assert_array_equal(model.impute(expected, False), expected)
+    normal = np.where(rng.random((50, 2)) < 0.2, np.nan, rng.normal(size=(50, 2)))
+    example = model.example_cells(normal)
+    np.testing.assert_array_equal(np.isnan(example), np.isnan(normal))
+    if model.is_coded:
+        assert set(np.unique(example[~np.isnan(example)])) <= set(range(4 if model.n_categories is None else 2))
 
 
 def test_the_worked_example_of_the_paper():

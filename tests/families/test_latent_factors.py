@@ -111,6 +111,24 @@ def test_class_moments_give_the_sweep_over_rows(q, weighted, rng):
         np.testing.assert_allclose(a, b, **EQUAL)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_moments_of_labeled_rows_alone(weighted, rng):
+    """Rows without a label that a source skips do not count: their sums are left out, and the rest is as over rows."""
+    rows = a_table(rng)
+    y = np.where(np.arange(N) % 4 == 0, -1, rows.y)
+    weight = rng.random(N) if weighted else None
+    labeled = ArraySource(rows.X, y, weight).labeled_only()
+    dropped = ArraySource(rows.X[y >= 0], y[y >= 0], None if weight is None else weight[y >= 0])
+    family = a_family(2, 1, True, complete=True)
+    params = some_params(family, rows, rng)
+    short = family.specialized_problem(Likelihood(), labeled)
+    assert short is not None
+    assert short.total_weight == pytest.approx(dropped.total_weight)
+    for problem in (RowProblem(family, Likelihood(), labeled), RowProblem(family, Likelihood(), dropped)):
+        for a, b in zip(leaves(short.sweep(params)), leaves(problem.sweep(params)), strict=True):
+            np.testing.assert_allclose(a, b, **EQUAL)
+
+
 def test_class_moments_of_many_columns_too(rng):
     """More columns than are expanded to products in a sweep over rows; a sum of products is still cheaper than passes."""
     X, y = rng.normal(size=(60, 40)), rng.integers(0, C, 60)
@@ -338,6 +356,18 @@ def test_columns_may_come_in_any_order(rng):
     one, other = LatentClassificationModel(**kwargs).fit(X, y), LatentClassificationModel(**kwargs).fit(X[:, order], y)
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X[:, order]), atol=1e-6)
     np.testing.assert_allclose(one.loadings_[:, order], other.loadings_, atol=1e-5)
+
+
+def test_wide_and_masked_rows_have_the_latents_of_complete_ones(rng):
+    """Posterior means of z agree by every path."""
+    rows = a_table(rng)
+    family = a_family(2, 2, True, complete=True)
+    params = select_restart(some_params(family, rows, rng), 0)
+    scores, z = family.latent_means(params, MaskedRows(rows.X, None))
+    for cells in (MaskedRows(rows.X, None), MaskedRows(rows.X, np.ones_like(rows.X))):
+        by_row = family.infer_rows(params, cells)
+        np.testing.assert_allclose(by_row.mean, z, **EQUAL)
+        np.testing.assert_allclose(by_row.scores, scores, **EQUAL)
 
 
 def test_layouts_may_leave_columns_out(rng):
