@@ -21,7 +21,9 @@ GAPS, UNLABELED = 0.3, 0.8
 
 
 def wine_with_missing(random_state: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The wine table of scikit-learn with cells and labels deleted at random: X, y, and both as they were."""
+    """The wine table of scikit-learn with cells and labels deleted at random: X, y, and both as
+    they were.
+    """
     complete, truth = load_wine(return_X_y=True)
     rng = np.random.default_rng(random_state)
     X = np.where(rng.random(complete.shape) < GAPS, np.nan, complete)

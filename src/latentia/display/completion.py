@@ -14,8 +14,9 @@ from latentia.numerics.array_api import asarray_like, to_numpy
 class CompletionDisplay:
     """Class probabilities and completions of an image as more of its lines become known.
 
-    Four rows of pictures, as in figure 9 of Langseth & Nielsen (2009): what is disclosed, the class probabilities, the expected completion, and the most probable value of
-    each hidden pixel given the most probable class.
+    Four rows of pictures, as in figure 9 of Langseth & Nielsen (2009): what is disclosed, the class
+    probabilities, the expected completion, and the most probable value of each hidden pixel given
+    the most probable class.
 
     Parameters
     ----------
@@ -42,8 +43,10 @@ class CompletionDisplay:
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(60) % 2
     >>> X = (rng.random((60, 12)) < np.where(y[:, None] == np.arange(12) % 2, 0.9, 0.1)).astype(int)
-    >>> model = LatentClassificationModel(1, kinds="binary", random_state=0, n_init=1, tol=0.01).fit(X, y)
-    >>> display = CompletionDisplay.from_estimator(model, X[0], shape=(3, 4), lines=[1, 3], plot=False)
+    >>> model = LatentClassificationModel(1, kinds="binary", random_state=0, tol=0.01).fit(X, y)
+    >>> display = CompletionDisplay.from_estimator(
+    ...     model, X[0], shape=(3, 4), lines=[1, 3], plot=False
+    ... )
     >>> display.expected.shape
     (2, 3, 4)
     """
@@ -99,7 +102,8 @@ class CompletionDisplay:
         pixels = np.asarray(to_numpy(image), dtype=float).ravel()
         if height * width != pixels.size or pixels.size != estimator.n_features_in_:
             raise ValueError(
-                f"shape={shape!r} has {height * width} pixels, image {pixels.size}, and the model {estimator.n_features_in_} columns: all must be equal."
+                f"shape={shape!r} has {height * width} pixels, image {pixels.size}, and the model "
+                f"{estimator.n_features_in_} columns: all must be equal."
             )
         lines = (
             list(lines) if lines is not None else np.unique(np.linspace(0, height, 6).round().astype(int))[1:].tolist()

@@ -193,7 +193,9 @@ def _box(points: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
 def _line_in_box(
     normal: np.ndarray, offset: float, across: tuple[float, float], up: tuple[float, float]
 ) -> np.ndarray | None:
-    """Two points of the line normal . z + offset = 0 on the edges of a box (or beyond, if it misses it), or None."""
+    """Two points of the line normal . z + offset = 0 on the edges of a box (or beyond, if it misses
+    it), or None.
+    """
     if not np.abs(normal).max() > 0:
         return None
     flat = abs(normal[1]) * (across[1] - across[0]) >= abs(normal[0]) * (up[1] - up[0])

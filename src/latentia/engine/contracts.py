@@ -165,11 +165,13 @@ class AcceleratedFamily(EMFamily):
 
 
 class DampedFamily(Family):
-    """A family with a fixed-point step that may overshoot: it is damped, and may be extrapolated."""
+    """A family whose fixed-point step may overshoot: it is damped, and may be extrapolated."""
 
     @abstractmethod
     def damped_update(self, params: Params, stats: Stats, step: float) -> Params | None:
-        """A fraction `step` of the way to where the statistics point; None where that is no parameter."""
+        """A fraction `step` of the way to where the statistics point; None where that is no
+        parameter.
+        """
 
     @abstractmethod
     def to_accelerated(self, params: Params) -> Tree:
@@ -177,11 +179,15 @@ class DampedFamily(Family):
 
     @abstractmethod
     def from_accelerated(self, coordinates: Tree, params: Params) -> Params | None:
-        """The parameters at such coordinates, the rest taken from `params`; None where there are none."""
+        """The parameters at such coordinates, the rest taken from `params`; None where there are
+        none.
+        """
 
     @abstractmethod
     def acceleration_metric(self, params: Params) -> Tree:
-        """Factors that bring residuals in each coordinate to one unit; zero leaves a coordinate out."""
+        """Factors that bring residuals in each coordinate to one unit; zero leaves a coordinate
+        out.
+        """
 
 
 class QuasiNewtonFamily(EMFamily):

@@ -1,4 +1,6 @@
-"""Gaussian-mixture classifiers, trained by likelihood, conditional likelihood, margin or a hybrid of them."""
+"""Gaussian-mixture classifiers, trained by likelihood, conditional likelihood, margin or a hybrid
+of them.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,18 @@ MAX_COMPONENTS = 10
 class GaussianMixtureClassifier(GenerativeClassifier):
     """A mixture of Gaussians for each class, with missing cells and unlabeled rows.
 
-    Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are classified by Bayes' rule. Missing cells (NaN) are
-    integrated out exactly, in training and in prediction.
+    Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are
+    classified by Bayes' rule. Missing cells (NaN) are integrated out exactly, in training and in
+    prediction.
 
     Parameters
     ----------
     n_components : int, sequence of int or "bic", default=1
-        Components of every class, of each class in the order of `classes_`, or the number with the least Bayesian information
-        criterion, chosen for each class.
+        Components of every class, of each class in the order of `classes_`, or the number with the
+        least Bayesian information criterion, chosen for each class.
     covariance : {"diag", "full", "tied", "spherical"}, default="diag"
-        Shape of the covariances: a variance per feature, a matrix per component, one matrix that all components of all classes share, or one
-        variance per component.
+        Shape of the covariances: a variance per feature, a matrix per component, one matrix that
+        all components of all classes share, or one variance per component.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by L-BFGS from the best EM solution.
@@ -55,8 +58,9 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class priors.
     var_floor : float, default=1e-3
-        Least variance, relative to that of the data: of each feature, or of each principal axis of the standardized features for matrices. Numbers below
-        the rounding unit of the arithmetic, 2e-16 or 1e-7 for float32, stand for that unit.
+        Least variance, relative to that of the data: of each feature, or of each principal axis of
+        the standardized features for matrices. Numbers below the rounding unit of the arithmetic,
+        2e-16 or 1e-7 for float32, stand for that unit.
     n_init : int, default=10
         Number of starts of EM; they run as one batch, and the best likelihood wins.
     max_iter : int, default=200
@@ -64,17 +68,20 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     tol : float, default=1e-4
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
-        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
+        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
+        no effect on likelihood training.
     validation_fraction : float, default=0.1
         Share of the labeled rows held out for early stopping.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
+        expected loss.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None
-        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer stops the fit there.
+        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a
+        true answer stops the fit there.
     verbose : int, default=0
         Shows progress if positive.
 
@@ -91,8 +98,9 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     means_ : array of shape (n_classes, max_components, n_features)
         Means, in the units of X.
     covariances_ : array
-        Covariances in the units of X: variances of shape (n_classes, max_components, n_features) for "diag", (n_classes, max_components) for "spherical";
-        matrices of shape (n_classes, max_components, n_features, n_features) for "full", (n_features, n_features) for "tied".
+        Covariances in the units of X: variances of shape (n_classes, max_components, n_features)
+        for "diag", (n_classes, max_components) for "spherical"; matrices of shape (n_classes,
+        max_components, n_features, n_features) for "full", (n_features, n_features) for "tied".
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The objective, summed over rows, after each sweep of the solver that ended the fit.
     n_iter_ : int
@@ -108,7 +116,8 @@ class GaussianMixtureClassifier(GenerativeClassifier):
 
     References
     ----------
-    W. Roth, Hybrid generative-discriminative training of Gaussian mixture models, master's thesis, Graz University of Technology.
+    W. Roth, Hybrid generative-discriminative training of Gaussian mixture models, master's thesis,
+    Graz University of Technology.
 
     Examples
     --------
@@ -221,7 +230,9 @@ class ComponentSearch(NamedTuple):
     solver: EM
 
     def run(self, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier) -> np.ndarray:
-        """A class stops growing after two numbers without gain, all of them when a callback stops the fit."""
+        """A class stops growing after two numbers without gain, all of them when a callback stops
+        the fit.
+        """
         in_class = _class_sizes(source, self.n_classes)
         best, sizes = np.full(self.n_classes, np.inf), np.ones(self.n_classes, dtype=int)
         for k in range(1, MAX_COMPONENTS + 1):
@@ -241,7 +252,9 @@ class ComponentSearch(NamedTuple):
 
 
 def _class_sizes(source: ArraySource, n_classes: int) -> np.ndarray:
-    """Weight of the rows of each class, but at least their number: weights that sum to one make no fewer rows, and no negative logarithm."""
+    """Weight of the rows of each class, but at least their number: weights that sum to one make no
+    fewer rows, and no negative logarithm.
+    """
     labeled = source.y >= 0
     if source.weight is None:
         return np.bincount(source.y[labeled], minlength=n_classes)

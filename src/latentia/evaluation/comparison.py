@@ -1,18 +1,20 @@
-"""The comparison protocol: the same folds for all estimators, and a test that knows how folds overlap.
+"""The comparison protocol: the same folds for all estimators, and a test that knows how folds
+overlap.
 
-Every estimator is trained and scored on the same J folds. Accuracy is the share of the scored rows that are right,
-and its standard error is the binomial one, ``sqrt(a (1 - a) / n)`` (Kohavi 1995). An estimator is compared with the
-best one by the corrected resampled t-test of Nadeau and Bengio (2003): training parts overlap, so the variance of the
-mean of the J differences ``d_j`` in fold accuracy is not ``S^2 / J`` but larger,
+Every estimator is trained and scored on the same J folds. Accuracy is the share of the scored rows
+that are right, and its standard error is the binomial one, ``sqrt(a (1 - a) / n)`` (Kohavi 1995).
+An estimator is compared with the best one by the corrected resampled t-test of Nadeau and Bengio
+(2003): training parts overlap, so the variance of the mean of the J differences ``d_j`` in fold
+accuracy is not ``S^2 / J`` but larger,
 
     t = mean(d) / sqrt((1 / J + n_test / n_train) S^2),     J - 1 degrees of freedom, two-sided.
 
-Over several data sets the summary counts how often an estimator wins, comes among the first three (ties share a
-place), and is significantly worse than the winner at the levels 10 % and 1 %: tables 2 and 3 of "Latent
-classification models" (Langseth and Nielsen).
+Over several data sets the summary counts how often an estimator wins, comes among the first three
+(ties share a place), and is significantly worse than the winner at the levels 10 % and 1 %: tables
+2 and 3 of "Latent classification models" (Langseth and Nielsen).
 
-Rows without a label (-1 for integers, None or NaN for others) are part of every training set and are never scored;
-rows of weight zero are neither trained on nor scored.
+Rows without a label (-1 for integers, None or NaN for others) are part of every training set and
+are never scored; rows of weight zero are neither trained on nor scored.
 """
 
 from __future__ import annotations
@@ -55,10 +57,14 @@ def compare(
 
     Parameters
     ----------
-    estimators : mapping of names to classifiers, sequence of (name, classifier) pairs, or sequence of classifiers
-    X, y : rows and labels; or X a mapping of data-set names to ``(X, y)`` or ``(X, y, sample_weight)``, and y None
-    cv : int for shuffled stratified folds (plain ones if a class has fewer rows), a scikit-learn splitter, which sees the
-        labeled rows of positive weight, or a sequence of (training, test) row numbers or masks
+    estimators : mapping or sequence
+        Names to classifiers, (name, classifier) pairs, or classifiers.
+    X, y : rows and labels
+        Or X a mapping of data-set names to ``(X, y)`` or ``(X, y, sample_weight)``, and y None.
+    cv : int, scikit-learn splitter or sequence
+        An int makes shuffled stratified folds (plain ones if a class has fewer rows). A splitter
+        sees the labeled rows of positive weight. A sequence holds (training, test) row numbers or
+        masks.
     sample_weight : array (N,), optional; used to fit and to score, the same for every estimator
     groups : array (N,), optional; handed to the splitter
     n_jobs : jobs of joblib, over folds and estimators
@@ -114,7 +120,9 @@ _PER_DATASET = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value",
 
 
 def corrected_t_test(differences: Any, test_over_train: float) -> tuple[float, float]:
-    """Statistic and two-sided p-value of Nadeau and Bengio's test that paired differences over folds have mean zero."""
+    """Statistic and two-sided p-value of Nadeau and Bengio's test that paired differences over
+    folds have mean zero.
+    """
     d = np.asarray(differences, dtype=float)
     if d.ndim != 1 or d.size < 2:
         raise ValueError(f"differences must be a vector of at least 2 values, got shape {d.shape}")
@@ -155,7 +163,9 @@ def _trial(dataset: Dataset, train: np.ndarray, test: np.ndarray, name: str, est
 
 
 def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
-    """Fitted on the whole training part, or on its labeled rows if the estimator cannot use the others."""
+    """Fitted on the whole training part, or on its labeled rows if the estimator cannot use the
+    others.
+    """
 
     def fit(rows: np.ndarray) -> tuple[Any, float]:
         weight = {} if dataset.weight is None else {weight_argument(name, estimator): dataset.weight[rows]}

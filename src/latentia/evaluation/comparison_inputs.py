@@ -1,4 +1,4 @@
-"""What `compare` takes: estimators, data sets and folds in several forms, checked and made uniform."""
+"""What `compare` takes: estimators, data sets and folds in several forms, made uniform."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
 
 
 def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
-    """Names as text; an estimator without one gets that of its class, with the next free number where it is taken."""
+    """Names as text; an estimator without one gets that of its class, with the next free number
+    where it is taken.
+    """
     names = ["" if name is None else str(name) for name, _ in pairs]
     for k, (_, estimator) in enumerate(pairs):
         if not names[k]:

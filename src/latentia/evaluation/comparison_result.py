@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Levels at which an estimator counts as significantly worse than the best, with the marks of the tables.
+#: Levels at which an estimator counts as significantly worse than the best, with the marks of the
+#: tables.
 LEVELS = ((0.01, "*"), (0.10, "-"))
 
 
@@ -25,19 +26,21 @@ class SummaryRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found: D data sets, E estimators, J folds. Print it, or turn it into data frames.
+    """What `compare` found: D data sets, E estimators, J folds.
+
+    Print it, or turn it into data frames.
 
     Attributes
     ----------
     datasets, estimators : tuples of str
     accuracy, accuracy_se : arrays (D, E), shares of one
-    log_loss, log_loss_se : arrays (D, E), NaN where an estimator has no `predict_proba` or no `classes_`
-    p_value : array (D, E), corrected resampled t-test against the most accurate estimator; 1 for that one
+    log_loss, log_loss_se : arrays (D, E), NaN without `predict_proba` or `classes_`
+    p_value : array (D, E), corrected resampled t-test against the most accurate estimator
     best : array (D,) of int, position of the most accurate estimator (ties: the smaller log loss)
     rank : array (D, E) of int, 1 is most accurate, ties share the better place
     fit_seconds : array (D, E), mean time of one fit
     fold_accuracy, fold_log_loss : tuples of D arrays (E, J)
-    fitted_on_labeled_only : frozenset of names that could not use unlabeled rows and were trained without them
+    fitted_on_labeled_only : frozenset of names that were trained without unlabeled rows
     """
 
     datasets: tuple[str, ...]

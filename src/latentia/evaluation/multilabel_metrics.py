@@ -1,4 +1,6 @@
-"""Scores of multilabel predictions over the entries that are known: unknown ones (-1, NaN or None in `y_true`) count nothing."""
+"""Scores of multilabel predictions over the entries that are known: unknown ones (-1, NaN or None
+in `y_true`) count nothing.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 - `options`: constructor arguments; `weights`: sample weights, class priors, loss matrices;
 - `rows`: numeric rows; `column_encoder`, `dataframes`: tables with text, categories and gaps;
-- `labels`, `label_matrix`: classes and multilabel indicators, with unlabeled entries; `outputs`: numbers;
+- `labels`, `label_matrix`: classes and multilabel indicators, with unlabeled entries; `outputs`:
+  numbers;
 - `standardization`: from raw rows to rows in standard units; `splits`: folds and held-out rows.
 
 Every error names the argument, the value and what is allowed. May import `engine` and `numerics`.

@@ -1,6 +1,7 @@
 """Tables with text, categories and numbers: what kind each column is, and its cells as numbers.
 
-A binary or categorical column becomes the codes 0, 1, ... of its sorted values, a continuous one stays as it is; NaN marks a missing cell.
+A binary or categorical column becomes the codes 0, 1, ... of its sorted values, a continuous one
+stays as it is; NaN marks a missing cell.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ColumnEncoder(NamedTuple):
 
     @classmethod
     def from_table(cls, X: Any, kinds: Any, known_kinds: Mapping[str, type[ColumnKind]]) -> ColumnEncoder:
-        """Read the kinds off a table, or take those that are given, by the names of `known_kinds`."""
+        """Read the kinds off a table, or take given ones, by the names of `known_kinds`."""
         names = column_names(X)
         given = _given_kinds(kinds, names, tuple(known_kinds))
         found, categories = [], []
@@ -57,7 +58,9 @@ class ColumnEncoder(NamedTuple):
 
     @property
     def modeled_kinds(self) -> list[str]:
-        """Kinds as they are fitted: two categories are logistic in the difference of their heads, and the tighter bound serves."""
+        """Kinds as they are fitted: two categories are logistic in the difference of their heads,
+        and the tighter bound serves.
+        """
         return [
             "binary" if kind == "categorical" and values.size == 2 else kind
             for kind, values in zip(self.kinds, self.categories, strict=True)
@@ -74,7 +77,9 @@ class ColumnEncoder(NamedTuple):
         return all(c is None or c.dtype.kind in "biuf" for c in self.categories)
 
     def encode(self, X: Any, handle_unknown: str) -> Any:
-        """Cells as numbers, in the namespace of a numeric array, else in NumPy's; float32 where all continuous columns are narrow floats, else float64."""
+        """Cells as numbers, in the namespace of a numeric array, else in NumPy's; float32 where all
+        continuous columns are narrow floats, else float64.
+        """
         if all(c is None for c in self.categories) and frame_type(X) == "array" and not is_textual(X):
             return X
         if frame_type(X) == "array" and not is_textual(X):
@@ -88,7 +93,9 @@ class ColumnEncoder(NamedTuple):
         return np.stack(columns, axis=1, dtype=np.float32 if self._is_narrow(X) else np.float64)
 
     def _is_narrow(self, X: Any) -> bool:
-        """Whether there are continuous columns and none needs more than float32; a column says so by its dtype, since gaps widen its cells."""
+        """Whether there are continuous columns and none needs more than float32; a column says so
+        by its dtype, since gaps widen its cells.
+        """
         found = {str(column_dtype(X, k)).lower() for k, values in enumerate(self.categories) if values is None}
         return bool(found) and found <= NARROW_FLOATS
 
@@ -121,7 +128,11 @@ class ColumnEncoder(NamedTuple):
         index = np.clip(np.searchsorted(values, np.asarray(known)), 0, max(values.size - 1, 0))
         match = values[index] == known if values.size else np.zeros(known.shape, bool)
         if not match.all():
-            text = f"column {self.names[place]!r} holds {known[~match].tolist()[0]!r}, which fit did not see; known are {values.tolist()[:10]}"
+            unseen = known[~match].tolist()[0]
+            text = (
+                f"column {self.names[place]!r} holds {unseen!r}, which fit did not see; known are "
+                f"{values.tolist()[:10]}"
+            )
             if handle_unknown == "error":
                 raise ValueError(f"{text}. Pass handle_unknown='missing' to treat such cells as missing.")
             warn_at_caller(f"{text}: such cells are treated as missing.")
@@ -129,7 +140,9 @@ class ColumnEncoder(NamedTuple):
         return codes
 
     def decode(self, rows: Any, index: Any = None) -> Any:
-        """Coded rows as the user's values: a numeric array, an array of objects, or a data frame like the one fitted, with this index."""
+        """Coded rows as the user's values: a numeric array, an array of objects, or a data frame
+        like the one fitted, with this index.
+        """
         if self.is_numeric and self.frame == "array":
             return self._decode_numeric(rows)
         numbers = to_numpy(rows)
@@ -152,7 +165,7 @@ class ColumnEncoder(NamedTuple):
 
 
 def _take(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Values at codes; between the two values of a numeric binary column where a code lies between."""
+    """Values at codes; between the values of a numeric binary column for codes between."""
     if values.dtype.kind in "biuf" and values.size == 2:
         # the values' own precision, not that of the continuous columns beside them
         return values[0] + codes.astype(np.float64) * (float(values[1]) - float(values[0]))
@@ -252,7 +265,9 @@ def _kind_of(
 
 
 def _with_unseen_values(values: np.ndarray, n_categories: int) -> np.ndarray:
-    """The sorted values, and as many that a column might have shown besides: 0, 1, ..., or the next numbers."""
+    """The sorted values, and as many that a column might have shown besides: 0, 1, ..., or the next
+    numbers.
+    """
     usual = np.arange(n_categories, dtype=values.dtype)
     if np.isin(values, usual).all():
         return usual

@@ -1,4 +1,6 @@
-"""Data frames of pandas and polars, without importing either unless one is met: columns out of them, and a frame of the same dtypes back."""
+"""Data frames of pandas and polars, without importing either unless one is met: columns out of
+them, and a frame of the same dtypes back.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def is_date(dtype: Any) -> bool:
 
 
 def frame_dtypes(X: Any) -> tuple[Any, ...]:
-    """The dtypes of a data frame's columns, none for an array; bool for objects that are all True, False or missing."""
+    """The dtypes of a data frame's columns, none for an array; bool for objects that are all True,
+    False or missing.
+    """
     if frame_type(X) == "array":
         return ()
     dtypes = []
@@ -76,7 +80,8 @@ def frame_dtypes(X: Any) -> tuple[Any, ...]:
 def as_frame(
     frame: str, names: Sequence[Any], columns: Sequence[np.ndarray], dtypes: Sequence[Any], index: Any = None
 ) -> Any:
-    """A data frame of these columns in their own dtypes; a column keeps its numbers where its dtype cannot hold them.
+    """A data frame of these columns in their own dtypes; a column keeps its numbers where its dtype
+    cannot hold them.
 
     True and False have no values between them: a bool column gets the nearer one.
     """

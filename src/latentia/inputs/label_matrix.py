@@ -81,7 +81,8 @@ def _warn_if_constant(codes: np.ndarray, names: np.ndarray | None) -> None:
         columns = np.flatnonzero(~(codes == code).any(axis=0))
         if columns.size:
             warn_at_caller(
-                f"y has no {name} entry in column {_say(columns, names)}: such a label's probability comes from its prior "
+                f"y has no {name} entry in column {_say(columns, names)}: such a label's probability comes from "
+                "its prior "
                 "and its intercept alone."
             )
 

@@ -36,7 +36,7 @@ def encode_rows(encoder: ColumnEncoder, table: Any, handle_unknown: str) -> Arra
 
 
 def is_complete(X: Array, weight: np.ndarray | None, weight_sum: Array) -> bool:
-    """Whether no cell is missing; weights may hide a missing cell in the sums, then X is scanned."""
+    """Whether no cell is missing. Weights may hide one in the sums: then X is scanned."""
     if weight is None:
         return bool(namespace(weight_sum).all(weight_sum == float(X.shape[0])))
     if not namespace(X).isdtype(X.dtype, "real floating"):

@@ -45,7 +45,9 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
 
 
 def plain_table(X: Any) -> Any:
-    """X without a mask, its masked cells missing; refuses tables that no estimator can read, and says what to do."""
+    """X without a mask, its masked cells missing; refuses tables that no estimator can read, and
+    says what to do.
+    """
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
@@ -112,7 +114,9 @@ def reject_missing(estimator: Any, X: Any) -> None:
 
 
 def _first_object(X: Any) -> tuple[Any, Any]:
-    """The first column with a cell that is no number, and that cell; None and None if there is none."""
+    """The first column with a cell that is no number, and that cell; None and None if there is
+    none.
+    """
     try:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different lengths

@@ -15,7 +15,10 @@ from latentia.numerics.array_api import to_numpy
 Fold = tuple[np.ndarray, np.ndarray]
 
 
-ALLOWED = "allowed are None (5 folds), an integer >= 2, a splitter with a method split, and pairs of training and test rows: row numbers of X, or masks"
+ALLOWED = (
+    "allowed are None (5 folds), an integer >= 2, a splitter with a method split, and pairs of training and test "
+    "rows: row numbers of X, or masks"
+)
 
 
 def make_folds(
@@ -25,9 +28,11 @@ def make_folds(
     draw_seed: Callable[[], Any],
     groups: np.ndarray | None = None,
 ) -> list[Fold]:
-    """Row numbers of each fold's parts, from any form of `cv`; the seed is drawn only if it is a number of folds.
+    """Row numbers of each fold's parts, from any form of `cv`; the seed is drawn only if it is a
+    number of folds.
 
-    A splitter sees the labeled rows of positive weight alone; given pairs name rows of the whole table.
+    A splitter sees the labeled rows of positive weight alone; given pairs name rows of the whole
+    table.
     """
     counted = np.ones(codes.shape, bool) if weight is None else weight > 0
     labeled = counted & (codes >= 0)
@@ -51,7 +56,8 @@ def make_folds(
         for name, part in zip(("training", "test"), parts, strict=True):
             if part.size == 0:
                 raise ValueError(
-                    f"cv: the {name} part of fold {place} has no labeled row of positive weight; allowed are parts with at least one."
+                    f"cv: the {name} part of fold {place} has no labeled row of positive weight; "
+                    "allowed are parts with at least one."
                 )
     return [(np.sort(np.concatenate([train, unlabeled])), test) for train, test in folds]
 
@@ -82,7 +88,8 @@ def _part(rows: Any, n_rows: int, what: str) -> np.ndarray:
         return np.flatnonzero(given)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise ValueError(
-            f"cv holds a part of shape {given.shape} and dtype {given.dtype}; allowed are row numbers from 0 to {n_rows - 1}, or a mask of {what}."
+            f"cv holds a part of shape {given.shape} and dtype {given.dtype}; allowed are row numbers from 0 to "
+            f"{n_rows - 1}, or a mask of {what}."
         )
     numbers = given.astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= n_rows)]
@@ -94,9 +101,11 @@ def _part(rows: Any, n_rows: int, what: str) -> np.ndarray:
 def train_validation_split(
     labels: np.ndarray, weight: np.ndarray | None, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows that stay and of those set apart: a share of each class, rounded down, so that every class stays.
+    """Numbers of the rows that stay and of those set apart: a share of each class, rounded down, so
+    that every class stays.
 
-    Unlabeled rows (-1) stay, and so do rows without weight, which say nothing where they are predicted.
+    Unlabeled rows (-1) stay, and so do rows without weight, which say nothing where they are
+    predicted.
     """
     useful = labels >= 0 if weight is None else (labels >= 0) & (weight > 0)
     apart = np.zeros(len(labels), dtype=bool)

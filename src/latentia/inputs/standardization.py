@@ -150,7 +150,9 @@ class Standardizer:
 
 
 def _max_standardized_value(like: Array) -> float:
-    """The largest standardized value: sums of 1e8 of its squares over a variance of one ulp do not overflow."""
+    """The largest standardized value: sums of 1e8 of its squares over a variance of one ulp do not
+    overflow.
+    """
     limits = namespace(like).finfo(like.dtype)
     return math.sqrt(float(limits.max) * float(limits.eps)) / 1e4
 
@@ -190,7 +192,9 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMom
 
 
 def _pilot_estimate(rows: ArraySource) -> tuple[Array, np.ndarray]:
-    """A value inside each column's range and the power of two near its range, from the first rows with weight."""
+    """A value inside each column's range and the power of two near its range, from the first rows
+    with weight.
+    """
     if rows.weight is None:
         first = rows.preprocess(rows.X[: min(N_PILOT_ROWS, rows.n_rows), ...])
     else:
@@ -240,7 +244,8 @@ def _check_weight_sum(weight_sum: Array) -> None:
     xp = namespace(weight_sum)
     if not bool(xp.all(xp.isfinite(weight_sum))):
         raise ValueError(
-            f"sample_weight sums to more than {xp.finfo(weight_sum.dtype).max:.0e}, the largest number of {weight_sum.dtype}; "
+            f"sample_weight sums to more than {xp.finfo(weight_sum.dtype).max:.0e}, the largest number of "
+            f"{weight_sum.dtype}; "
             "allowed are weights whose sum is a number. Divide them by their mean."
         )
 

@@ -34,7 +34,8 @@ def check_weight(
         if (in_class <= 0).any():
             empty = classes.tolist()[int(np.argmin(in_class))]
             raise ValueError(
-                f"sample_weight is zero for every row of class {empty!r}; drop the class from y or give a row a positive weight."
+                f"sample_weight is zero for every row of class {empty!r}; "
+                "drop the class from y or give a row a positive weight."
             )
     return weight
 
@@ -79,6 +80,7 @@ def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
         found = f"holds {loss[~np.isfinite(loss)][0]}"
     if found:
         raise ValueError(
-            f"loss_matrix {found}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, column = predicted class."
+            f"loss_matrix {found}; expected is a finite {n_classes} x {n_classes} matrix, row = true class, "
+            "column = predicted class."
         )
     return loss

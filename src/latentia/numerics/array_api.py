@@ -54,7 +54,9 @@ def is_sparse(X: Any) -> bool:
 
 
 def stored_values(X: Any) -> Array:
-    """The array that holds the values of dense or sparse rows: it tells their namespace, device and dtype."""
+    """The array that holds the values of dense or sparse rows: it tells their namespace, device and
+    dtype.
+    """
     return X.data if is_sparse(X) else X
 
 

@@ -1,4 +1,6 @@
-"""Symmetric positive definite matrices in batches: inverses, log determinants, a floor of eigenvalues."""
+"""Symmetric positive definite matrices in batches: inverses, log determinants, a floor of
+eigenvalues.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def symmetric(a: Array) -> Array:
 
 
 def floor_eigenvalues(a: Array, floor: float) -> Array:
-    """The matrix with every eigenvalue raised to at least `floor`, and to what rounding leaves of it.
+    """The matrix with every eigenvalue raised to at least `floor`, and to what rounding leaves of
+    it.
 
     Rounding is that of the largest eigenvalue.
     """
@@ -37,7 +40,8 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
 MANY_MATRICES = 64
 
 
-#: More, up to this size, are inverted side by side, an entry of all of them at a time; larger ones by LAPACK, one by one.
+#: More, up to this size, are inverted side by side, an entry of all of them at a time; larger ones
+#: by LAPACK, one by one.
 SWEEP_MAX_SIZE = 20
 
 
@@ -71,7 +75,8 @@ def flat_matmul(a: Array, b: Array) -> Array:
 def spd_inverse(matrix: Array) -> tuple[Array, Array]:
     """Inverses and log determinants of symmetric positive definite matrices (..., P, P).
 
-    By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues. P may be zero.
+    By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues. P may
+    be zero.
     """
     xp, size = namespace(matrix), matrix.shape[-1]
     if array_api_compat.is_numpy_array(matrix):
@@ -91,7 +96,9 @@ def spd_inverse(matrix: Array) -> tuple[Array, Array]:
 
 
 def spd_inverse_root(matrix: Array) -> tuple[Array, Array]:
-    """R with R'R the inverse of a symmetric positive definite matrix (..., P, P), and its log determinant."""
+    """R with R'R the inverse of a symmetric positive definite matrix (..., P, P), and its log
+    determinant.
+    """
     xp = namespace(matrix)
     if matrix.shape[-1] == 0:
         return matrix, xp.zeros(matrix.shape[:-2], dtype=matrix.dtype, device=array_api_compat.device(matrix))

@@ -19,7 +19,9 @@ def logsumexp(a: Array, axis: int) -> Array:
 
 
 def log_softmax(a: Array, axis: int) -> Array:
-    """`a` less its log-sum-exp along an axis; the exponentials add up to one however far from zero `a` lies."""
+    """`a` less its log-sum-exp along an axis; the exponentials add up to one however far from zero
+    `a` lies.
+    """
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     a = a - xp.where(xp.isfinite(top), top, xp.zeros_like(top))
@@ -27,7 +29,9 @@ def log_softmax(a: Array, axis: int) -> Array:
 
 
 def softmax(a: Array, axis: int) -> Array:
-    """Exponentials along an axis, divided by their sum; they add up to one however far from zero `a` lies."""
+    """Exponentials along an axis, divided by their sum; they add up to one however far from zero
+    `a` lies.
+    """
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     unnormalized = exp_flush_underflow(a - xp.where(xp.isfinite(top), top, xp.zeros_like(top)))
@@ -35,7 +39,8 @@ def softmax(a: Array, axis: int) -> Array:
 
 
 def exp_flush_underflow(log_prob: Array) -> Array:
-    """Exponentials of numbers up to zero; those below about 1e-292 (in float32 1e-31) are exactly zero.
+    """Exponentials of numbers up to zero; those below about 1e-292 (in float32 1e-31) are exactly
+    zero.
 
     Processors take up to fifty times as long over an exponential that underflows, and far from all
     components but one they all do.
@@ -55,7 +60,8 @@ def _exp_flush_underflow(log_prob: Array, in_place: bool) -> Array:
     return prob
 
 
-#: Logarithms so far above that of the smallest normal number that differences of exponentials are normal too.
+#: Logarithms so far above that of the smallest normal number that differences of exponentials are
+#: normal too.
 MIN_LOG = float(np.log(np.finfo(np.float64).smallest_normal / np.finfo(np.float64).eps))
 
 

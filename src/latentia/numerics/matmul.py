@@ -1,8 +1,9 @@
-"""Products of parameters with rows, and weighted sums of rows: the two matrix products of every sweep.
+"""Products of parameters with rows, and weighted sums of rows: the two matrix products of every
+sweep.
 
-NumPy's products of a thin matrix with many rows are computed in tiles of rows, small enough for BLAS to
-skip its packing. ``python benchmarks/gaussian_mixture_speed.py em hybrid`` times sweeps that are made
-of such products; it measured the sizes below.
+NumPy's products of a thin matrix with many rows are computed in tiles of rows, small enough for
+BLAS to skip its packing. ``python benchmarks/gaussian_mixture_speed.py em hybrid`` times sweeps
+that are made of such products; it measured the sizes below.
 """
 
 from __future__ import annotations

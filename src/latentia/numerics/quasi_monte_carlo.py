@@ -1,4 +1,6 @@
-"""Standard normal points for averages over scores: a Sobol sequence, antithetic, of unit covariance."""
+"""Standard normal points for averages over scores: a Sobol sequence, antithetic, of unit
+covariance.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from scipy.stats import qmc
 
 
 def normal_qmc_points(n_points: int, size: int) -> np.ndarray:
-    """Points (P, size) with P at least `n_points`, and enough for their covariance to be the identity."""
+    """Points (P, size) with P at least `n_points`, and enough for their covariance to be the
+    identity.
+    """
     return _points(n_points, size).copy()  # to be written to, as some array libraries wish
 
 

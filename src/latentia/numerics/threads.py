@@ -1,4 +1,6 @@
-"""Work on all cores: threads that live on between calls, and BLAS libraries that leave the cores to them."""
+"""Work on all cores: threads that live on between calls, and BLAS libraries that leave the cores to
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def n_threads() -> int:
 
 
 def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = True) -> list[Any]:
-    """Results of the tasks in order, on all cores with single-threaded BLAS if there is more than one task.
+    """Results of the tasks in order, on all cores with single-threaded BLAS if there is more than
+    one task.
 
     The calling thread works too: one thread less to take turns with, and calls may nest.
     """

@@ -1,4 +1,6 @@
-"""Quasi-Newton ascent in unconstrained coordinates by SciPy's L-BFGS, with optional early stopping on held-out rows."""
+"""Quasi-Newton ascent in unconstrained coordinates by SciPy's L-BFGS, with optional early stopping
+on held-out rows.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,25 @@ from latentia.numerics.array_api import to_numpy
 from latentia.solvers.em import rounding_unit
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
-#: The loss where values are not finite: finite itself, so that the line search can interpolate its way back.
+#: The loss where values are not finite: finite itself, so that the line search can interpolate its
+#: way back.
 INVALID_LOSS = 1e50
 
 
-#: Gradients below this count as zero: SciPy squares them, and squares that vanish make it divide by zero.
+#: Gradients below this count as zero: SciPy squares them, and squares that vanish make it divide by
+#: zero.
 MIN_GRADIENT = 1e-150
 
 
-#: A gain below this many ulps of the value cannot be seen in it: it is a sum over rows, each rounded.
+#: A gain below this many ulps of the value cannot be seen in it: it is a sum over rows, each
+#: rounded.
 INVISIBLE_GAIN = 10
 
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Maximize the objective per unit of sample weight until a step gains less than `tol` / 100 of it.
+    """Maximize the objective per unit of sample weight until a step gains less than `tol` / 100 of
+    it.
 
     A quasi-Newton step gains far less than an EM step that is equally far from the optimum, hence
     the finer threshold.
@@ -91,7 +97,9 @@ class _Ascent:
         return self.family.from_free(unflatten(point, self.free), self.params)
 
     def loss(self, point: np.ndarray) -> tuple[float, np.ndarray]:
-        """Minus the objective per row and its gradient; a large finite loss where they are not finite."""
+        """Minus the objective per row and its gradient; a large finite loss where they are not
+        finite.
+        """
         try:
             with np.errstate(all="ignore"):  # line searches may overflow
                 here = self.params_at(point)
@@ -146,7 +154,8 @@ class _Ascent:
         return outcome
 
     def _gain_left(self, result: OptimizeResult) -> float:
-        """What a parabola along the gradient promises, its curvature taken from the gradient one step on.
+        """What a parabola along the gradient promises, its curvature taken from the gradient one
+        step on.
 
         The gradient alone does not tell how far the optimum is: a linear expert with little noise
         has steep gradients next to it.
@@ -165,13 +174,16 @@ def outcome_of(result: OptimizeResult, unit: float) -> Outcome:
         return Outcome.CONVERGED
     if result.status == 1:
         return Outcome.MAX_ITER
-    # Below the root of the rounding unit of gradient, a rounded value cannot show the gain that is left.
+    # Below the root of the rounding unit of gradient, a rounded value cannot show the gain that is
+    # left.
     at_rounding = np.abs(result.jac).max() <= np.sqrt(unit) * max(1.0, abs(result.fun))
     return Outcome.AT_ROUNDING if at_rounding else Outcome.NO_ASCENT
 
 
 def _is_valid(result: OptimizeResult) -> bool:
-    """Whether SciPy is at a point with a value; where gradients vanish it has been seen to divide by them."""
+    """Whether SciPy is at a point with a value; where gradients vanish it has been seen to divide
+    by them.
+    """
     return bool(np.isfinite(result.x).all() and result.fun < INVALID_LOSS)
 
 

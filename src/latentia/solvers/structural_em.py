@@ -70,7 +70,9 @@ class _Search:
         return take_restarts(self.seen.params, places.tolist())
 
     def run(self, params: Params, origin: np.ndarray) -> np.ndarray:
-        """The places of EM's solutions from these parameters, which belong to the same starts as those at `origin`."""
+        """The places of EM's solutions from these parameters, which belong to the same starts as
+        those at `origin`.
+        """
         new = self.em.solve(self.problem, params, self._notify)
         self.seen, self.start = _join(self.seen, new), np.concatenate([self.start, self.start[origin]])
         return self.start.size - origin.size + np.arange(origin.size)

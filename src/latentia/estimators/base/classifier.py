@@ -1,4 +1,6 @@
-"""What every probabilistic classifier does with log p(c | x): probabilities, decisions, accuracy, criteria."""
+"""What every probabilistic classifier does with log p(c | x): probabilities, decisions, accuracy,
+criteria.
+"""
 
 from __future__ import annotations
 

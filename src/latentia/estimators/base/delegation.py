@@ -1,4 +1,6 @@
-"""Estimators that search for another estimator, hold it as `best_estimator_`, and answer through it."""
+"""Estimators that search for another estimator, hold it as `best_estimator_`, and answer through
+it.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,10 @@ class TrainingInput(Protocol):
 
 
 class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
-    """An estimator of this library. Subclasses say how input is read, what is trained, what is learned."""
+    """An estimator of this library.
+
+    Subclasses say how input is read, what is trained, what is learned.
+    """
 
     #: How constructor arguments are checked; tables of base classes are checked first.
     CHECKS: ClassVar[dict[str, Check]] = {"callback": check_callback, "verbose": check_verbose}
@@ -102,7 +105,9 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             setattr(self, name, value)
 
     def _blank_copy(self) -> Any:
-        """A copy without learned attributes, on which scikit-learn's validation may leave its marks."""
+        """A copy without learned attributes, on which scikit-learn's validation may leave its
+        marks.
+        """
         other = copy(self)
         other._set_learned({})
         return other
@@ -123,7 +128,9 @@ def input_attributes(validated: Any) -> Attributes:
 
 
 def on_device_of(attributes: Attributes, X: Array) -> Attributes:
-    """Numbers that were made in NumPy go where the rows are; classes and names may be text, and stay."""
+    """Numbers that were made in NumPy go where the rows are; classes and names may be text, and
+    stay.
+    """
     if is_sparse(X) or is_numpy_array(X):
         return attributes
     xp = namespace(X)
@@ -139,7 +146,7 @@ def on_device_of(attributes: Attributes, X: Array) -> Attributes:
 
 
 def solution_attributes(solution: Solution, restart: int = 0, log_jacobian: float = 0.0) -> Attributes:
-    """How a solver went, for one of its restarts; densities lose `log_jacobian` to the units of X."""
+    """How one restart of a solver went; densities lose `log_jacobian` to the units of X."""
     return {
         "objective_curve_": solution.curves[restart] - log_jacobian,
         "n_iter_": int(solution.n_iter[restart]),

@@ -1,4 +1,6 @@
-"""Prediction methods of generative classifiers: class probabilities, densities, imputation, sampling."""
+"""Prediction methods of generative classifiers: class probabilities, densities, imputation,
+sampling.
+"""
 
 from __future__ import annotations
 

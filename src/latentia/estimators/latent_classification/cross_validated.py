@@ -1,4 +1,6 @@
-"""Latent classification models whose numbers of factors and components are chosen by cross-validation."""
+"""Latent classification models whose numbers of factors and components are chosen by
+cross-validation.
+"""
 
 from __future__ import annotations
 
@@ -42,32 +44,41 @@ class SearchedModel(NamedTuple):
 class LatentClassificationModelCV(
     LearnedAttributesMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, LatentEstimator
 ):
-    """A latent classification model whose sizes and objective are found by the wrapper of the papers: cross-validation on the training rows.
+    """A latent classification model whose sizes and objective are found by the wrapper of the
+    papers: cross-validation on the training rows.
 
-    Every setting of the numbers of factors and components, the objective and the ridge is scored on `cv` folds by its accuracy or log loss; the best is fitted on
-    all rows. Sizes with ``n_latent > n_features * n_classes`` or ``n_latent * n_components > n_samples`` of a training fold are left out, as in the papers.
+    Every setting of the numbers of factors and components, the objective and the ridge is scored on
+    `cv` folds by its accuracy or log loss; the best is fitted on all rows. Sizes with ``n_latent >
+    n_features * n_classes`` or ``n_latent * n_components > n_samples`` of a training fold are left
+    out, as in the papers.
 
     Parameters
     ----------
     n_latent : int, sequence of int or None, default=None
-        Numbers of factors to try, in this order. None: 1, 2, ... up to ``n_features * n_classes`` for continuous tables; 2, 5, 10, 15, ..., 40, 50, 75, 100
-        for binary ones (both as in the papers); 0, 2, 4, 8 for mixed ones.
+        Numbers of factors to try, in this order. None: 1, 2, ... up to ``n_features * n_classes``
+        for continuous tables; 2, 5, 10, 15, ..., 40, 50, 75, 100 for binary ones (both as in the
+        papers); 0, 2, 4, 8 for mixed ones.
     n_components : int, sequence of int or None, default=None
-        Numbers of components to try. None: 1, 2, 3, 4, 5, 10, 15, ..., 40 for continuous tables, 1 and 2 for binary and mixed ones; without factors, 2 and the number of
-        classes.
+        Numbers of components to try. None: 1, 2, 3, 4, 5, 10, 15, ..., 40 for continuous tables, 1
+        and 2 for binary and mixed ones; without factors, 2 and the number of classes.
     objective : str, sequence of str or None, default=None
-        Objectives to try, as in `LatentClassificationModel`. None: the likelihood, as in the papers; for mixed tables without factors also the conditional likelihood, which
-        with a component for each class can represent logistic regression.
+        Objectives to try, as in `LatentClassificationModel`. None: the likelihood, as in the
+        papers; for mixed tables without factors also the conditional likelihood, which with a
+        component for each class can represent logistic regression.
     ridge : float, sequence of float or None, default=None
-        Precisions of the prior to try, as in `LatentClassificationModel`. None: 0.3 for continuous and for binary tables, 0.3 and 3 for mixed ones.
+        Precisions of the prior to try, as in `LatentClassificationModel`. None: 0.3 for continuous
+        and for binary tables, 0.3 and 3 for mixed ones.
     scoring : {"accuracy", "log_loss"} or None, default=None
-        What the search compares; the other breaks ties. None: accuracy for continuous and for binary tables, as in the papers; log loss, which is the steadier, for mixed ones.
+        What the search compares; the other breaks ties. None: accuracy for continuous and for
+        binary tables, as in the papers; log loss, which is the steadier, for mixed ones.
     cv : int, cross-validation generator, iterable or None, default=5
-        Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows), None five of them. A splitter sees the labeled rows of positive weight;
-        an iterable holds pairs of training and test rows, as row numbers of X or masks. Unlabeled rows are in every training part and in no test part, rows of weight
-        zero in neither.
+        Folds; an integer makes stratified, shuffled ones (plain ones if a class has fewer rows),
+        None five of them. A splitter sees the labeled rows of positive weight; an iterable holds
+        pairs of training and test rows, as row numbers of X or masks. Unlabeled rows are in every
+        training part and in no test part, rows of weight zero in neither.
     search : {"greedy", "exhaustive"}, default="greedy"
-        "greedy": go through `n_latent`, score each by its best setting, and stop once `patience` of them brought no gain; "exhaustive": all settings.
+        "greedy": go through `n_latent`, score each by its best setting, and stop once `patience` of
+        them brought no gain; "exhaustive": all settings.
     patience : int, default=1
         Numbers of factors without gain after which the greedy search stops.
     refit_n_init : int or None, default=None
@@ -75,7 +86,8 @@ class LatentClassificationModelCV(
     n_jobs : int or None, default=None
         Processes that fit folds in parallel, as in joblib.
     callback : callable, default=None
-        Called with each `Trial` of the search; a true answer ends it. The final fit passes its steps too.
+        Called with each `Trial` of the search; a true answer ends it. The final fit passes its
+        steps too.
     **others
         As in `LatentClassificationModel`.
 
@@ -84,10 +96,12 @@ class LatentClassificationModelCV(
     n_latent_, n_components_, objective_, ridge_ : int, int, str, float
         The setting chosen.
     best_score_ : float
-        Its cross-validated accuracy, or log loss with its sign turned if that chose it: more is better.
+        Its cross-validated accuracy, or log loss with its sign turned if that chose it: more is
+        better.
     search_results_ : pandas.DataFrame, or dict of lists without pandas
-        One row per setting tried: `n_latent`, `n_components`, `objective`, `ridge`, `mean_accuracy` and `mean_log_loss` with their standard deviations over the folds
-        (`std_accuracy`, `std_log_loss`), `seconds`.
+        One row per setting tried: `n_latent`, `n_components`, `objective`, `ridge`, `mean_accuracy`
+        and `mean_log_loss` with their standard deviations over the folds (`std_accuracy`,
+        `std_log_loss`), `seconds`.
     **others
         As in `LatentClassificationModel`, of the model fitted on all rows.
 

@@ -1,4 +1,6 @@
-"""Prediction methods that only latent classification models have: factors, components, refined densities."""
+"""Prediction methods that only latent classification models have: factors, components, refined
+densities.
+"""
 
 from __future__ import annotations
 

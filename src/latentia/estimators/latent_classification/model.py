@@ -1,4 +1,4 @@
-"""Latent classification models for tables of continuous, binary and categorical columns with gaps."""
+"""Latent classification models for tables of mixed columns with missing cells."""
 
 from __future__ import annotations
 
@@ -32,14 +32,17 @@ from latentia.solvers.structure_choice import best_structure
 class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
-    A class has a normal distribution over `n_latent` independent factors z; a component m, whose share depends on the class, maps them to the columns:
-    a continuous column is normal about ``loadings z + offset``, a binary one logistic, a categorical one a softmax of it. Missing cells add nothing to a row, at
-    training and at prediction. Continuous tables are treated exactly; binary and categorical columns by a lower bound, so all log densities are then lower bounds.
+    A class has a normal distribution over `n_latent` independent factors z; a component m, whose
+    share depends on the class, maps them to the columns: a continuous column is normal about
+    ``loadings z + offset``, a binary one logistic, a categorical one a softmax of it. Missing cells
+    add nothing to a row, at training and at prediction. Continuous tables are treated exactly;
+    binary and categorical columns by a lower bound, so all log densities are then lower bounds.
 
     Parameters
     ----------
     n_latent : int, default=2
-        Number of latent factors; zero gives naive Bayes with a mixture, and more than there are columns is allowed.
+        Number of latent factors; zero gives naive Bayes with a mixture, and more than there are
+        columns is allowed.
     n_components : int, default=1
         Number of mixture components, which the classes share.
     noise : {"tied", "untied"}, default="tied"
@@ -49,13 +52,16 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         solutions that are nearly equal the sparsest are looked for, and graphs are compared by
         penalized likelihood. Takes several times as long.
     kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
-        The kind of all columns, of each, or of those named. "auto": columns of bool and those with just two different values, both integers, are
-        binary; text and data-frame categories are categorical; the rest is continuous.
+        The kind of all columns, of each, or of those named. "auto": columns of bool and those with
+        just two different values, both integers, are binary; text and data-frame categories are
+        categorical; the rest is continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
-        Which start wins: the one with the best training accuracy, ties broken by the likelihood (as the papers do), or the best likelihood.
-        With a learned structure, the likelihood is penalized for every free loading.
+        Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
+        the papers do), or the best likelihood. With a learned structure, the likelihood is
+        penalized for every free loading.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
-        What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off` * margin by L-BFGS from the best EM solution.
+        What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
+        * margin by L-BFGS from the best EM solution.
     trade_off : float, default=1.0
         Weight of the margin term of the hybrid objective.
     margin : float, default=1.0
@@ -73,19 +79,24 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     tol : float, default=1e-3
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
-        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has no effect on likelihood training.
+        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
+        no effect on likelihood training.
     validation_fraction : float, default=0.1
         Share of the labeled rows held out for early stopping.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
-        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the expected loss.
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
+        expected loss.
     ridge : float, default=0.3
-        Precision of a normal prior on the loadings and offsets of binary and categorical columns; keeps them finite where a column separates the rows.
+        Precision of a normal prior on the loadings and offsets of binary and categorical columns;
+        keeps them finite where a column separates the rows.
     handle_unknown : {"missing", "error"}, default="missing"
-        What becomes of a category at prediction that `fit` did not see: a missing cell with a warning, or an error.
+        What becomes of a category at prediction that `fit` did not see: a missing cell with a
+        warning, or an error.
     refine : {"importance"} or None, default=None
-        None: class probabilities from the bound. "importance": from importance sampling with the bound's posterior as proposal, which is unbiased for p(x, c).
+        None: class probabilities from the bound. "importance": from importance sampling with the
+        bound's posterior as proposal, which is unbiased for p(x, c).
     n_importance_samples : int, default=200
         Draws of importance sampling, per row, class and component.
     bound_tol : float, default=1e-3
@@ -95,7 +106,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
     callback : callable, default=None
-        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a true answer stops the fit there.
+        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a
+        true answer stops the fit there.
     verbose : int, default=0
         Shows progress if positive.
 
@@ -112,10 +124,13 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     mixing_weights_ : array of shape (n_classes, n_components)
         Share of each component in each class.
     latent_means_, latent_variances_ : arrays of shape (n_classes, n_latent)
-        Of the factors, given the class. Under the class priors each factor has mean zero and variance one; factors are in the order of the share of the columns'
-        log odds or standardized values that they move, and the largest loading of each is positive. None of this changes the model.
+        Of the factors, given the class. Under the class priors each factor has mean zero and
+        variance one; factors are in the order of the share of the columns' log odds or standardized
+        values that they move, and the largest loading of each is positive. None of this changes the
+        model.
     loadings_ : array of shape (n_components, n_loadings, n_latent)
-        In the units of the columns for continuous ones, in log odds for the others. One row per column, or per category of a categorical column.
+        In the units of the columns for continuous ones, in log odds for the others. One row per
+        column, or per category of a categorical column.
     intercepts_ : array of shape (n_components, n_loadings)
         The same for the offsets.
     loading_features_ : ndarray of shape (n_loadings,)
@@ -139,8 +154,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     References
     ----------
-    Langseth & Nielsen (2005), Latent classification models, Machine Learning 59. Langseth & Nielsen (2009), Latent classification models for binary
-    data, Pattern Recognition 42.
+    Langseth & Nielsen (2005), Latent classification models, Machine Learning 59. Langseth & Nielsen
+    (2009), Latent classification models for binary data, Pattern Recognition 42.
 
     Examples
     --------

@@ -30,7 +30,9 @@ def correct_weight(
     rng: np.random.Generator,
     max_rows: int = ACCURACY_ROWS,
 ) -> np.ndarray:
-    """Weight of the labeled rows that each restart classifies rightly, from a sample where there are very many."""
+    """Weight of the labeled rows that each restart classifies rightly, from a sample where there
+    are very many.
+    """
     if source.n_rows > max_rows:
         source = stratified_sample(source, max_rows // family.n_classes, rng)
 

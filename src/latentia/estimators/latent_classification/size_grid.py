@@ -1,4 +1,4 @@
-"""Which settings the search over sizes tries: what users give, else what is usual for such tables."""
+"""Which settings the search over sizes tries: given ones, else those usual for such tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ MIXED_RIDGES = (0.3, 3.0)
 
 
 def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n_rows: int) -> list[list[Setting]]:
-    """What is tried, by the number of factors: what is given, else what is usual for tables of this kind."""
+    """What is tried, by the number of factors: what is given, else what is usual for tables of this
+    kind.
+    """
     max_latent = data.X.shape[1] * data.n_classes
     q_grid = grids["n_latent"] or usual_grids(data, 0)["n_latent"]
     if all(q > max_latent for q in q_grid):

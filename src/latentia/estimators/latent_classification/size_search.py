@@ -77,7 +77,10 @@ class Search(NamedTuple):
         rows: TrainingRows,
         report: Callable[[CVTrial], bool],
     ) -> list[CVTrial]:
-        """Score the settings, one group after the other; a group counts by its best. `report` may end the search."""
+        """Score the settings, one group after the other; a group counts by its best.
+
+        `report` may end the search.
+        """
         trials: list[CVTrial] = []
         best: tuple[float, float] | None = None
         waited = 0
@@ -121,7 +124,8 @@ def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndar
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        # moved, so that a fold with one class and unlabeled rows is not taken for the classes -1 and 1
+        # moved, so that a fold with one class and unlabeled rows is not taken for the classes -1
+        # and 1
         model.fit(take_rows(X, train), np.where(y < 0, -1, y + 2)[train], None if weight is None else weight[train])
         log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
     full = np.full((len(test), y.max() + 1), MIN_LOG_PROBA)

@@ -115,7 +115,8 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         Point estimate of the weights: corrected, or of maximum likelihood.
     intercepts_ : array of shape (n_total_subclasses,)
         Point estimate of the intercepts.
-    posterior_means_, posterior_covariances_ : arrays of shape (n_total_subclasses, n_features + 1[, n_features + 1])
+    posterior_means_ : array of shape (n_total_subclasses, n_features + 1)
+    posterior_covariances_ : array of shape (n_total_subclasses, n_features + 1, n_features + 1)
         The variational posterior of weights and bias (`inference="vb"`).
     precisions_ : array of shape (n_total_subclasses,)
         Expected precisions of the weights' priors (`inference="vb"`).

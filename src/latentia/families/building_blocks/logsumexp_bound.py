@@ -4,7 +4,10 @@ Bouchard's bound (eq. 18-20 of Ahmed & Campbell 2011, "Variational Bayesian lear
 probabilistic discriminative models with latent softmax variables"): for scores :math:`a_1..a_S`,
 any :math:`\gamma` and :math:`\xi_i \ge 0`
 
-.. math:: \ln \sum_i e^{a_i} \le \gamma + \sum_i \tfrac12 (a_i - \gamma - \xi_i) + \lambda(\xi_i)\,[(a_i - \gamma)^2 - \xi_i^2] + \ln(1 + e^{\xi_i}),
+.. math::
+
+    \ln \sum_i e^{a_i} \le \gamma + \sum_i \tfrac12 (a_i - \gamma - \xi_i)
+    + \lambda(\xi_i)\,[(a_i - \gamma)^2 - \xi_i^2] + \ln(1 + e^{\xi_i}),
     \qquad \lambda(\xi) = \tanh(\xi/2) / (4\xi).
 
 Under scores with means m and variances v its expectation is least at :math:`\xi_i^2 = (m_i -

@@ -1,6 +1,9 @@
 r"""Mixtures of experts by variational Bayes (Ahmed & Campbell 2011, section IV).
 
-.. math:: p(y | x) = \sum_g P(g | x, u)\, p(y | x, g), \qquad P(g | x, u) = e^{u_g^T x} / \sum_h e^{u_h^T x}
+.. math::
+
+    p(y | x) = \sum_g P(g | x, u)\, p(y | x, g), \qquad
+    P(g | x, u) = e^{u_g^T x} / \sum_h e^{u_h^T x}
 
 Gates are softmax models; with depth 2 every branch of the first gate leads to a gate of its own
 (section VI.B). What the experts are is said by an `Expert`. Every softmax is replaced by its

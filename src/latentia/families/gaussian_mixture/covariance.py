@@ -1,8 +1,9 @@
 """Types of a Gaussian component's covariance, as objects: the contract, and diagonal covariances.
 
 A Gaussian is an exponential family, so all that is heavy is two matrix products with the rows'
-*features* ``F = [x_i x_j, x_i, observed_i]``: log densities are ``natural parameters @ F.T`` and moments
-are ``weights @ F``. Diagonal types need ``x_i^2`` only, and a missing cell drops out of the products.
+*features* ``F = [x_i x_j, x_i, observed_i]``: log densities are ``natural parameters @ F.T`` and
+moments are ``weights @ F``. Diagonal types need ``x_i^2`` only, and a missing cell drops out of the
+products.
 
 Variances never fall below the floor ``zeta``: they are raised to it, which is the exact constrained
 M-step. The free coordinates are ``sigma^2 = zeta + exp(z)`` (eq. 3.23).
@@ -20,7 +21,8 @@ from latentia.engine.pytree import Tree
 from latentia.numerics.array_api import LOG_2PI, Array, namespace
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
-#: Components with less weight than this keep their parameters; where all weight is less than that of
+#: Components with less weight than this keep their parameters; where all weight is less than that
+#: of
 #: one row, with less than this fraction of it.
 MIN_WEIGHT = 1e-10
 
@@ -65,7 +67,7 @@ class Covariance(ABC):
     def log_density(
         self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
     ) -> tuple[Array, Any]:
-        """Log of weight times N(x) of observed cells (..., C, K, N), and what `moments` can reuse."""
+        """Log of weight times N(x) of observed cells (..., C, K, N), and a cache for `moments`."""
 
     @abstractmethod
     def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
@@ -73,7 +75,9 @@ class Covariance(ABC):
 
     @abstractmethod
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
-        """Expected rows (C, N, D) under component k of each class, for parameters without leading axes."""
+        """Expected rows (C, N, D) under component k of each class, for parameters without leading
+        axes.
+        """
 
     @abstractmethod
     def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
@@ -130,7 +134,7 @@ class Diagonal(Covariance):
         return variances
 
     def natural(self, means: Array, covariance: Array) -> tuple[Array, Array, Array, Array]:
-        """Coefficients (..., C, K, D) of x^2, x and observed, and the sum (..., C, K) of the last."""
+        """Coefficients (..., C, K, D) of x^2, x and observed, and the last's sum (..., C, K)."""
         xp = namespace(means)
         variance = self.variances(covariance, means)
         precision = 1.0 / variance
@@ -203,7 +207,7 @@ class Diagonal(Covariance):
 
 
 def has_weight(weight_sum: Array, count: Array) -> Array:
-    """Where a sum of weights is worth dividing by, among the counts (..., C, K) of all components."""
+    """Where a sum of weights is worth dividing by, among the counts (..., C, K) of components."""
     xp = namespace(weight_sum)
     minimum = MIN_WEIGHT * xp.clip(xp.sum(count, axis=(-2, -1)), max=1.0)
     return weight_sum > xp.reshape(minimum, (*minimum.shape, *[1] * (weight_sum.ndim - minimum.ndim)))

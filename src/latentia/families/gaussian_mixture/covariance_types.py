@@ -1,6 +1,7 @@
 """The covariance types by the names users give, and those that pool what another type keeps apart.
 
-A new type is a subclass of `Covariance` (or of a type that it resembles) and a line in `COVARIANCES`.
+A new type is a subclass of `Covariance` (or of a type that it resembles) and a line in
+`COVARIANCES`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ after W. Roth's master's thesis on hybrid generative-discriminative training (eq
 Missing cells are integrated out. Class priors pi are counted, also under unlabeled rows, or fixed;
 gradient training leaves them alone, as the thesis does.
 
-In the code: C classes, K components of the largest class, D features. Classes with fewer components are
-padded with components of weight zero.
+In the code: C classes, K components of the largest class, D features. Classes with fewer components
+are padded with components of weight zero.
 """
 
 from __future__ import annotations
@@ -176,7 +176,8 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
         return filled
 
     def impute_floats_per_row(self, params: GaussianParams) -> int:
-        # the conditional means of each class, and what they are made of: about five tables of classes and columns
+        # the conditional means of each class, and what they are made of: about five tables of
+        # classes and columns
         return self.floats_per_row(params) + 5 * self.n_classes * params.means.shape[-1]
 
     def sample(

@@ -1,7 +1,7 @@
 """Full covariance matrices.
 
-Eigenvalues are raised to the floor ``zeta``, the exact M-step under ``Sigma >= zeta I``. The free coordinates are
-``Sigma = zeta I + L L'`` with the logarithm of L's diagonal.
+Eigenvalues are raised to the floor ``zeta``, the exact M-step under ``Sigma >= zeta I``. The free
+coordinates are ``Sigma = zeta I + L L'`` with the logarithm of L's diagonal.
 """
 
 from __future__ import annotations

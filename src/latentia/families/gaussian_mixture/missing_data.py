@@ -1,17 +1,18 @@
-"""Gaussians with full covariance on rows with missing cells: densities and expected moments, exactly.
+"""Gaussians with full covariance on rows with missing cells: densities and expected moments,
+exactly.
 
 The missing cells m of a row are latent. Two ways to integrate them out, by what is smaller:
 
-- A pattern of many rows is worth matrix products of its own. Let ``A`` be the precision of its observed
-  cells, padded with zeros, and ``d = x - mu`` on the observed cells, zero elsewhere. Then
-  ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and its
-  covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected moments
-  are a linear map of the moments of the zero-filled rows.
+- A pattern of many rows is worth matrix products of its own. Let ``A`` be the precision of its
+  observed cells, padded with zeros, and ``d = x - mu`` on the observed cells, zero elsewhere. Then
+  ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and
+  its covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected
+  moments are a linear map of the moments of the zero-filled rows.
 - Rows with rarer patterns are grouped by how many cells they miss. With the precision ``P`` of all
-  cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from their means, and
-  ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the number of its missing
-  cells. The quadratic form is that of the completed row under ``P``, a minimum, so errors of the
-  completion enter it squared.
+  cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from their
+  means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
+  number of its missing cells. The quadratic form is that of the completed row under ``P``, a
+  minimum, so errors of the completion enter it squared.
 """
 
 from __future__ import annotations
@@ -55,13 +56,19 @@ class RowGroup(Protocol):
     """Rows that are treated together."""
 
     def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        """Log N of the observed cells, (..., C, K, n); `sigma` broadcasts against (..., C, K, D, D)."""
+        """Log N of the observed cells, (..., C, K, n); `sigma` broadcasts against (..., C, K, D,
+        D).
+        """
 
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
-        """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K, D, D)."""
+        """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K,
+        D, D).
+        """
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
-        """Completed rows (C, n, D) under one component of each class: means (C, D), matrices (C, D, D)."""
+        """Completed rows (C, n, D) under one component of each class: means (C, D), matrices (C, D,
+        D).
+        """
 
 
 class CompleteRows(NamedTuple):
@@ -114,9 +121,12 @@ class PatternRows(NamedTuple):
         return means[..., None, :] + xp.matmul(d, xp.matmul(A, sigma))
 
     def _precision(self, sigma: Array) -> tuple[Array, Array]:
-        """Precision of the observed cells padded with zeros, and log determinant of their covariance."""
+        """Precision of the observed cells padded with zeros, and log determinant of their
+        covariance.
+        """
         both = self.observed[:, None] * self.observed[None, :]
-        # unit variances stand in for the missing cells: they change neither determinant nor precision of the others
+        # unit variances stand in for the missing cells: they change neither determinant nor
+        # precision of the others
         inverse, log_det = spd_inverse(sigma * both + (1.0 - self.observed) * eye_like(sigma.shape[-1], sigma))
         return symmetric(inverse) * both, log_det
 

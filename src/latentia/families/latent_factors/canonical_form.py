@@ -1,9 +1,10 @@
 r"""A canonical form of the latents, which leaves the model as it is.
 
-Any :math:`z' = (z - t) / s` with :math:`L' = L\,\mathrm{diag}(s)`, :math:`\eta' = \eta + Lt` describes the same
-rows. We choose: under the class priors each latent has mean zero and variance one; the latents are
-sorted by the squared loadings they then have (components weighted by their probability, continuous
-columns in standard deviations); and the loading that is largest by size, weighted likewise, is positive.
+Any :math:`z' = (z - t) / s` with :math:`L' = L\,\mathrm{diag}(s)`, :math:`\eta' = \eta + Lt`
+describes the same rows. We choose: under the class priors each latent has mean zero and variance
+one; the latents are sorted by the squared loadings they then have (components weighted by their
+probability, continuous columns in standard deviations); and the loading that is largest by size,
+weighted likewise, is positive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""EM that does not see the rows: one component, complete continuous rows, all labeled, likelihood.
 
-Then the weights are the labels, and the sums of :math:`\Phi` (see `complete_rows`) in each class, its count, mean
-and scatter matrix, are all that value and statistics need. They are taken once.
+Then the weights are the labels, and the sums of :math:`\Phi` (see `complete_rows`) in each class,
+its count, mean and scatter matrix, are all that value and statistics need. They are taken once.
 """
 
 from __future__ import annotations

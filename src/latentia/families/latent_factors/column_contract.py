@@ -1,12 +1,13 @@
 r"""What a column model must be able to do: a kind of column as an object.
 
-A column has one or more *linear predictors* :math:`a_h = w_h^\top z + b_h` of the latents z. Its model bounds
-(or equals) its log density by a quadratic in the predictors,
+A column has one or more *linear predictors* :math:`a_h = w_h^\top z + b_h` of the latents z. Its
+model bounds (or equals) its log density by a quadratic in the predictors,
 
 .. math:: \ln p(x_i \mid a) \ge k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h ,
 
-so every row has a Gaussian posterior of z, and a missing cell adds nothing. All else that the family
-does with a column, its model does by itself: initial values, samples, expectations, counting parameters.
+so every row has a Gaussian posterior of z, and a missing cell adds nothing. All else that the
+family does with a column, its model does by itself: initial values, samples, expectations, counting
+parameters.
 """
 
 from __future__ import annotations
@@ -70,9 +71,11 @@ class ColumnModel(ABC):
 
     @abstractmethod
     def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
-        """Rough offsets (H,) of the predictors, and centered values (N, H) to start the loadings from.
+        """Rough offsets (H,) of the predictors, and centered values (N, H) to start the loadings
+        from.
 
-        The rows have the weights (N, 1); the loadings start from the covariance of the centered values.
+        The rows have the weights (N, 1); the loadings start from the covariance of the centered
+        values.
         """
 
     @abstractmethod
@@ -86,12 +89,15 @@ class ColumnModel(ABC):
     def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Cells (N, columns) drawn at predictors (N, H).
 
-        `noise` (N, columns) holds the variances of continuous columns; bounded ones have none, (N, 0).
+        `noise` (N, columns) holds the variances of continuous columns; bounded ones have none, (N,
+        0).
         """
 
     @abstractmethod
     def example_cells(self, normal: np.ndarray) -> np.ndarray:
-        """Cells of this kind made of normal numbers (N, columns), NaN where those are: rows to test by."""
+        """Cells of this kind made of normal numbers (N, columns), NaN where those are: rows to test
+        by.
+        """
 
 
 class BoundedColumnModel(ColumnModel):
@@ -108,10 +114,11 @@ class BoundedColumnModel(ColumnModel):
     def approximate_bound(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
     ) -> Quadratic:
-        """A cheaper quadratic for intermediate iterations, which need not be the best; without its constant.
+        """A cheaper quadratic for intermediate iterations, which need not be the best; without its
+        constant.
 
-        A kind whose best quadratic takes inner steps leaves in `warm_start` how far it came, and goes on from
-        there the next time.
+        A kind whose best quadratic takes inner steps leaves in `warm_start` how far it came, and
+        goes on from there the next time.
         """
 
     @abstractmethod

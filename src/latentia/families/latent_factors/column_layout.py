@@ -25,7 +25,9 @@ class ColumnLayout:
 
     @classmethod
     def from_kinds(cls, kinds: Sequence[str], n_categories: Sequence[int]) -> ColumnLayout:
-        """Columns of these kinds, by name, and these numbers of categories, which kinds without ignore."""
+        """Columns of these kinds, by name, and these numbers of categories, which kinds without
+        ignore.
+        """
         models = []
         for name, model in COLUMN_MODELS.items():
             columns = [column for column, kind in enumerate(kinds) if kind == name]

@@ -1,15 +1,18 @@
-r"""The kinds of columns, and the registry of their names. A new kind is a class here and a line in `COLUMN_MODELS`.
+r"""The kinds of columns, and the registry of their names.
+
+A new kind is a class here and a line in `COLUMN_MODELS`.
 
 With the quadratic :math:`k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h` of `column_contract`:
 
-- `Gaussian` (one predictor): equality, with :math:`\kappa = 1/\theta`, :math:`s = x/\theta`. It needs no
-  bound, so the family takes :math:`\theta` out of the sums.
-- `Bernoulli` (one predictor): the Jaakkola-Jordan bound of Langseth & Nielsen (2009), eq. 5, in which our
-  :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)` is minus the paper's: :math:`\kappa = 2\lambda(\xi)`,
-  :math:`s = t - 1/2`, :math:`k = \lambda\xi^2 - \ln 2\cosh(\xi/2)`, best at :math:`\xi^2 = E[a^2]` (their
-  eq. 9 drops w around the mean and takes the prior mean in the cross term).
-- `Categorical` (one predictor per category): the softmax bound of `logsumexp_bound`, with :math:`\xi` and
-  :math:`\gamma` optimal for the moments of the predictors.
+- `Gaussian` (one predictor): equality, with :math:`\kappa = 1/\theta`, :math:`s = x/\theta`. It
+  needs no bound, so the family takes :math:`\theta` out of the sums.
+- `Bernoulli` (one predictor): the Jaakkola-Jordan bound of Langseth & Nielsen (2009), eq. 5, in
+  which our :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)` is minus the paper's: :math:`\kappa =
+  2\lambda(\xi)`, :math:`s = t - 1/2`, :math:`k = \lambda\xi^2 - \ln 2\cosh(\xi/2)`, best at
+  :math:`\xi^2 = E[a^2]` (their eq. 9 drops w around the mean and takes the prior mean in the cross
+  term).
+- `Categorical` (one predictor per category): the softmax bound of `logsumexp_bound`, with
+  :math:`\xi` and :math:`\gamma` optimal for the moments of the predictors.
 """
 
 from __future__ import annotations
@@ -111,7 +114,10 @@ class Bernoulli(BoundedColumnModel):
 
 
 class Categorical(BoundedColumnModel):
-    """Columns of codes 0, 1, ...; `sizes` are their numbers of categories. Kept in the order of sizes."""
+    """Columns of codes 0, 1, ...; `sizes` are their numbers of categories.
+
+    Kept in the order of sizes.
+    """
 
     kind = "categorical"
     is_coded = True
@@ -200,7 +206,9 @@ class Categorical(BoundedColumnModel):
         return np.stack([example_codes(normal[:, k], size) for k, size in enumerate(self.sizes)], axis=1)
 
     def _groups(self) -> list[tuple[int, int, int, int]]:
-        """Columns of one size side by side: number of the first, its first predictor, how many, their size."""
+        """Columns of one size side by side: number of the first, its first predictor, how many,
+        their size.
+        """
         groups = []
         for size in dict.fromkeys(self.sizes):
             number = self.sizes.index(size)

@@ -1,11 +1,11 @@
 r"""Complete continuous rows: a sweep is two matrix products.
 
-Given class and component, :math:`x \sim N(a, V)` with :math:`a = L\mu + \eta`,
-:math:`V = L\Gamma L^\top + \Theta`, and z given x has mean :math:`\mu + B(x - a)`,
-:math:`B = \Gamma L^\top V^{-1}`, and covariance :math:`P = \Gamma - BL\Gamma`, the same for all rows. So the log
-density is linear in :math:`\Phi(x) = (x_i x_j, x, 1)`, and every expected statistic is a function of the
-weighted sums of :math:`\Phi`. V is inverted as it stands (n by n) or through the q by q matrix
-:math:`I + \Gamma^{1/2}L^\top\Theta^{-1}L\Gamma^{1/2}`, whichever is smaller.
+Given class and component, :math:`x \sim N(a, V)` with :math:`a = L\mu + \eta`, :math:`V = L\Gamma
+L^\top + \Theta`, and z given x has mean :math:`\mu + B(x - a)`, :math:`B = \Gamma L^\top V^{-1}`,
+and covariance :math:`P = \Gamma - BL\Gamma`, the same for all rows. So the log density is linear in
+:math:`\Phi(x) = (x_i x_j, x, 1)`, and every expected statistic is a function of the weighted sums
+of :math:`\Phi`. V is inverted as it stands (n by n) or through the q by q matrix :math:`I +
+\Gamma^{1/2}L^\top\Theta^{-1}L\Gamma^{1/2}`, whichever is smaller.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class CompleteRowPosterior(NamedTuple):
 
 
 def infer_complete_rows(params: FactorParams, values: Array) -> tuple[Array, CompleteRowPosterior]:
-    """Log joint of each class, component and row (..., C, M, N), and the posterior of the latents."""
+    """Log joint of class, component and row (..., C, M, N), and the posterior of the latents."""
     xp = namespace(values)
     phi, invariant = features(values), class_component_moments(params)
     natural = invariant.natural

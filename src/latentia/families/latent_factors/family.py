@@ -1,22 +1,25 @@
-r"""Latent classification models: naive Bayes on latent factors joined to a mixture of factor analyzers.
+r"""Latent classification models: naive Bayes on latent factors joined to a mixture of factor
+analyzers.
 
-.. math:: p(y)\; p(m \mid y)\; N(z; \mu_y, \operatorname{diag} \Gamma_y) \prod_i p(x_i \mid W_{m} z + b_m)
+.. math::
+
+    p(y)\; p(m \mid y)\; N(z; \mu_y, \operatorname{diag} \Gamma_y) \prod_i p(x_i \mid W_{m} z + b_m)
 
 Continuous columns (Langseth & Nielsen 2005, "Latent classification models", Machine Learning 59):
-:math:`x_i \sim N(l_{mi}^\top z + \eta_{mi}, \theta_i)`, the noise tied over components or one for each. Binary
-columns (Langseth & Nielsen 2009, "Latent classification models for binary data", Pattern Recognition 42)
-and categorical ones: see `column_models`. Rows and classes share the loadings; the class acts through the
-prior of z and through p(m | y).
+:math:`x_i \sim N(l_{mi}^\top z + \eta_{mi}, \theta_i)`, the noise tied over components or one for
+each. Binary columns (Langseth & Nielsen 2009, "Latent classification models for binary data",
+Pattern Recognition 42) and categorical ones: see `column_models`. Rows and classes share the
+loadings; the class acts through the prior of z and through p(m | y).
 
-Where we differ from the papers: the linear model keeps its offset (without it a class mean must lie in the
-span of L); the posterior mean of z is :math:`\mu_y + \beta(x - \eta_m - L_m\mu_y)`; :math:`\theta_{mi}` untied is
-divided by the weight of component m, not by N; :math:`\Gamma_y` is the diagonal of its update about the new
-mean; p(m | y) is the class average of the posteriors of m. Noise has a floor, in units of the
-(standardized) columns, and so have the latent variances.
+Where we differ from the papers: the linear model keeps its offset (without it a class mean must lie
+in the span of L); the posterior mean of z is :math:`\mu_y + \beta(x - \eta_m - L_m\mu_y)`;
+:math:`\theta_{mi}` untied is divided by the weight of component m, not by N; :math:`\Gamma_y` is
+the diagonal of its update about the new mean; p(m | y) is the class average of the posteriors of m.
+Noise has a floor, in units of the (standardized) columns, and so have the latent variances.
 
-Shapes: C classes, M components, q latents, H linear predictors (one per column, one per category for
-categorical columns; continuous ones first), G continuous columns. The packed second moment of the augmented
-latents is ``T = q(q+1)/2 + q + 1`` long: (z z', z, 1).
+Shapes: C classes, M components, q latents, H linear predictors (one per column, one per category
+for categorical columns; continuous ones first), G continuous columns. The packed second moment of
+the augmented latents is ``T = q(q+1)/2 + q + 1`` long: (z z', z, 1).
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ from latentia.families.latent_factors.values import (
 from latentia.numerics.array_api import Array, namespace, to_numpy
 from latentia.numerics.logspace import logsumexp_and_softmax
 
-#: Tables with more columns than this, and than eight to a latent, are projected, not expanded to products.
+#: Tables with more columns than this, and than eight to a latent, are projected, not expanded to
+#: products.
 WIDE_TABLE_COLUMNS = 32
 
 
@@ -75,13 +79,14 @@ MAX_MOMENT_COLUMNS = 256
 class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
     """p(y) p(m|y) N(z; mu_y, Gamma_y) prod_i p(x_i | z, m).
 
-    `layout` holds the column models, `tied` says whether the components share the noise, `var_floor` is its
-    floor. `complete` promises that every training row is complete and continuous: then all columns of a
-    component share one Gram matrix. `all_edges` says that every latent feeds every column; otherwise
-    `params.edges` does. `log_prior` fixes the class priors; None counts them. `ridge` is the precision of a
-    normal prior on the loadings and offsets of bounded columns; with it, the latent variances of each class
-    count one more row, of unit variance. The bounds of a row settle when no curvature moves by more than
-    `bound_tol` of itself, or after `bound_max_iter` rounds.
+    `layout` holds the column models, `tied` says whether the components share the noise,
+    `var_floor` is its floor. `complete` promises that every training row is complete and
+    continuous: then all columns of a component share one Gram matrix. `all_edges` says that every
+    latent feeds every column; otherwise `params.edges` does. `log_prior` fixes the class priors;
+    None counts them. `ridge` is the precision of a normal prior on the loadings and offsets of
+    bounded columns; with it, the latent variances of each class count one more row, of unit
+    variance. The bounds of a row settle when no curvature moves by more than `bound_tol` of itself,
+    or after `bound_max_iter` rounds.
     """
 
     params_class_axes = FactorParams(-1, -2, -2, -2, None, None, None, None)
@@ -129,14 +134,16 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         return FactorPosterior(log_joint, component, latents)
 
     def _infer_latents(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, LatentPosterior]:
-        """Log joint of class, component and row, which may be overwritten, and the posterior of z."""
+        """Log joint of class, component and row (may be overwritten), and the posterior of z."""
         if self._shares_posterior(rows):
             return infer_complete_rows(params, rows.values)
         posterior = self.infer_rows(params, rows)
         return namespace(posterior.scores).asarray(posterior.scores, copy=True), posterior
 
     def _shares_posterior(self, rows: MaskedRows) -> bool:
-        """Whether posteriors follow from the squares and products of cells: complete continuous rows, not wide."""
+        """Whether posteriors follow from the squares and products of cells: complete continuous
+        rows, not wide.
+        """
         return self.layout.all_gaussian and rows.observed is None and not self.wide
 
     def infer_rows(self, params: FactorParams, rows: MaskedRows) -> RowPosterior:
@@ -180,7 +187,9 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         return None if self.all_edges else params.edges
 
     def update_structure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, np.ndarray]:
-        """Parameters with the edges that the expected statistics prefer, and which restarts have changed."""
+        """Parameters with the edges that the expected statistics prefer, and which restarts have
+        changed.
+        """
         xp = namespace(params.edges)
         edges = best_edges(self.layout, self.tied, params.edges, stats)
         changed = to_numpy(xp.any(edges != params.edges, axis=(-2, -1)))
@@ -220,7 +229,9 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_predictors
 
     def _trains_on_complete_rows(self, params: FactorParams) -> bool:
-        """Parameters with restarts belong to training, whose rows are known to be complete; others may not be."""
+        """Parameters with restarts belong to training, whose rows are known to be complete; others
+        may not be.
+        """
         return self.complete and params.means.ndim > 2
 
     def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
@@ -230,7 +241,9 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         return ClassMoments(self, source) if usable and pays and not source.any_unlabeled else None
 
     def n_free(self, n_features: int) -> int:
-        """Number of free parameters less the scale and location of each latent, which the loadings set."""
+        """Number of free parameters less the scale and location of each latent, which the loadings
+        set.
+        """
         C, M, q, H, G = (
             self.n_classes,
             self.n_components,
@@ -255,7 +268,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         return other
 
     def latent_means(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
-        """Log joint of class, component and row (..., C, M, N), and the mean of z given all three."""
+        """Log joint of class, component and row (..., C, M, N), and the mean of z given them."""
         scores, latents = self._infer_latents(params, rows)
         return scores, latents.latent_means(params, rows)
 
@@ -273,7 +286,9 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[LatentFactors]:
-        """Small instances for the laws: continuous, tied or not, binary, all kinds, more latents than columns."""
+        """Small instances for the laws: continuous, tied or not, binary, all kinds, more latents
+        than columns.
+        """
         continuous = ColumnLayout.continuous_columns(n_features)
         binary = ColumnLayout.from_kinds(["binary"] * n_features, [2] * n_features)
         kinds = [list(COLUMN_MODELS)[column % len(COLUMN_MODELS)] for column in range(n_features)]

@@ -1,10 +1,14 @@
 r"""Importance sampling of log p(x, c) with the bound's posterior of z as proposal.
 
-.. math:: p(x, c) = \sum_m p(c)\,p(m \mid c)\; E_{z \sim q}\!\left[\frac{p(x \mid z, m)\, p(z \mid c)}{q(z)}\right]
+.. math::
 
-is unbiased for p(x, c), and its logarithm shows how far the bound lies below. All rows share the standard
-normal draws, so results do not depend on chunks. The ratio is the bound's own normalizer times the true
-density over its quadratic: only the columns that are bounded need to be evaluated at the draws.
+    p(x, c) = \sum_m p(c)\,p(m \mid c)\;
+    E_{z \sim q}\!\left[\frac{p(x \mid z, m)\, p(z \mid c)}{q(z)}\right]
+
+is unbiased for p(x, c), and its logarithm shows how far the bound lies below. All rows share the
+standard normal draws, so results do not depend on chunks. The ratio is the bound's own normalizer
+times the true density over its quadratic: only the columns that are bounded need to be evaluated at
+the draws.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ def importance_scores(family: LatentFactors, params: FactorParams, rows: MaskedR
 
 
 def _jitter(cov: Array) -> Array:
-    """Keeps the factorization of nearly singular covariances alive; far below the draws' own error."""
+    """Keeps factorizations of nearly singular covariances alive; far below the draws' error."""
     xp = namespace(cov)
     q = cov.shape[-1]
     size = xp.sum(xp.linalg.diagonal(cov), axis=-1)[..., None, None] / q

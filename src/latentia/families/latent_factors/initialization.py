@@ -1,11 +1,11 @@
 r"""Initial parameters of latent classification models.
 
-With the principal axes V and standard deviations S of the centered predictors, the loadings start as
-:math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the predictors' covariance as its expectation:
-they follow the data in every direction. Components start towards random rows, class means and variances
-of the latents at those of their regression on the rows. All random numbers belong to principal axes or
-to quantiles of the rows along the first of them, so permuting the columns permutes the parameters, and
-a row of weight two is that row twice.
+With the principal axes V and standard deviations S of the centered predictors, the loadings start
+as :math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the predictors' covariance
+as its expectation: they follow the data in every direction. Components start towards random rows,
+class means and variances of the latents at those of their regression on the rows. All random
+numbers belong to principal axes or to quantiles of the rows along the first of them, so permuting
+the columns permutes the parameters, and a row of weight two is that row twice.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _predictors(layout: ColumnLayout, sample: Chunk, weight: np.ndarray) -> tupl
 
 
 def _row_weights(sample: Chunk, y: np.ndarray) -> np.ndarray:
-    """Weights of the rows; rows of a class that was too large were already drawn by their weight."""
+    """Weights of the rows; those of a class that was too large were drawn by their weight."""
     weight = np.ones(len(y)) if sample.weight is None else to_numpy(sample.weight).astype(float)
     for label in np.unique(y):
         in_class = y == label
@@ -128,7 +128,9 @@ def _rows_at_quantiles(scores: np.ndarray, weight: np.ndarray, quantiles: np.nda
 def _class_moments(
     L: np.ndarray, rows: np.ndarray, weight: np.ndarray, y: np.ndarray, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means and variances (S, C, q) of the latents' regression on the rows, as if all had unit noise."""
+    """Means and variances (S, C, q) of the latents' regression on the rows, as if all had unit
+    noise.
+    """
     S, _, q = L.shape
     cov, _ = spd_inverse(np.eye(q) + np.swapaxes(L, -1, -2) @ L)
     means, variances = np.zeros((S, n_classes, q)), np.ones((S, n_classes, q))

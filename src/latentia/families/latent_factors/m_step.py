@@ -15,7 +15,8 @@ LATENT_FLOOR = 1e-6
 MIN_PROB = 1e-12
 
 
-#: Damping of new loadings towards the old ones, relative to the second moments: keeps empty components where they are.
+#: Damping of new loadings towards the old ones, relative to the second moments: keeps empty
+#: components where they are.
 DAMPING = 1e-10
 
 
@@ -53,7 +54,9 @@ def update_latent_prior(params: FactorParams, stats: FactorStats, n_pseudo_rows:
 
 
 def log_prior_density(params: FactorParams, ridge: float, n_pseudo_rows: float) -> Array:
-    """Log density, up to a constant, of the prior on bounded columns' weights and on latent variances."""
+    """Log density, up to a constant, of the prior on bounded columns' weights and on latent
+    variances.
+    """
     xp = namespace(params.loadings)
     G = params.noise.shape[-1]
     loadings, offsets = params.loadings[..., G:, :], params.offsets[..., G:]
@@ -64,7 +67,9 @@ def log_prior_density(params: FactorParams, ridge: float, n_pseudo_rows: float) 
 
 
 def update_weights(params: FactorParams, stats: FactorStats, edges: Array | None, ridge: float) -> Array:
-    """New loadings and offsets side by side, (..., M, H, q + 1); the ridge is that of bounded columns."""
+    """New loadings and offsets side by side, (..., M, H, q + 1); the ridge is that of bounded
+    columns.
+    """
     xp = namespace(params.loadings)
     G, H = params.noise.shape[-1], params.loadings.shape[-2]
     old = xp.concat([params.loadings, params.offsets[..., None]], axis=-1)
@@ -79,7 +84,9 @@ def update_weights(params: FactorParams, stats: FactorStats, edges: Array | None
 
 
 def regression(gram: Array, cross: Array, old: Array, edges: Array | None, ridge: float) -> Array:
-    """Loadings and offset of each predictor (..., M, H, q + 1): (gram + ridge) w = cross, slightly damped."""
+    """Loadings and offset of each predictor (..., M, H, q + 1): (gram + ridge) w = cross, slightly
+    damped.
+    """
     xp = namespace(cross)
     q = cross.shape[-1] - 1
     G = augmented_matrix(gram, q)
@@ -97,7 +104,9 @@ def regression(gram: Array, cross: Array, old: Array, edges: Array | None, ridge
 
 
 def residual(stats: FactorStats, weights: Array, tied: bool) -> tuple[Array, Array]:
-    """Expected squared residuals and counts of the cells of continuous columns, pooled if the noise is tied."""
+    """Expected squared residuals and counts of the cells of continuous columns, pooled if the noise
+    is tied.
+    """
     xp = namespace(weights)
     G = augmented_matrix(stats.gram, weights.shape[-1] - 1)
     if G.shape[-3] == 1:  # all columns share it

@@ -35,14 +35,20 @@ Where some columns have several, Q mostly finds them too, and varimax and its ki
 components share the rotation. Two latents at a time are turned: with the polar coordinates
 :math:`(b_{hj}, b_{hk}) = \rho_h(\cos\varphi_h, \sin\varphi_h)`,
 
-.. math:: g(\vartheta) = \sum_h \rho_h \bigl(|\cos(\varphi_h - \vartheta)| + |\sin(\varphi_h - \vartheta)|\bigr)
+.. math::
+
+    g(\vartheta) = \sum_h \rho_h
+    \bigl(|\cos(\varphi_h - \vartheta)| + |\sin(\varphi_h - \vartheta)|\bigr)
 
 has the period :math:`\pi/2`, and wherever no term is at a kink :math:`g'' = -g < 0`. So its minimum
 lies at a kink, :math:`\vartheta = \varphi_h` modulo :math:`\pi/2`: where one loading is exactly
 zero. With the angles :math:`\psi_h = \varphi_h \bmod \pi/2` in order, and sums over the angles up
 to :math:`\vartheta` and beyond,
 
-.. math:: g(\vartheta) = \sum_h \rho_h\cos(\psi_h - \vartheta) + \sum_{\psi_h > \vartheta} \rho_h\sin(\psi_h - \vartheta)
+.. math::
+
+    g(\vartheta) = \sum_h \rho_h\cos(\psi_h - \vartheta)
+    + \sum_{\psi_h > \vartheta} \rho_h\sin(\psi_h - \vartheta)
           - \sum_{\psi_h \le \vartheta} \rho_h\sin(\psi_h - \vartheta)
 
 is known at all kinks from two cumulative sums, so that each turn is an exact minimization. It needs
@@ -71,7 +77,8 @@ LOGISTIC_VARIANCE = math.pi**2 / 3
 N_AXES = 8
 
 
-#: Rounds over all pairs of latents, and the relative gain of a round below which a rotation settled.
+#: Rounds over all pairs of latents, and the relative gain of a round below which a rotation
+#: settled.
 MAX_ROUNDS, SETTLED = 50, 1e-9
 
 
@@ -171,7 +178,9 @@ def _sparse_rotation(within: np.ndarray) -> np.ndarray:
 
 
 def _correlations(params: FactorParams) -> np.ndarray:
-    """Of heads and latents within the classes, times the root of the component's share: (S, M, H, q)."""
+    """Of heads and latents within the classes, times the root of the component's share: (S, M, H,
+    q).
+    """
     loadings, noise = to_numpy(params.loadings).astype(float), to_numpy(params.noise).astype(float)
     scaled = loadings * np.sqrt(_pooled_variances(params))[:, None, None, :]
     variance = (scaled**2).sum(axis=-1)

@@ -1,15 +1,17 @@
-r"""Rows with missing cells or bounded columns: each row has its own Gaussian posterior of the latents.
+r"""Rows with missing cells or bounded columns: each row has its own Gaussian posterior of the
+latents.
 
-In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's predictors are
-:math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`, :math:`a_0 = W\mu + b`, and its columns add up to the quadratic
-:math:`k + h^\top u - \tfrac12 u^\top Ru`. So u has the precision :math:`A = I + R`, which is well conditioned even
-where a variance is nearly zero, and the integral over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The
-precisions of all rows are one product of curvatures with the packed :math:`KK^\top` of the predictors; the
-variances of all predictors are one product of the packed posterior covariances with the same matrix.
+In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's
+predictors are :math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`, :math:`a_0 = W\mu + b`, and its
+columns add up to the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru`. So u has the precision
+:math:`A = I + R`, which is well conditioned even where a variance is nearly zero, and the integral
+over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The precisions of all rows are one
+product of curvatures with the packed :math:`KK^\top` of the predictors; the variances of all
+predictors are one product of the packed posterior covariances with the same matrix.
 
-The bounds are those for the moments of the predictors, first under the prior, then under the posterior,
-until the curvatures settle (Algorithm 1 of Langseth & Nielsen 2009). A bound that is off by a small step
-costs only the step's square.
+The bounds are those for the moments of the predictors, first under the prior, then under the
+posterior, until the curvatures settle (Algorithm 1 of Langseth & Nielsen 2009). A bound that is off
+by a small step costs only the step's square.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, tra
 from latentia.numerics.linalg import spd_inverse
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
-#: Longest step beyond an iteration's image, in steps between images: with more, some rows oscillate.
+#: Longest step beyond an iteration's image, in steps between images: with more, some rows
+#: oscillate.
 MAX_EXTRAPOLATION = 1.0
 
 
@@ -87,7 +90,8 @@ def infer_rows(
         quadratic = bounded.bound(_fixed_point(bounded, form, prior, tol, max_rounds - 1))
         form = bounded.add_to(form, quadratic)
     A, log_det, cov, u = _posterior(form, q)
-    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there, has it in full
+    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there,
+    # has it in full
     maximum = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
     scores = form.constant + maximum - 0.5 * log_det
     scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]

@@ -1,4 +1,6 @@
-"""Sampling from latent classification models, and the expectation of missing cells, column model by column model."""
+"""Sampling from latent classification models, and the expectation of missing cells, column model by
+column model.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def sample_rows(
 def impute_rows(
     layout: ColumnLayout, params: FactorParams, posterior: RowPosterior, class_probs: Array, mode: bool
 ) -> Array:
-    """Expected cells (N, D), averaged over the classes by (C, N), or the most probable ones of few values."""
+    """Expected cells (N, D), averaged over the classes by (C, N), or the most probable ones of few
+    values.
+    """
     xp = namespace(params.means)
     G = layout.n_gaussian
     weight = class_probs[:, None, :] * softmax(posterior.scores, axis=-2)  # (C, M, N)

@@ -1,17 +1,25 @@
-r"""Which latents feed which columns: greedy search by a closed-form Bayesian regression score, inside EM.
+r"""Which latents feed which columns: greedy search by a closed-form Bayesian regression score,
+inside EM.
 
-Structural EM (Friedman 1998; Langseth & Nielsen 2005, section 4.1): EM completes the rows, and given its expected statistics each column is a linear regression on its
-parents among the latents, whose marginal likelihood is known in closed form. With the Gram matrix G and cross products c of the parents (and a constant), prior
-precision :math:`\tau` on the weights in units of the noise, and noise of inverse gamma (a, b),
+Structural EM (Friedman 1998; Langseth & Nielsen 2005, section 4.1): EM completes the rows, and
+given its expected statistics each column is a linear regression on its parents among the latents,
+whose marginal likelihood is known in closed form. With the Gram matrix G and cross products c of
+the parents (and a constant), prior precision :math:`\tau` on the weights in units of the noise, and
+noise of inverse gamma (a, b),
 
-.. math:: \ln p = \tfrac12 |pa| \ln \tau - \tfrac12 \ln|G + \tau I| - (a + N/2) \ln\bigl(b + \tfrac12 (x^2 - c^\top (G + \tau I)^{-1} c)\bigr) + \text{const}.
+.. math::
 
-The paper takes the Gaussian metric of Geiger & Heckerman, which is this with another prior. For a bounded column the quadratic bound is a regression with known
-noise: :math:`\tfrac12 |pa| \ln\tau - \tfrac12\ln|G + \tau I| + \tfrac12 c^\top(G + \tau I)^{-1}c`. All components share the structure, so their scores add; with tied noise they also share
-the inverse gamma.
+    \ln p = \tfrac12 |pa| \ln \tau - \tfrac12 \ln|G + \tau I|
+    - (a + N/2) \ln\bigl(b + \tfrac12 (x^2 - c^\top (G + \tau I)^{-1} c)\bigr) + \text{const}.
 
-An edge is added or removed as long as that raises the score of its column, the best first. The sweep operator keeps, for every column, the inverse over its present
-parents, and so yields the change of score for all edges at once.
+The paper takes the Gaussian metric of Geiger & Heckerman, which is this with another prior. For a
+bounded column the quadratic bound is a regression with known noise: :math:`\tfrac12 |pa| \ln\tau -
+\tfrac12\ln|G + \tau I| + \tfrac12 c^\top(G + \tau I)^{-1}c`. All components share the structure, so
+their scores add; with tied noise they also share the inverse gamma.
+
+An edge is added or removed as long as that raises the score of its column, the best first. The
+sweep operator keeps, for every column, the inverse over its present parents, and so yields the
+change of score for all edges at once.
 """
 
 from __future__ import annotations
@@ -23,7 +31,8 @@ from latentia.families.latent_factors.m_step import augmented_matrix
 from latentia.families.latent_factors.values import FactorStats
 from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace
 
-#: Precision of the weights' prior in units of the noise, and shape and scale of the noise's own prior (columns have unit variance).
+#: Precision of the weights' prior in units of the noise, and shape and scale of the noise's own
+#: prior (columns have unit variance).
 TAU, SHAPE, SCALE = 1.0, 1.0, 0.1
 
 
@@ -57,7 +66,9 @@ def best_edges(layout: ColumnLayout, tied: bool, edges: Array, stats: FactorStat
 
 
 def _regressions(gram: Array, cross: Array, sum_x2: Array, q: int) -> Array:
-    """Per head the matrix [[G + tau I, c], [c', x^2]] with the constant already swept in: (..., M, H, q + 2, q + 2)."""
+    """Per head the matrix [[G + tau I, c], [c', x^2]] with the constant already swept in: (..., M,
+    H, q + 2, q + 2).
+    """
     xp = namespace(cross)
     G = augmented_matrix(gram, q)
     on_weights = asarray_like([1.0] * q + [0.0], cross)
@@ -73,7 +84,10 @@ def _regressions(gram: Array, cross: Array, sum_x2: Array, q: int) -> Array:
 
 
 def _pivot(A: Array, at: Array) -> Array:
-    """Sweep each matrix at the one place where `at` (..., n) is one; unchanged where it is zero. Sweeping twice restores."""
+    """Sweep each matrix at the one place where `at` (..., n) is one; unchanged where it is zero.
+
+    Sweeping twice restores.
+    """
     xp = namespace(A)
     any_at = xp.sum(at, axis=-1)[..., None, None]
     row = xp.sum(
@@ -91,7 +105,8 @@ def _pivot(A: Array, at: Array) -> Array:
         + on_column * (1 - on_row) * (column / d)[..., :, None]
     )
     swept = swept - on_row * on_column / d[..., None]
-    # with this sign convention a second sweep gives the matrix back up to the signs of row and column, which the gains do not see
+    # with this sign convention a second sweep gives the matrix back up to the signs of row and
+    # column, which the gains do not see
     return xp.where(any_at > 0, swept, A)
 
 

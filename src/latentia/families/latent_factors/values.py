@@ -66,7 +66,9 @@ class LatentPosterior(Protocol):
     def statistics(
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
     ) -> FactorStats:
-        """Sums weighted by (..., C, M, N); with `shared_gram`, one Gram matrix for all continuous columns."""
+        """Sums weighted by (..., C, M, N); with `shared_gram`, one Gram matrix for all continuous
+        columns.
+        """
 
 
 class FactorPosterior(NamedTuple):

@@ -3,7 +3,10 @@ r"""Multimodal softmax by variational Bayes (Ahmed & Campbell 2011, section III)
 A softmax over S subclasses, each of which belongs to one class, :math:`\sigma(d)` being the
 subclasses of class d:
 
-.. math:: P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad x = (x_1, .., x_M, 1)
+.. math::
+
+    P(d | x, w) = \sum_{i \in \sigma(d)} e^{w_i^T x} / \sum_{j=1}^S e^{w_j^T x}, \qquad
+    x = (x_1, .., x_M, 1)
 
 with the priors of `gaussian_weights` on every :math:`w_i`. The denominator is bounded by
 `logsumexp_bound`, so a row contributes to the bound
