@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture import missing_data
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 

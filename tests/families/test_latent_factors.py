@@ -7,10 +7,10 @@ from sklearn.datasets import load_iris, load_wine
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import MaskedRows
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves, select_restart, take_restarts
+from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout

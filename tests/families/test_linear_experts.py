@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 from tolerances import SAMPLING
 
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert, LinearPosterior

@@ -1,6 +1,7 @@
 """Engine: a weight matrix times expected sufficient statistics.
 
-- `contracts`: what families, objectives, sources and problems must offer, and all shapes;
+- `contracts`: what families, objectives and problems must offer, and all shapes;
+- `source`: rows as all parts see them: masked, in chunks, from a source;
 - `problem`: `RowProblem.sweep`, the one place where family, objective and source meet;
 - `objectives`: the value of a row and its weight for each class (also of unlabeled rows);
 - `array_source`: rows of arrays and memory maps, chunk by chunk on all cores, cut by `row_ranges`;

@@ -17,9 +17,9 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from sklearn import get_config
 
-from latentia.engine.contracts import Chunk, MaskedRows, Source, Totals
 from latentia.engine.pytree import tree_add
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
+from latentia.engine.source import Chunk, MaskedRows, Source, Totals
 from latentia.numerics.array_api import (
     Array,
     asarray_like,
@@ -37,10 +37,8 @@ Preprocess = Callable[[Array], MaskedRows]
 #: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`.
 CACHE_MIB = 64
 
-
 #: On an accelerator, where reading rows again costs more than the memory.
 DEVICE_CACHE_MIB = 8192
-
 
 #: Tasks of one pass at most: each keeps its sums until all have ended.
 MAX_TASKS = 64

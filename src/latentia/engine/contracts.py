@@ -33,42 +33,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from latentia.engine.pytree import Tree
-from latentia.engine.source import Chunk, MaskedRows, Preprocessor, Source, Totals
+from latentia.engine.source import MaskedRows, Source
 from latentia.numerics.array_api import Array
-
-__all__ = [
-    "AcceleratedFamily",
-    "Chunk",
-    "ConditionalFamily",
-    "DampedFamily",
-    "EMFamily",
-    "F",
-    "Family",
-    "GenerativeFamily",
-    "MaskedRows",
-    "Objective",
-    "Params",
-    "Posterior",
-    "Preprocessor",
-    "Problem",
-    "QuasiNewtonFamily",
-    "SmoothFamily",
-    "Source",
-    "Stats",
-    "StructuredFamily",
-    "Sweep",
-    "Totals",
-]
 
 Params = Any
 Stats = Any
-
-
-class Posterior(Protocol):
-    """What a family infers of rows: at least the scores."""
-
-    @property
-    def log_joint(self) -> Array: ...  # (..., C, N)
 
 
 class Family(ABC):

@@ -26,7 +26,6 @@ from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 SOFT_HINGE = 0.1  # epsilon of eq. 3.17
 
-
 SOFT_MAXIMUM = 10.0  # eta of eq. 3.19
 
 

@@ -6,20 +6,9 @@ from typing import Generic
 
 from sklearn import get_config
 
-from latentia.engine.contracts import (
-    Chunk,
-    ConditionalFamily,
-    EMFamily,
-    F,
-    Family,
-    Objective,
-    Params,
-    SmoothFamily,
-    Source,
-    Sweep,
-    Totals,
-)
+from latentia.engine.contracts import ConditionalFamily, EMFamily, F, Family, Objective, Params, SmoothFamily, Sweep
 from latentia.engine.pytree import concat_classes, leaves, select_class, tree_add
+from latentia.engine.source import Chunk, Source, Totals
 from latentia.numerics.array_api import Array, is_on_cpu, namespace
 
 

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, Objective, Totals
+from latentia.engine.contracts import Objective
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
+from latentia.engine.source import Chunk, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
@@ -80,8 +81,8 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None
-        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a
-        true answer stops the fit there.
+        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`);
+        return True to stop.
     verbose : int, default=0
         Shows progress if positive.
 

@@ -37,6 +37,7 @@ from latentia.evaluation.comparison_inputs import (
     weight_argument,
 )
 from latentia.evaluation.comparison_result import Comparison
+from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import to_numpy
 
 __all__ = ["Comparison", "compare", "corrected_t_test"]
@@ -99,6 +100,13 @@ def compare(
         for name, estimator in named.items()
     ]
     trials = iter(Parallel(n_jobs=n_jobs)(delayed(_trial)(*task) for task in tasks))
+    return _comparison(named, datasets, folds, trials)
+
+
+def _comparison(
+    named: dict[str, Any], datasets: list[Dataset], folds: list[list[Fold]], trials: Iterator[_Trial]
+) -> Comparison:
+    """The trials, which come by data set, fold and estimator, as tables."""
     scores, fitted_on_labeled_only = [], set()
     for dataset, parts in zip(datasets, folds, strict=True):
         grid = [[next(trials) for _ in named] for _ in parts]  # J lists of E trials

@@ -14,7 +14,6 @@ from latentia.numerics.array_api import to_numpy
 #: Row numbers of the training part and of the test part.
 Fold = tuple[np.ndarray, np.ndarray]
 
-
 ALLOWED = (
     "allowed are None (5 folds), an integer >= 2, a splitter with a method split, and pairs of training and test "
     "rows: row numbers of X, or masks"

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from latentia.engine.array_source import ArraySource, mask_missing
-from latentia.engine.contracts import Chunk, MaskedRows, Totals
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, take_rows, to_numpy
 
 
@@ -68,10 +68,8 @@ def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:
 #: Below this many ulps of the mean a standard deviation counts as zero.
 EPS_MULTIPLE = 10
 
-
 #: Rows that tell where a column lies.
 N_PILOT_ROWS = 1000
-
 
 #: Sums of squares about a point that is so many standard deviations from the mean have lost digits.
 MAX_OFFSET_STDS = 10

@@ -12,7 +12,6 @@ from scipy import sparse
 
 Array = Any
 
-
 LOG_2PI = math.log(2 * math.pi)
 
 

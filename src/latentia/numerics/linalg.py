@@ -39,27 +39,21 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
 #: NumPy inverts fewer matrices than this as a batch of its own.
 MANY_MATRICES = 64
 
-
 #: More, up to this size, are inverted side by side, an entry of all of them at a time; larger ones
 #: by LAPACK, one by one.
 SWEEP_MAX_SIZE = 20
 
-
 #: Numbers in the matrices that are inverted side by side: what the second-level cache holds.
 SWEEP_FLOATS = 2**16
-
 
 #: Of this size and above, any number of them is inverted by LAPACK, one by one.
 LAPACK_MIN_SIZE = 32
 
-
 #: And of this size, one to a core.
 PARALLEL_MIN_SIZE = 128
 
-
 #: A matrix of this size is worth several threads.
 THREADED_BLAS_MIN_SIZE = 3000
-
 
 #: Up to this size a matrix is inverted in one piece.
 MAX_BLOCK_SIZE = 80

@@ -64,7 +64,6 @@ def _exp_flush_underflow(log_prob: Array, in_place: bool) -> Array:
 #: normal too.
 MIN_LOG = float(np.log(np.finfo(np.float64).smallest_normal / np.finfo(np.float64).eps))
 
-
 MIN_LOG_FLOAT32 = float(np.log(np.finfo(np.float32).smallest_normal / np.finfo(np.float32).eps))
 
 

@@ -45,10 +45,8 @@ def weighted_row_sums(weight: Array, rows: Array) -> Array:
 #: Rows of a tile where parameters meet rows: products run up to 1.5 times as fast as in one piece.
 TILE_ROWS = 64
 
-
 #: Rows of a tile where rows are summed.
 SUM_TILE_ROWS = 256
-
 
 #: Rows of the thin matrix: outside this range one product is as fast.
 THIN_OPERAND = range(8, 33)

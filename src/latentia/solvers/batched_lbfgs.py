@@ -20,10 +20,8 @@ from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_st
 #: Share of the decrease that the gradient predicts, which a step must reach.
 ARMIJO = 1e-4
 
-
 #: Cuts of a step at most, and by which factor.
 MAX_CUTS, CUT = 25, 0.3
-
 
 #: Small steps in a row that end a restart.
 N_SMALL_STEPS = 2

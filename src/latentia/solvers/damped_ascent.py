@@ -22,12 +22,9 @@ from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ign
 #: The ascent ends when this many successful steps together gain less than `tol`.
 WINDOW = 6
 
-
 INITIAL_STEP = 0.5  # fraction of a full step
 
-
 MIN_STEP = 0.01  # below which nothing is left to gain in this direction
-
 
 STEP_GROWTH = 1.3  # after each plain step that raised the objective
 

@@ -21,7 +21,6 @@ from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_st
 #: A decrease by more than this share of the value and so many rounding units is no rounding error.
 MAX_RELATIVE_DECREASE = 1e-6
 
-
 MAX_DECREASE_UNITS = 1000
 
 

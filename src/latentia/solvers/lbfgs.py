@@ -20,11 +20,9 @@ from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ign
 #: way back.
 INVALID_LOSS = 1e50
 
-
 #: Gradients below this count as zero: SciPy squares them, and squares that vanish make it divide by
 #: zero.
 MIN_GRADIENT = 1e-150
-
 
 #: A gain below this many ulps of the value cannot be seen in it: it is a sum over rows, each
 #: rounded.

@@ -9,7 +9,6 @@ import numpy as np
 #: (vectors, inverse curvatures of the past steps) -> vectors times a rough inverse Hessian
 InverseHessian = Callable[[np.ndarray, list[np.ndarray]], np.ndarray]
 
-
 #: Steps whose curvature is below this share of the product of lengths count nothing.
 MIN_CURVATURE = 1e-10
 

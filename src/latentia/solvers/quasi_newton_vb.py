@@ -27,10 +27,8 @@ from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_st
 #: Steps of the means after each plain update.
 N_STEPS = 9
 
-
 #: Share of the gain that the gradient predicts, which a step must reach.
 ARMIJO = 1e-4
-
 
 #: Lengths of a step that are tried, and the factor between them.
 MAX_TRIALS, CUT = 4, 3

@@ -13,10 +13,11 @@ import numpy as np
 
 from latentia._user_warnings import warn_at_caller
 from latentia.engine.array_source import ArraySource, map_rows
-from latentia.engine.contracts import Chunk, GenerativeFamily, MaskedRows, Objective, Params, Totals
+from latentia.engine.contracts import GenerativeFamily, Objective, Params
 from latentia.engine.objectives import OBJECTIVES, Likelihood
 from latentia.engine.problem import RowProblem, check_compatible, rows_per_chunk
 from latentia.engine.pytree import leaves, select_restart
+from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin

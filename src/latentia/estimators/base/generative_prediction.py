@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import map_rows
-from latentia.engine.contracts import MaskedRows, Params
+from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type

@@ -26,7 +26,6 @@ from latentia.inputs.splits import make_folds
 #: Arguments that the search has beyond those of the model.
 SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
 
-
 #: Stands for whatever the search will choose, where the rest of the model is checked.
 DEFAULT_SETTING = Setting(1, 1, "likelihood", RIDGE)
 

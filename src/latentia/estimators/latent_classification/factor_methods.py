@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.inputs.options import check_choice, random_generator

@@ -15,7 +15,7 @@ from latentia.estimators.base.generative import GenerativeClassifier, Generative
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
-from latentia.estimators.latent_classification.restart_selection import most_accurate_restarts
+from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
@@ -26,7 +26,6 @@ from latentia.inputs.options import Check, choice, integer, number, optional
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array
 from latentia.solvers import EM, Solution, Solver, StructuralEM
-from latentia.solvers.structure_choice import best_structure
 
 
 class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
@@ -92,22 +91,22 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Precision of a normal prior on the loadings and offsets of binary and categorical columns;
         keeps them finite where a column separates the rows.
     handle_unknown : {"missing", "error"}, default="missing"
-        What becomes of a category at prediction that `fit` did not see: a missing cell with a
-        warning, or an error.
+        How to treat categories that were not seen in `fit`: as missing, with a warning, or as an
+        error.
     refine : {"importance"} or None, default=None
         None: class probabilities from the bound. "importance": from importance sampling with the
         bound's posterior as proposal, which is unbiased for p(x, c).
     n_importance_samples : int, default=200
         Draws of importance sampling, per row, class and component.
     bound_tol : float, default=1e-3
-        The bound of a row has settled when no curvature moves by more than this share of itself.
+        The bound of a row has converged when no curvature changes by more than this, relatively.
     bound_max_iter : int, default=100
-        Maximum number of rounds of settling the bound of a row.
+        Maximum number of iterations of the bound of a row.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
     callback : callable, default=None
-        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`); a
-        true answer stops the fit there.
+        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`);
+        return True to stop.
     verbose : int, default=0
         Shows progress if positive.
 
@@ -125,14 +124,13 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Share of each component in each class.
     latent_means_, latent_variances_ : arrays of shape (n_classes, n_latent)
         Of the factors, given the class. Under the class priors each factor has mean zero and
-        variance one; factors are in the order of the share of the columns' log odds or standardized
-        values that they move, and the largest loading of each is positive. None of this changes the
-        model.
+        variance one; factors are sorted by how much they move the columns, and the largest loading
+        of each is positive. None of this changes the model.
     loadings_ : array of shape (n_components, n_loadings, n_latent)
         In the units of the columns for continuous ones, in log odds for the others. One row per
         column, or per category of a categorical column.
     intercepts_ : array of shape (n_components, n_loadings)
-        The same for the offsets.
+        The same for the intercepts.
     loading_features_ : ndarray of shape (n_loadings,)
         The column that each row of the loadings belongs to.
     noise_variances_ : array of shape (n_components or 1, n_features)
@@ -288,11 +286,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     def _select_restart(
         self, family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
     ) -> int:
-        value, size = solution.value, family.structure_size(solution.params)
-        candidates = np.arange(len(value))
-        if self.selection == "accuracy" and len(value) > 1:
-            candidates = most_accurate_restarts(family, solution, source, rng)
-        return int(candidates[best_structure(value[candidates], size[candidates], source.total_weight)])
+        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
 
     def _finish(self, model: FittedModel) -> FittedModel:
         family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)

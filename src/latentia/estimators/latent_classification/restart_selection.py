@@ -5,14 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, Params, Totals
+from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, Totals
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import Solution
+from latentia.solvers.structure_choice import best_structure
 
 #: Training accuracy is taken on at most this many random rows.
 ACCURACY_ROWS = 200_000
+
+
+def best_restart(
+    family: LatentFactors,
+    solution: Solution,
+    source: ArraySource,
+    rng: np.random.Generator,
+    by_accuracy: bool,
+) -> int:
+    """The restart with the best penalized likelihood, by choice among the most accurate ones."""
+    value, size = solution.value, family.structure_size(solution.params)
+    candidates = np.arange(len(value))
+    if by_accuracy and len(value) > 1:
+        candidates = most_accurate_restarts(family, solution, source, rng)
+    return int(candidates[best_structure(value[candidates], size[candidates], source.total_weight)])
 
 
 def most_accurate_restarts(

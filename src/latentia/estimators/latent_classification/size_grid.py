@@ -12,23 +12,17 @@ from latentia.inputs.column_encoder import ColumnEncoder
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
 COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
 
-
 #: Numbers of factors and components that they try for binary tables (2009).
 BINARY_LATENT = (2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
 
-
 BINARY_COMPONENTS = (1, 2)
 
-
 RIDGE = 0.3
-
 
 #: What is tried for mixed tables, which no paper has.
 MIXED_LATENT = (0, 2, 4, 8)
 
-
 MIXED_COMPONENTS = (1, 2)
-
 
 MIXED_RIDGES = (0.3, 3.0)
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import ArraySource, map_rows
-from latentia.engine.contracts import MaskedRows, Params
+from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import MaskedRows
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, input_attributes
 from latentia.estimators.latent_softmax.fitted import AVERAGES, CRITERIA, Averaging, Candidate, FittedModel

@@ -34,7 +34,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import ConditionalFamily, DampedFamily, MaskedRows, Source
+from latentia.engine.contracts import ConditionalFamily, DampedFamily
+from latentia.engine.source import MaskedRows, Source
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from latentia._user_warnings import warn_at_caller
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxInput
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator

@@ -9,8 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, Params, Totals
+from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, Totals
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import Outcome

@@ -31,16 +31,12 @@ from latentia.solvers import LBFGS, AcceleratedEM, DampedAscent, Outcome, Soluti
 
 INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
 
-
 #: After so many steps of variational Bayes only so many restarts go on: few laggards win.
 SUCCESSIVE_HALVING = ((40, 4), (80, 2))
 
-
 CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
 
-
 ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
-
 
 ANNEALING_STEPS = 20
 

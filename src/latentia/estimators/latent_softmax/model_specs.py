@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from latentia.engine.contracts import AcceleratedFamily, MaskedRows, SmoothFamily
+from latentia.engine.contracts import AcceleratedFamily, SmoothFamily
+from latentia.engine.source import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, augment
 from latentia.inputs.standardization import Standardizer

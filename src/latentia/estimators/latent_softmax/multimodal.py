@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxFit, SoftmaxInput
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, ConditionalFamily, Params, Totals
+from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, Totals
 from latentia.estimators.latent_softmax.fitted import Candidate, search_table
 from latentia.estimators.latent_softmax.subclass_search import (
     Configuration,

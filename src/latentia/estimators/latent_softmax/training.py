@@ -30,10 +30,8 @@ from latentia.solvers import BatchedLBFGS, Step
 #: Precision of the weights in the likelihood that initial points maximize, on standardized rows.
 INITIAL_RIDGE = 0.01
 
-
 #: Restarts tried by likelihood for each that goes on.
 SCREENING_FACTOR = 3
-
 
 #: Fraction of the rows on which `criterion="validation"` compares models.
 HELD_OUT = 0.25

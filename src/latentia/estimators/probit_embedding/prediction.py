@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from latentia.engine.array_source import map_rows
-from latentia.engine.contracts import Preprocessor
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Preprocessor
 from latentia.families.building_blocks.truncated_normal import positive_half_line
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.row_products import project

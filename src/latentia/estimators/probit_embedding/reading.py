@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Preprocessor
+from latentia.engine.source import Preprocessor
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix, read_label_matrix
 from latentia.inputs.rows import reject_missing, validate_rows

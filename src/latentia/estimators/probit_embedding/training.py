@@ -22,7 +22,6 @@ from latentia.solvers import QuasiNewtonVB, Solution
 #: The most dimensions that a search tries.
 MAX_LATENT = 10
 
-
 #: Sizes without a gain in evidence after which a search stops.
 PATIENCE = 2
 

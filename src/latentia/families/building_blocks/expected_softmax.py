@@ -23,7 +23,6 @@ from latentia.numerics.special import erfcx
 #: Points of an average over three or more scores.
 N_QMC_POINTS = 256
 
-
 #: Weights and scales of the normal distribution functions whose mixture is the logistic function.
 MIXTURE_WEIGHTS = (
     0.003246343272134,
@@ -35,7 +34,6 @@ MIXTURE_WEIGHTS = (
     0.027912418727972,
     0.001449567805354,
 )
-
 
 MIXTURE_SCALES = (
     1.365340806296348,

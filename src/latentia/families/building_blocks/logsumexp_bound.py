@@ -32,7 +32,6 @@ from latentia.numerics.logspace import logsumexp
 
 FIRST_STEPS = 4  # of all rows
 
-
 LAST_STEPS = 40  # of those that have not arrived by then
 
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import ConditionalFamily, MaskedRows, SmoothFamily, Source
+from latentia.engine.contracts import ConditionalFamily, SmoothFamily
 from latentia.engine.pytree import tree_add
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.experts.expert import Expert
 from latentia.families.experts.gating_tree import gate_gradients, mix_experts, random_weights

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, MaskedRows, Source
+from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
     AcceleratedCoordinates,

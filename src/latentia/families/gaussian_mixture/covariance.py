@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import Tree
+from latentia.engine.source import MaskedRows
 from latentia.numerics.array_api import LOG_2PI, Array, namespace
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
@@ -25,7 +25,6 @@ from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 #: of
 #: one row, with less than this fraction of it.
 MIN_WEIGHT = 1e-10
-
 
 #: Where EM rests on the floor, free coordinates start this fraction of the floor above it.
 FLOOR_MARGIN = 1e-2

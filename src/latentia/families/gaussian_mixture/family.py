@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import GenerativeFamily, MaskedRows, SmoothFamily, Source
+from latentia.engine.contracts import GenerativeFamily, SmoothFamily
 from latentia.engine.pytree import Tree
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.kmeans import cluster_restarts
 from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Moments, has_weight
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES

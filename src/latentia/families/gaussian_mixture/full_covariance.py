@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows
 from latentia.engine.pytree import Tree
+from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
 from latentia.families.gaussian_mixture.missing_data import MissingnessPatterns, Precision
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose

@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, eye_like, namespace, to_numpy, transpose
 from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
@@ -31,7 +31,6 @@ from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_
 
 #: A pattern of at least so many rows is treated on its own.
 MIN_PATTERN_ROWS = 64
-
 
 #: Numbers in the matrices of one batch of rows.
 BATCH_FLOATS = 2**19

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Generic
 
-from latentia.engine.contracts import Chunk, F, Source, Sweep, Totals
+from latentia.engine.contracts import F, Sweep
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, Source, Totals
 from latentia.families.latent_factors.complete_rows import class_component_moments, feature_statistics, features
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import namespace

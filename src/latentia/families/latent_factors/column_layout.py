@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import BoundedColumnModel, ColumnModel
 from latentia.families.latent_factors.column_models import COLUMN_MODELS, Gaussian
 from latentia.numerics.array_api import Array, asarray_like, namespace

@@ -29,16 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import (
-    GenerativeFamily,
-    MaskedRows,
-    Objective,
-    Problem,
-    SmoothFamily,
-    Source,
-    StructuredFamily,
-)
+from latentia.engine.contracts import GenerativeFamily, Objective, Problem, SmoothFamily, StructuredFamily
 from latentia.engine.pytree import select_class
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors import free_coordinates
 from latentia.families.latent_factors.class_moments import ClassMoments
 from latentia.families.latent_factors.column_layout import ColumnLayout
@@ -70,7 +63,6 @@ from latentia.numerics.logspace import logsumexp_and_softmax
 #: Tables with more columns than this, and than eight to a latent, are projected, not expanded to
 #: products.
 WIDE_TABLE_COLUMNS = 32
-
 
 #: Up to so many columns products are summed nevertheless where that replaces passes over the rows.
 MAX_MOMENT_COLUMNS = 256

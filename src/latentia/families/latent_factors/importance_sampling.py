@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose

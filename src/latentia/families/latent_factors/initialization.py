@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentia.engine.contracts import Chunk, Source
+from latentia.engine.source import Chunk, Source
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.values import FactorParams, FactorSizes
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
@@ -21,14 +21,11 @@ from latentia.numerics.linalg import spd_inverse
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 1000
 
-
 #: Share of the columns' variance that the loadings start with.
 SIGNAL_VARIANCE_SHARE = 0.5
 
-
 #: Share of the loadings' variance in which the components differ.
 COMPONENT_VARIANCE_SHARE = 0.5
-
 
 #: How far components start towards a random row.
 CENTER_STEP = 0.5

@@ -10,10 +10,8 @@ from latentia.numerics.packed_symmetric import unpack
 #: Smallest variance of a latent given the class; its scale is set by the loadings.
 LATENT_FLOOR = 1e-6
 
-
 #: Smallest probability of a class or component, so that logarithms stay finite.
 MIN_PROB = 1e-12
-
 
 #: Damping of new loadings towards the old ones, relative to the second moments: keeps empty
 #: components where they are.

@@ -68,14 +68,11 @@ from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 #: Correlations with a latent below which a start of the graph has no edge.
 THRESHOLDS = (0.1, 0.2, 0.4)
 
-
 #: Variance of the standard logistic: the noise of a binary head.
 LOGISTIC_VARIANCE = math.pi**2 / 3
 
-
 #: Axes from which the rotation starts: the given ones and some random ones, always the same.
 N_AXES = 8
-
 
 #: Rounds over all pairs of latents, and the relative gain of a round below which a rotation
 #: settled.

@@ -42,7 +42,8 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import device
 
-from latentia.engine.contracts import ConditionalFamily, MaskedRows, QuasiNewtonFamily, Source
+from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.initialization import LabelSums, label_directions, label_sums
 from latentia.families.probit_embedding.label_posterior import (
@@ -61,7 +62,6 @@ from latentia.numerics.linalg import flat_matmul, spd_inverse
 
 #: Updates of the precisions of the dimensions in one step.
 N_PRECISION_UPDATES = 30
-
 
 #: Variance of the label weights where variational Bayes starts.
 INITIAL_WEIGHT_VARIANCE = 0.01

@@ -35,10 +35,8 @@ from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 #: longer ascent, which goes on from there.
 COLD_TOLERANCE, WARM_TOLERANCE = 0.75, 0.5
 
-
 #: Newton steps of a row at most, and cuts of one step.
 MAX_STEPS = MAX_CUTS = 60
-
 
 #: A value that falls by more than this many rounding units has decreased.
 MAX_DECREASE_UNITS = 64

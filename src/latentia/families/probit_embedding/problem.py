@@ -21,10 +21,11 @@ import numpy as np
 from sklearn import get_config
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Chunk, Source, Sweep, Totals
+from latentia.engine.contracts import Sweep
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import tree_add
 from latentia.engine.row_ranges import RowRange, split_ranges
+from latentia.engine.source import Chunk, Source, Totals
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.initialization import LabelSums, label_sums, sum_labels
 from latentia.families.probit_embedding.kernel_form import KernelForm

@@ -14,7 +14,6 @@ from latentia.numerics.array_api import Array, is_sparse, namespace, transpose
 #: Products x_if x_jf that `PairProducts` keeps at most: 12 bytes each, 360 MB.
 MAX_PAIRS = 3 * 10**7
 
-
 #: Entries of the dense columns that `ColumnProducts` handles at once: 32 MiB.
 MAX_DENSE_ENTRIES = 2**22
 

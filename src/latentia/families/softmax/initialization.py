@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentia.engine.contracts import Source
+from latentia.engine.source import Source
 from latentia.families.building_blocks.kmeans import cluster_restarts
 from latentia.numerics.array_api import Array, asarray_like, to_numpy
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import MaskedRows, SmoothFamily, Source
+from latentia.engine.contracts import SmoothFamily
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.softmax.initialization import mixed_restarts
 from latentia.families.softmax.subclass_family import SubclassFamily

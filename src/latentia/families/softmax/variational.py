@@ -31,7 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily, MaskedRows, Source
+from latentia.engine.contracts import AcceleratedFamily
+from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
     AcceleratedCoordinates,
