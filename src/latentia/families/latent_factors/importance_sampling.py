@@ -42,8 +42,8 @@ def importance_scores(family: LatentFactors, params: FactorParams, rows: MaskedR
         z = posteriors.mean + xp.matmul(root, e[..., None])[..., 0]
         predictors = xp.matmul(z, transpose(W)) + b
         ratio = -constant
-        for (model, own), (values, observed) in zip(layout.bounded_slices(), cells, strict=True):
-            ratio = ratio + model.log_density(values, observed, predictors[..., own])
+        for (model, index), (values, observed) in zip(layout.bounded_slices(), cells, strict=True):
+            ratio = ratio + model.log_density(values, observed, predictors[..., index])
         ratios.append(ratio - xp.sum((linear - 0.5 * curvature * predictors) * predictors, axis=-1))
     gap = logsumexp(xp.stack(ratios, axis=0), axis=0) - math.log(len(draws))
     return logsumexp(posteriors.scores + gap, axis=-2)

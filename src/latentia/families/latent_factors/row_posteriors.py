@@ -151,8 +151,8 @@ class _BoundedColumns:
         mean, variance = self._predictors(moments)
         return self._side_by_side(
             [
-                model.bound(*cells, mean[..., own], variance[..., own])
-                for (model, own), cells in zip(self.models, self.cells, strict=True)
+                model.bound(*cells, mean[..., index], variance[..., index])
+                for (model, index), cells in zip(self.models, self.cells, strict=True)
             ],
             mean,
         )
@@ -162,8 +162,8 @@ class _BoundedColumns:
         mean, variance = self._predictors(moments)
         return self._side_by_side(
             [
-                model.approximate_bound(*cells, mean[..., own], variance[..., own], warm_start)
-                for (model, own), cells, warm_start in zip(self.models, self.cells, self.warm_starts, strict=True)
+                model.approximate_bound(*cells, mean[..., index], variance[..., index], warm_start)
+                for (model, index), cells, warm_start in zip(self.models, self.cells, self.warm_starts, strict=True)
             ],
             mean,
         )

@@ -32,8 +32,8 @@ def sample_rows(
     X = np.zeros((n, layout.n_columns))
     G = layout.n_gaussian
     X[:, list(layout.gaussian.columns)] = layout.gaussian.sample(predictors[:, :G], noise, rng)
-    for model, own in layout.bounded_slices():
-        X[:, list(model.columns)] = model.sample(predictors[:, G:][:, own], noise[:, :0], rng)
+    for model, index in layout.bounded_slices():
+        X[:, list(model.columns)] = model.sample(predictors[:, G:][:, index], noise[:, :0], rng)
     return X
 
 
@@ -52,8 +52,8 @@ def impute_rows(
     if layout.n_bounded:
         W2 = transpose(with_doubled_offdiagonal(packed_outer(W[..., G:, :]), W.shape[-1]))
         variance = xp.clip(xp.matmul(pack(posterior.cov), W2), min=0.0)
-        for model, own in layout.bounded_slices():
-            expected.append(model.expected(predictors[..., G:][..., own], variance[..., own]))
+        for model, index in layout.bounded_slices():
+            expected.append(model.expected(predictors[..., G:][..., index], variance[..., index]))
     cells = [
         model.impute(xp.sum(weight[..., None] * part, axis=(0, 1)), mode)
         for model, part in zip(layout.models, expected, strict=True)
