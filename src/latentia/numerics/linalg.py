@@ -36,17 +36,14 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
     return xp.matmul(vectors * raised[..., None, :], transpose(vectors))
 
 
-#: NumPy inverts fewer matrices than this as a batch of its own.
-MANY_MATRICES = 64
-
-#: More, up to this size, are inverted side by side, an entry of all of them at a time; larger ones
-#: by LAPACK, one by one.
+#: Many NumPy matrices, up to this size, are inverted side by side, an entry of all of them at a
+#: time; larger ones by LAPACK, one by one.
 SWEEP_MAX_SIZE = 20
 
 #: Numbers in the matrices that are inverted side by side: what the second-level cache holds.
 SWEEP_FLOATS = 2**16
 
-#: Of this size and above, any number of them is inverted by LAPACK, one by one.
+#: Of this size and above, few are inverted by LAPACK one by one, too.
 LAPACK_MIN_SIZE = 32
 
 #: And of this size, one to a core.
@@ -66,15 +63,16 @@ def flat_matmul(a: Array, b: Array) -> Array:
     return xp.reshape(xp.matmul(flat, b), (*a.shape[:-1], b.shape[-1]))
 
 
-def spd_inverse(matrix: Array) -> tuple[Array, Array]:
+def spd_inverse(matrix: Array, many: bool = False) -> tuple[Array, Array]:
     """Inverses and log determinants of symmetric positive definite matrices (..., P, P).
 
     By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues. P may
-    be zero.
+    be zero. `many` tells that there are many small ones, such as one for each row: the way is then
+    one that pays for hundreds. It is said, not counted, so that no result depends on how many
+    others there are.
     """
     xp, size = namespace(matrix), matrix.shape[-1]
     if array_api_compat.is_numpy_array(matrix):
-        many = math.prod(matrix.shape[:-2]) >= MANY_MATRICES
         if many and 0 < size <= SWEEP_MAX_SIZE:
             return _swept_inverses(matrix)
         if (many and size) or size >= LAPACK_MIN_SIZE:

@@ -188,7 +188,7 @@ class ScatteredRows(NamedTuple):
         P = precision.matrix
         entry = self.missing[:, :, None] * D + self.missing[:, None, :]
         within = xp.take(xp.reshape(P, (*P.shape[:-2], D * D)), xp.reshape(entry, (-1,)), axis=-1)
-        V, log_det = spd_inverse(xp.reshape(within, (*P.shape[:-2], *entry.shape)))
+        V, log_det = spd_inverse(xp.reshape(within, (*P.shape[:-2], *entry.shape)), many=True)
         d = (self.values - means[..., None, :]) * self.observed
         is_missing = self._indicators()
         Pd = xp.matmul(is_missing, xp.matmul(d, P)[..., None])  # (..., n, M, 1)

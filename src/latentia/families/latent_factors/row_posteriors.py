@@ -251,5 +251,5 @@ def _posterior(form: _Form, q: int) -> tuple[Array, Array, Array, Array]:
     """Precision of u and its log determinant, covariance and mean of u."""
     xp = namespace(form.linear)
     A = unpack(form.precision + pack(eye_like(q, form.linear)), q)
-    cov, log_det = spd_inverse(A)
+    cov, log_det = spd_inverse(A, many=True)
     return A, log_det, cov, xp.matmul(cov, form.linear[..., None])[..., 0]
