@@ -14,9 +14,9 @@ from latentia.engine.pytree import select_restart
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli, Categorical, Gaussian
+from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.families.latent_factors.row_posteriors import infer_rows
 from latentia.families.latent_factors.values import FactorParams
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.solvers import EM

@@ -40,6 +40,13 @@ Params = Any
 Stats = Any
 
 
+class Posterior(Protocol):
+    """What a family infers of rows: at least the scores."""
+
+    @property
+    def log_joint(self) -> Array: ...  # (..., C, N)
+
+
 class Family(ABC):
     """What the scores of rows look like. Parameters and statistics are named tuples of arrays."""
 

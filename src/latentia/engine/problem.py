@@ -70,7 +70,7 @@ class RowProblem(Generic[F]):
 CHUNK_MIB = 8
 
 
-def rows_per_chunk(numbers_per_row: int, like: Array | None = None) -> int:
+def rows_per_chunk(floats_per_row: int, like: Array | None = None) -> int:
     """Rows whose workspace fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less.
 
     An accelerator, where `like` may live, wants few large chunks: it gets all of `working_memory`.
@@ -78,7 +78,7 @@ def rows_per_chunk(numbers_per_row: int, like: Array | None = None) -> int:
     budget = get_config()["working_memory"] * 2**20
     if like is None or is_on_cpu(like):
         budget = min(budget, CHUNK_MIB * 2**20)
-    return max(1, int(budget // (8 * max(1, numbers_per_row))))
+    return max(1, int(budget // (8 * max(1, floats_per_row))))
 
 
 def check_compatible(family: Family, objective: Objective, needs_em: bool, needs_gradient: bool) -> None:

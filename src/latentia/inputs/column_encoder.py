@@ -26,7 +26,7 @@ class ColumnKind(Protocol):
     n_categories: ClassVar[int | None]  # how many values a coded column has; None for as many as it shows
 
 
-#: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in small letters.
+#: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
 NARROW_FLOATS = {"float16", "float32", "halffloat[pyarrow]", "float[pyarrow]"}
 
 
@@ -58,7 +58,8 @@ class ColumnEncoder(NamedTuple):
 
     @property
     def modeled_kinds(self) -> list[str]:
-        """Kinds as they are fitted: two categories are logistic in the difference of their heads,
+        """Kinds as they are fitted: two categories are logistic in the difference of their
+        linear predictors,
         and the tighter bound serves.
         """
         return [

@@ -15,8 +15,8 @@ from latentia.numerics.array_api import to_numpy
 
 def frame_type(X: Any) -> str:
     """ "pandas", "polars" or "array"."""
-    module = type(X).__module__.split(".")[0]
-    return module if module in ("pandas", "polars") and hasattr(X, "columns") else "array"
+    modules = {base.__module__.split(".")[0] for base in type(X).__mro__}  # of subclasses, too
+    return next((m for m in ("pandas", "polars") if m in modules and hasattr(X, "columns")), "array")
 
 
 def column_names(X: Any) -> list[Any]:

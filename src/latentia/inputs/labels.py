@@ -1,4 +1,4 @@
-"""EncodedLabels as users hand them in: classes, codes, unlabeled rows."""
+"""Labels as users pass them: classes, codes, unlabeled rows."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def split_unlabeled(y: Any, n_rows: int, classes: np.ndarray | None = None) -> t
             "Pass a class for each row, -1 or None for unlabeled rows."
         )
     if isinstance(y, str | bytes):
-        raise ValueError(f"y={y!r} is a text: pass the labels themselves, for example the column of that name.")
+        raise ValueError(f"y={y!r} is a string: pass the labels themselves, for example the column of that name.")
     if isinstance(y, list | tuple) and any(isinstance(v, list | tuple | set) for v in y):
         raise ValueError(
-            "y holds lists of labels: for several labels a row, make an indicator matrix with scikit-learn's "
+            "y holds lists of labels: for several labels per row, make an indicator matrix with scikit-learn's "
             "MultiLabelBinarizer and use ProbitEmbeddingClassifier."
         )
     if np.ma.isMaskedArray(y):  # masked labels are unknown

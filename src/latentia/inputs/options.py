@@ -59,9 +59,8 @@ def check_number(
     fits = fits and (gt is None or value > gt) and (ge is None or value >= ge) and (lt is None or value < lt)
     if not fits:
         noun = "an integer" if integer else "a finite number"
-        raise ValueError(
-            f"{name}={value!r}; allowed is {noun} {' and '.join(b for b in bounds if b)}.".replace(" .", ".")
-        )
+        within = " ".join(["", " and ".join(b for b in bounds if b)]).rstrip()
+        raise ValueError(f"{name}={value!r}; allowed is {noun}{within}.")
 
 
 def _is_finite(value: Any) -> bool:
@@ -96,8 +95,17 @@ def registered(registry: Mapping[str, Any]) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """A check that lets None pass."""
-    return lambda name, value: None if value is None else check(name, value)
+    """A check that lets None pass, and says so."""
+
+    def check_unless_none(name: str, value: Any) -> None:
+        if value is None:
+            return
+        try:
+            check(name, value)
+        except ValueError as error:
+            raise ValueError(f"{str(error).removesuffix('.')}, or None.") from None
+
+    return check_unless_none
 
 
 def check_options(estimator: Any) -> None:

@@ -33,8 +33,8 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         who = type(estimator).__name__
         if isinstance(cell, str | bytes):
             raise ValueError(
-                f"X holds text in column {name!r}: {cell!r}. {who} takes numbers; "
-                "LatentClassificationModel takes columns of text as they are."
+                f"X holds text in column {name!r}: {cell!r}. {who} takes numbers here; a LatentClassificationModel "
+                "takes data frames and object arrays with text."
             ) from error
         if cell is not None and not isinstance(cell, complex):
             raise TypeError(

@@ -60,8 +60,8 @@ def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> S
 
 def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:
     """Of each column about zero; one for empty columns."""
-    weight_sum = np.ones(X.shape[0]) if weight is None else weight
-    square = np.asarray(X.multiply(X).T @ weight_sum).ravel() / weight_sum.sum()
+    row_weight = np.ones(X.shape[0]) if weight is None else weight
+    square = np.asarray(X.multiply(X).T @ row_weight).ravel() / row_weight.sum()
     return np.sqrt(np.where(square > 0, square, 1.0)).astype(compute_dtype(X))
 
 
@@ -164,7 +164,7 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMom
         mean = c + u S1 / S0,  std = u sqrt(S2 / S0 - (S1 / S0)^2),
 
     so that sums do not cancel wherever the column lies, and squares neither overflow nor vanish.
-    Where the pilot rows were no guide to a column, c and u are mended and there is another pass.
+    Where the pilot rows were no guide to a column, c and u are corrected and there is another pass.
     """
     xp = namespace(X)
     rows = ArraySource(X, np.full(X.shape[0], -1), weight, mask_missing(dtype))
@@ -177,11 +177,11 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMom
             mean = center + offset * unit
             overflows = ~xp.isfinite(deviation)
             rounding = EPS_MULTIPLE * xp.finfo(mean.dtype).eps * xp.abs(mean)
-            like = (xp.abs(offset) > MAX_OFFSET_STDS * deviation) & (xp.abs(offset * unit) > rounding) & ~overflows
-            if not bool(xp.any(overflows | like)):
+            recenter = (xp.abs(offset) > MAX_OFFSET_STDS * deviation) & (xp.abs(offset * unit) > rounding) & ~overflows
+            if not bool(xp.any(overflows | recenter)):
                 break
-            center = xp.where(like, mean, center)
-            power = np.where(to_numpy(like), power + _power_of_two(xp.maximum(xp.abs(offset), deviation)), power)
+            center = xp.where(recenter, mean, center)
+            power = np.where(to_numpy(recenter), power + _power_of_two(xp.maximum(xp.abs(offset), deviation)), power)
             most = _max_exponent(center)
             power = np.clip(np.where(to_numpy(overflows), power + most // 2, power), -most, most)
         deviation = deviation * unit

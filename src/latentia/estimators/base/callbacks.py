@@ -81,16 +81,14 @@ def notify_callbacks(estimator: Any, X: Any, y: Any) -> Iterator[StepNotifier]:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-def warn_unless_converged(estimator: Any) -> None:
+def warn_unless_converged(estimator: Any, outcome: Outcome) -> None:
     """Say that a fit ended before it converged, unless a callback stopped it."""
-    if estimator.converged_ or estimator.stopping_reason_ == Outcome.STOPPED.value:
+    if outcome.converged or outcome is Outcome.STOPPED:
         return
-    why = estimator.stopping_reason_
-    if why == Outcome.MAX_ITER.value:
-        why = f"max_iter={estimator.max_iter} reached"
-    warn_at_caller(
-        f"{type(estimator).__name__} stopped before it converged ({why}). Raise max_iter or tol.", ConvergenceWarning
-    )
+    why, cure = outcome.value, "Rescale the columns, or raise tol."
+    if outcome is Outcome.MAX_ITER:
+        why, cure = f"max_iter={estimator.max_iter} reached", "Raise max_iter or tol."
+    warn_at_caller(f"{type(estimator).__name__} stopped before it converged ({why}). {cure}", ConvergenceWarning)
 
 
 def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, notifier: StepNotifier) -> StepCallback:

@@ -73,12 +73,12 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         -------
         y : array of shape (n_samples,)
         """
-        gain = self._log_proba(X)
-        xp = namespace(gain)
+        score = self._log_proba(X)
+        xp = namespace(score)
         loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
         if loss is not None:
-            gain = -xp.matmul(xp.exp(gain), asarray_like(loss, gain))
-        return decode_labels(self.classes_, xp.argmax(gain, axis=1))
+            score = -xp.matmul(xp.exp(score), asarray_like(loss, score))
+        return decode_labels(self.classes_, xp.argmax(score, axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose class is known.
@@ -120,8 +120,8 @@ class InformationCriteriaMixin:
     def bic(self, X: Any, y: Any) -> float:
         """Bayesian information criterion; lower is better.
 
-        Generative models count unlabeled rows by their density, models of p(y | x) leave them out;
-        these are judged at their point estimate.
+        Generative models count unlabeled rows by their density; models of p(y | x) leave them out
+        and are judged at their point estimate.
 
         Parameters
         ----------

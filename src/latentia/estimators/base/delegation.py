@@ -32,3 +32,9 @@ class LearnedAttributesMixin:
         if best is None or not is_learned(name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(best, name)
+
+    def __dir__(self) -> list[str]:
+        best = self.__dict__.get("best_estimator_")
+        return sorted(
+            {*super().__dir__(), *(name for name in vars(best) if is_learned(name))} if best else super().__dir__()
+        )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
@@ -29,7 +29,7 @@ from latentia.estimators.base.callbacks import (
 )
 from latentia.inputs.options import Check, check_options, random_generator
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
-from latentia.solvers import Solution
+from latentia.solvers import Outcome, Solution
 
 Attributes = dict[str, Any]
 
@@ -41,6 +41,13 @@ class TrainingInput(Protocol):
     def X(self) -> Array: ...
     @property
     def attributes(self) -> Attributes: ...  # what is learned from the input alone
+
+
+class TrainingResult(Protocol):
+    """A fitted model, as a value."""
+
+    @property
+    def outcome(self) -> Outcome: ...  # how its solver ended
 
 
 class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -61,7 +68,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Validate and encode rows, labels and weights. Changes nothing on `self`."""
 
     @abstractmethod
-    def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> Any:
+    def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> TrainingResult:
         """The fitted model, a value; tells the notifier of each step."""
 
     @abstractmethod
@@ -69,7 +76,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The learned attributes of a fitted model."""
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows and labels.
 
         Parameters
@@ -92,9 +99,8 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         with notify_callbacks(self, X, y) as notifier:
             fitted = self._train(data, rng, notifier)
         attributes = data.attributes | self._fitted_attributes(data, fitted)
+        warn_unless_converged(self, fitted.outcome)
         self._set_learned(on_device_of(attributes, data.X))
-        if hasattr(self, "converged_"):
-            warn_unless_converged(self)
         return self
 
     def _set_learned(self, attributes: Attributes) -> None:
@@ -104,7 +110,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _blank_copy(self) -> Any:
+    def _blank_copy(self) -> Self:
         """A copy without learned attributes, on which scikit-learn's validation may leave its
         marks.
         """

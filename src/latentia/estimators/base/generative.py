@@ -7,6 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ from latentia.numerics.array_api import Array, compute_dtype, namespace, to_nump
 from latentia.numerics.logspace import log_softmax
 from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 
+#: One confident mistake must not decide when to stop.
+MAX_LOG_LOSS = 50.0
+
 
 class GenerativeInput(NamedTuple):
     """What `fit` was given, validated and encoded."""
@@ -46,8 +50,7 @@ class GenerativeInput(NamedTuple):
     encoder: ColumnEncoder
     attributes: Attributes
 
-    @property
-    def source(self) -> ArraySource:
+    def make_source(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
 
 
@@ -57,6 +60,10 @@ class GenerativeFit(NamedTuple):
     model: FittedModel
     solution: Solution
     log_jacobian: float  # what the log density of all rows loses to the units of X
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.solution.outcomes[0]
 
 
 def check_objective(name: str, value: Any) -> None:
@@ -124,7 +131,7 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
         objective = self._objective()
-        source, held_out = self._hold_out(data.source, objective, rng)
+        source, held_out = self._hold_out(data.make_source(), objective, rng)
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
         family = self._make_family(data, em_source, rng, notifier)
 
@@ -209,7 +216,7 @@ def _log_jacobian(source: ArraySource, data: GenerativeInput) -> float:
     return float(to_numpy(source.sum_over_chunks(visit, rows_per_chunk(3 * source.n_features))["sum"]))
 
 
-def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Any:
+def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:
     """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
     weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
 
@@ -221,7 +228,7 @@ def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Any:
         parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
         log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
         wrong = np.argmax(log_proba, axis=0) != held_out.y
-        log_loss = -np.maximum(log_proba[held_out.y, np.arange(held_out.n_rows)], -50.0)
-        return float((weight * (wrong + 1e-3 * log_loss / 50.0)).sum() / weight.sum())
+        log_loss = np.minimum(-log_proba[held_out.y, np.arange(held_out.n_rows)], MAX_LOG_LOSS)
+        return float((weight * (wrong + 1e-3 * log_loss / MAX_LOG_LOSS)).sum() / weight.sum())
 
     return loss

@@ -161,11 +161,11 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         """
         self._require_fitted()
         family, params, preprocessor, _ = self._model
-        if component is not None:
-            n_components = int(np.max(family.n_components))
-            check_number("component", component, ge=0, lt=n_components, integer=True)
         rng = random_generator(self.random_state)
         codes = self._sample_codes(n_samples, y, rng)
+        if component is not None:  # every class that is drawn must have it
+            sizes = np.broadcast_to(family.n_components, (len(self.classes_),))
+            check_number("component", component, ge=0, lt=int(sizes[codes].min()), integer=True)
         values = asarray_like(family.sample(params, codes, rng, component), preprocessor.shift)
         return self._model.decode(values), self.classes_[codes]
 

@@ -22,6 +22,7 @@ from latentia.estimators.latent_classification.size_search import CVTrial, Searc
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_number, choice, integer, legacy_generator, optional
 from latentia.inputs.splits import make_folds
+from latentia.solvers import Outcome
 
 #: Arguments that the search has beyond those of the model.
 SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
@@ -35,6 +36,7 @@ class SearchedModel(NamedTuple):
 
     model: LatentClassificationModel
     learned: Attributes
+    outcome: Outcome
     setting: Setting
     score: float
     table: Any
@@ -85,24 +87,24 @@ class LatentClassificationModelCV(
     n_jobs : int or None, default=None
         Processes that fit folds in parallel, as in joblib.
     callback : callable, default=None
-        Called with each `Trial` of the search; a true answer ends it. The final fit passes its
-        steps too.
-    **others
-        As in `LatentClassificationModel`.
+        Called with each setting tried (it has the columns of `search_results_` as attributes), and
+        then with each step of the final fit (which has `solver` instead); return True to stop.
+
+    All other parameters are those of `LatentClassificationModel`.
 
     Attributes
     ----------
     n_latent_, n_components_, objective_, ridge_ : int, int, str, float
         The setting chosen.
     best_score_ : float
-        Its cross-validated accuracy, or log loss with its sign turned if that chose it: more is
+        Its cross-validated accuracy, or negated log loss if that chose it: more is
         better.
     search_results_ : pandas.DataFrame, or dict of lists without pandas
         One row per setting tried: `n_latent`, `n_components`, `objective`, `ridge`, `mean_accuracy`
         and `mean_log_loss` with their standard deviations over the folds (`std_accuracy`,
         `std_log_loss`), `seconds`.
-    **others
-        As in `LatentClassificationModel`, of the model fitted on all rows.
+    best_estimator_ : LatentClassificationModel
+        The chosen model, fitted on all rows; what it has learned are attributes here, too.
 
     Examples
     --------
@@ -197,15 +199,15 @@ class LatentClassificationModelCV(
 
     def _check_options(self) -> None:
         super()._check_options()
-        for name, ge, integer_ in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
+        for name, ge, whole in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
             grid = getattr(self, name)
             if grid is None:
                 continue
             if isinstance(grid, str) or not as_list(grid):
-                what = "integer" if integer_ else "number"
+                what = "integer" if whole else "number"
                 raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
             for value in as_list(grid):
-                check_number(name, value, ge=ge, integer=integer_)
+                check_number(name, value, ge=ge, integer=whole)
         if self.objective is not None and not as_list(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
         for objective in [] if self.objective is None else as_list(self.objective):
@@ -232,14 +234,15 @@ class LatentClassificationModelCV(
         best = search.best(trials)
         n_init = self.n_init if self.refit_n_init is None else self.refit_n_init
         model = self._model_with(best.setting, n_init=n_init)
-        searched = SearchedModel(model, {}, best.setting, best.score(scoring), as_table(trials))
+        searched = SearchedModel(model, {}, Outcome.MAX_ITER, best.setting, best.score(scoring), as_table(trials))
         inner = StepNotifier()
         inner.listeners.append(notifier)
         notifier.attributes_at = lambda params: self._fitted_attributes(
             data, searched._replace(learned=inner.attributes_at(params))
         )
-        learned = data.attributes | model._fitted_attributes(data, model._train(data, rng, inner))
-        return searched._replace(learned=learned)
+        fitted = model._train(data, rng, inner)
+        learned = data.attributes | model._fitted_attributes(data, fitted)
+        return searched._replace(learned=learned, outcome=fitted.outcome)
 
     def _fitted_attributes(self, data: GenerativeInput, fitted: SearchedModel) -> Attributes:
         best = clone(fitted.model)
@@ -252,7 +255,7 @@ class LatentClassificationModelCV(
         }
 
     def _grids(self) -> dict[str, list[Any] | None]:
-        """What the arguments ask to be tried; None for what is usual."""
+        """What the arguments ask to be tried; None for the defaults."""
         given = {name: getattr(self, name) for name in Setting._fields}
         return {name: None if value is None else as_list(value) for name, value in given.items()}
 
@@ -272,7 +275,9 @@ class LatentClassificationModelCV(
 
     def _report(self, trial: CVTrial) -> bool:
         if self.verbose > 0:
-            sizes = f"q={trial.n_latent} m={trial.n_components} {trial.objective} ridge={trial.ridge:g}"
+            sizes = (
+                f"n_latent={trial.n_latent} n_components={trial.n_components} {trial.objective} ridge={trial.ridge:g}"
+            )
             scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
             print(f"{sizes}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False

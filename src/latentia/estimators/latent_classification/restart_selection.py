@@ -24,7 +24,7 @@ def best_restart(
     rng: np.random.Generator,
     by_accuracy: bool,
 ) -> int:
-    """The restart with the best penalized likelihood, by choice among the most accurate ones."""
+    """The restart with the best penalized likelihood, `by_accuracy`: of the most accurate."""
     value, size = solution.value, family.structure_size(solution.params)
     candidates = np.arange(len(value))
     if by_accuracy and len(value) > 1:
@@ -47,7 +47,7 @@ def correct_weight(
     rng: np.random.Generator,
     max_rows: int = ACCURACY_ROWS,
 ) -> np.ndarray:
-    """Weight of the labeled rows that each restart classifies rightly, from a sample where there
+    """Weight of the labeled rows that each restart classifies correctly, from a sample where there
     are very many.
     """
     if source.n_rows > max_rows:

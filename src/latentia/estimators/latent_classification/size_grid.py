@@ -1,4 +1,4 @@
-"""Which settings the search over sizes tries: given ones, else those usual for such tables."""
+"""Which settings the search over sizes tries: given ones, else the defaults for such tables."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n
     kind.
     """
     max_latent = data.X.shape[1] * data.n_classes
-    q_grid = grids["n_latent"] or usual_grids(data, 0)["n_latent"]
+    q_grid = grids["n_latent"] or default_grids(data, 0)["n_latent"]
     if all(q > max_latent for q in q_grid):
         raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {max_latent}.")
     groups = []
     for q in q_grid:
-        usual = usual_grids(data, q)
+        usual = default_grids(data, q)
         m_grid, objectives, ridges = (grids[name] or usual[name] for name in Setting._fields[1:])
         sizes = [m for m in sorted(set(m_grid)) if q * m <= n_rows]
         groups.append([Setting(int(q), int(m), o, float(r)) for m in sizes for o in objectives for r in ridges])
@@ -50,7 +50,7 @@ def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n
     return groups
 
 
-def usual_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
+def default_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
     """Numbers of factors, and what is tried with q of them, for tables of this kind."""
     if set(data.encoder.kinds) == {"continuous"}:
         grids: Any = range(1, data.X.shape[1] * data.n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import Array, take_rows, to_numpy
 
-#: Log probabilities below this count as this: one confident mistake shall not decide a search.
+#: Log probabilities below this count as this: one confident mistake must not decide a search.
 MIN_LOG_PROBA = -50.0
 
 

@@ -24,6 +24,7 @@ from latentia.inputs.outputs import NO_UNITS, OutputUnits
 from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import Standardizer, column_moments
 from latentia.numerics.array_api import Array, compute_dtype, namespace
+from latentia.solvers import Outcome
 
 
 class SoftmaxInput(NamedTuple):
@@ -42,6 +43,10 @@ class SoftmaxFit(NamedTuple):
 
     candidate: Candidate
     search_results: dict[str, Any]
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.candidate.outcome
 
 
 class PredictionModel(NamedTuple):

@@ -17,7 +17,7 @@ from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.problem import problem_maker
 from latentia.inputs.options import check_choice, check_number
 from latentia.numerics.threads import one_blas_thread
-from latentia.solvers import QuasiNewtonVB, Solution
+from latentia.solvers import Outcome, QuasiNewtonVB, Solution
 
 #: The most dimensions that a search tries.
 MAX_LATENT = 10
@@ -40,6 +40,10 @@ class EmbeddingFit(NamedTuple):
     model: FittedEmbedding
     solution: Solution  # of the restart that won
     search_results: SearchResults | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.solution.outcomes[0]
 
     @property
     def log_evidence(self) -> float:

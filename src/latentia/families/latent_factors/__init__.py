@@ -5,7 +5,7 @@
 - `column_contract`, `column_models`, `column_layout`: a kind of column as an object, the kinds and
   their registry, the columns of a table. A new kind goes to `column_models`; the E-step of a kind
   is its `bound`.
-- `row_posteriors`: the latents of rows with missing cells or bounded columns; `complete_rows`: of
+- `e_step_rows`: the latents of rows with missing cells or bounded columns; `e_step_complete`: of
   complete continuous rows, and `class_moments`: EM that does not see them.
 - `m_step`: EM's update; `free_coordinates`: the gradient for L-BFGS; `initialization`;
   `structure_search`: which latents feed which columns.

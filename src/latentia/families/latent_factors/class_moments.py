@@ -1,6 +1,6 @@
 r"""EM that does not see the rows: one component, complete continuous rows, all labeled, likelihood.
 
-Then the weights are the labels, and the sums of :math:`\Phi` (see `complete_rows`) in each class,
+Then the weights are the labels, and the sums of :math:`\Phi` (see `e_step_complete`) in each class,
 its count, mean and scatter matrix, are all that value and statistics need. They are taken once.
 """
 
@@ -11,7 +11,7 @@ from typing import Generic
 from latentia.engine.contracts import F, Sweep
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, Source, Totals
-from latentia.families.latent_factors.complete_rows import class_component_moments, feature_statistics, features
+from latentia.families.latent_factors.e_step_complete import class_component_moments, feature_statistics, features
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import namespace
 

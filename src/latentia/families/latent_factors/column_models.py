@@ -1,6 +1,7 @@
 r"""The kinds of columns, and the registry of their names.
 
-A new kind is a class here and a line in `COLUMN_MODELS`.
+A new kind is a class here and a line in `COLUMN_MODELS`. Its `bound` is its part of the E-step;
+`e_step_rows` adds up the parts of all columns of a row.
 
 With the quadratic :math:`k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h` of `column_contract`:
 

@@ -36,7 +36,8 @@ from latentia.families.latent_factors import free_coordinates
 from latentia.families.latent_factors.class_moments import ClassMoments
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
-from latentia.families.latent_factors.complete_rows import infer_complete_rows
+from latentia.families.latent_factors.e_step_complete import infer_complete_rows
+from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows
 from latentia.families.latent_factors.initialization import initial_params
 from latentia.families.latent_factors.m_step import (
     log_frequencies,
@@ -46,7 +47,6 @@ from latentia.families.latent_factors.m_step import (
     update_weights,
 )
 from latentia.families.latent_factors.rotation import to_sparse_axes, without_weak_edges
-from latentia.families.latent_factors.row_posteriors import RowPosterior, infer_rows
 from latentia.families.latent_factors.sampling import impute_rows, sample_rows
 from latentia.families.latent_factors.structure_search import best_edges
 from latentia.families.latent_factors.values import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.row_posteriors import RowPosterior
+from latentia.families.latent_factors.e_step_rows import RowPosterior
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import Array, namespace, to_numpy, transpose
 from latentia.numerics.logspace import softmax

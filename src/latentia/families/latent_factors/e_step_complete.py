@@ -1,4 +1,4 @@
-r"""Complete continuous rows: a sweep is two matrix products.
+r"""E-step of complete continuous rows: a sweep is two matrix products.
 
 Given class and component, :math:`x \sim N(a, V)` with :math:`a = L\mu + \eta`, :math:`V = L\Gamma
 L^\top + \Theta`, and z given x has mean :math:`\mu + B(x - a)`, :math:`B = \Gamma L^\top V^{-1}`,

@@ -1,5 +1,4 @@
-r"""Rows with missing cells or bounded columns: each row has its own Gaussian posterior of the
-latents.
+r"""E-step of rows with missing cells or bounded columns: each has its own posterior of the latents.
 
 In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's
 predictors are :math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`, :math:`a_0 = W\mu + b`, and its
