@@ -55,7 +55,11 @@ def test_a_matrix_that_rounding_has_left_indefinite_still_has_an_inverse(library
     root, again = map(to_numpy, spd_inverse_root(beside(library, A)))
     for array in (inverse, log_det, root, again):
         assert np.isfinite(array).all()
-    for matrix in (inverse, np.swapaxes(root, -1, -2) @ root):  # positive definite, up to the rounding of that
+    squared = np.swapaxes(root, -1, -2) @ root
+    largest = np.abs(inverse).max(axis=(-2, -1), keepdims=True)
+    np.testing.assert_allclose(squared / largest, inverse / largest, atol=1e-6)
+    np.testing.assert_allclose(again, log_det, rtol=1e-9)
+    for matrix in (inverse, squared):  # positive definite, up to the rounding of that
         eigenvalues = np.linalg.eigvalsh(matrix)
         assert (eigenvalues > -1e-12 * eigenvalues[..., -1:]).all() and (eigenvalues[..., -1] > 0).all()
 
@@ -70,11 +74,16 @@ def test_matrices_do_not_see_each_other(size, rng):
         alone, alone_log_det = spd_inverse(A[part], many=True)
         np.testing.assert_array_equal(alone, inverse[part])
         np.testing.assert_array_equal(alone_log_det, log_det[part])
-    A[7] = np.ones((size, size)) - 1e-12 * np.eye(size)
+    bad = [7, 2998]
+    A[bad] = np.ones((size, size)) * [[[1.0]], [[3.0]]] - 1e-12 * np.eye(size)
     other, other_log_det = spd_inverse(A, many=True)
-    rest = np.arange(len(A)) != 7
+    rest = ~np.isin(np.arange(len(A)), bad)
     np.testing.assert_array_equal(other[rest], inverse[rest])
     np.testing.assert_array_equal(other_log_det[rest], log_det[rest])
+    for k in bad:
+        alone, alone_log_det = spd_inverse(A[k : k + 1], many=True)
+        np.testing.assert_array_equal(other[k], alone[0])
+        np.testing.assert_array_equal(other_log_det[k], alone_log_det[0])
 
 
 def test_matrices_may_share_memory(rng):
