@@ -133,7 +133,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     array([[1., 0., 0.]])
     """
 
-    CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES)}
+    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES)}
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
     def _n_restarts(self, family: GaussianMixtures) -> int:
         return super()._n_restarts(family) if (family.n_components > 1).any() else 1
 
-    def _model_attributes(self, model: FittedModel) -> Attributes:
+    def _model_attributes(self, model: FittedModel[GaussianMixtures]) -> Attributes:
         params, preprocessor = model.params, model.preprocessor
         xp = namespace(params.means)
         return {

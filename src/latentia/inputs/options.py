@@ -109,9 +109,9 @@ def optional(check: Check) -> Check:
 
 
 def check_options(estimator: Any) -> None:
-    """Validate constructor arguments by the tables `CHECKS` of the estimator's classes."""
+    """Validate constructor arguments by the tables `_CHECKS` of the estimator's classes."""
     for cls in reversed(type(estimator).__mro__):
-        for name, check in vars(cls).get("CHECKS", {}).items():
+        for name, check in vars(cls).get("_CHECKS", {}).items():
             check(name, getattr(estimator, name))
 
 

@@ -57,7 +57,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """
 
     #: How constructor arguments are checked; tables of base classes are checked first.
-    CHECKS: ClassVar[dict[str, Check]] = {"callback": check_callback, "verbose": check_verbose}
+    _CHECKS: ClassVar[dict[str, Check]] = {"callback": check_callback, "verbose": check_verbose}
 
     def _check_options(self) -> None:
         """Validate constructor arguments."""

@@ -77,7 +77,7 @@ def check_objective(name: str, value: Any) -> None:
 class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
-    CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
         "trade_off": number(ge=0),
         "margin": number(gt=0),

@@ -5,12 +5,12 @@ sampling.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from latentia.engine.array_source import map_rows
-from latentia.engine.contracts import Params
+from latentia.engine.contracts import GenerativeFamily, Params
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
@@ -31,11 +31,13 @@ from latentia.numerics.array_api import (
 )
 from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
+F = TypeVar("F", bound=GenerativeFamily)
 
-class FittedModel(NamedTuple):
+
+class FittedModel(NamedTuple, Generic[F]):
     """All that predictions need."""
 
-    family: Any  # a GenerativeFamily
+    family: F
     params: Params
     preprocessor: Standardizer
     encoder: ColumnEncoder
@@ -54,7 +56,7 @@ class FittedModel(NamedTuple):
 class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
     """Predictions from the joint density of rows and classes."""
 
-    _model: FittedModel
+    _model: FittedModel[Any]
     n_features_in_: int
 
     def _check_rows(self, X: Any) -> Array:

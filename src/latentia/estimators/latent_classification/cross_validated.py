@@ -116,7 +116,7 @@ class LatentClassificationModelCV(
     (True, 2)
     """
 
-    CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, Check]] = {
         "search": choice("greedy", "exhaustive"),
         "scoring": optional(choice("accuracy", "log_loss")),
         "patience": integer(ge=1),

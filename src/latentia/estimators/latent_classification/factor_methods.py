@@ -9,7 +9,8 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.source import MaskedRows
-from latentia.estimators.base.generative_prediction import GenerativePredictMixin
+from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.inputs.options import check_choice, random_generator
 from latentia.inputs.rows import require_fitted_namespace
@@ -20,6 +21,7 @@ from latentia.numerics.logspace import logsumexp, softmax
 class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):
     """Posterior means of the factors, probabilities of the components, refined densities."""
 
+    _model: FittedModel[LatentFactors]
     refine: str | None
     n_importance_samples: int
 

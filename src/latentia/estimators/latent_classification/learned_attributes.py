@@ -6,10 +6,11 @@ import numpy as np
 
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.families.latent_factors.family import LatentFactors
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 
-def model_attributes(model: FittedModel) -> Attributes:
+def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
     """The parameters in the units of X; columns in their order, continuous or not."""
     layout, params, preprocessor = model.family.layout, model.params, model.preprocessor
     xp = namespace(params.means)

@@ -91,8 +91,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Precision of a normal prior on the loadings and offsets of binary and categorical columns;
         keeps them finite where a column separates the rows.
     handle_unknown : {"missing", "error"}, default="missing"
-        How to treat categories that were not seen in `fit`: as missing, with a warning, or as an
-        error.
+        How to treat categories that `fit` did not see: missing, with a warning, or an error.
     refine : {"importance"} or None, default=None
         None: class probabilities from the bound. "importance": from importance sampling with the
         bound's posterior as proposal, which is unbiased for p(x, c).
@@ -167,7 +166,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     (150, 3)
     """
 
-    CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, Check]] = {
         "n_latent": integer(ge=0),
         "n_components": integer(ge=1),
         "ridge": number(ge=0),
@@ -288,15 +287,14 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     ) -> int:
         return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
 
-    def _finish(self, model: FittedModel) -> FittedModel:
+    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
         family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
         return model._replace(family=family, params=to_canonical_form(model.params))
 
-    def _model_attributes(self, model: FittedModel) -> Attributes:
+    def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
+        tags.input_tags.categorical = tags.input_tags.string = True
         return tags

@@ -71,7 +71,7 @@ class PredictionModel(NamedTuple):
 class LatentSoftmaxEstimator(LatentEstimator):
     """Trains models and keeps the best. Subclasses say which models, and what is learned of one."""
 
-    CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, Check]] = {
         "inference": choice(*INFERENCES),
         "criterion": choice(*CRITERIA),
         "averaging": choice(*AVERAGES),

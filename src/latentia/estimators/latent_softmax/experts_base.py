@@ -31,7 +31,7 @@ def check_depth(name: str, depth: Any) -> None:
 class ExpertEstimator(LatentSoftmaxEstimator):
     """A mixture of experts. Subclasses say what an expert is."""
 
-    CHECKS: ClassVar[dict[str, Check]] = {"max_experts": integer(ge=1), "depth": check_depth}
+    _CHECKS: ClassVar[dict[str, Check]] = {"max_experts": integer(ge=1), "depth": check_depth}
 
     @abstractmethod
     def _expert(self, n_targets: int) -> Expert:

@@ -158,7 +158,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     True
     """
 
-    CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, Check]] = {
         "max_subclasses": integer(ge=1),
         "max_rounds": integer(ge=1),
         "max_models": integer(ge=0),

@@ -141,7 +141,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _model: FittedEmbedding
-    CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, Check]] = {
         "n_latent": check_n_latent,
         "prior": choice(*PRECISION_SHARING),
         "shape": number(gt=0),
