@@ -64,7 +64,7 @@ def test_a_matrix_that_rounding_has_left_indefinite_still_has_an_inverse(library
         assert (eigenvalues > -1e-12 * eigenvalues[..., -1:]).all() and (eigenvalues[..., -1] > 0).all()
 
 
-@pytest.mark.parametrize("size", [3, 25])
+@pytest.mark.parametrize("size", [3, 20, 25])  # in one batch, in many, one by one
 def test_matrices_do_not_see_each_other(size, rng):
     """Neither how many others there are nor a bad one among them changes a bit."""
     A = some_matrices(rng, (3000,), size)
