@@ -2,7 +2,8 @@
 
     python3 tasks.py demo     fit, compare and report on a table with gaps and few labels
     python3 tasks.py test     run the tests
-    python3 tasks.py matrix   run the slower product of families, objectives and array libraries (installs PyTorch)
+    python3 tasks.py matrix   run the slower product of families, objectives and array libraries, and the benchmarks' tests
+                              (installs PyTorch)
     python3 tasks.py check    lint, types, import rules and spelling
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
@@ -67,6 +68,7 @@ def matrix() -> None:
     install("test", "torch==2.13.0")
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
     run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
+    run(PYTHON, "-m", "pytest", "-n", "2", "benchmarks/tests")
     run(PYTHON, "-m", "pytest", "-n", "2", "tests/estimators/test_estimators.py", "-k", "array_api")
 
 

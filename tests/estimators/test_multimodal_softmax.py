@@ -57,7 +57,7 @@ def test_one_subclass_by_likelihood_is_logistic_regression(rng, scale):
     assert not hasattr(model, "log_evidence_")
 
 
-def test_ridge_is_a_penalty_on_standardised_columns(iris):
+def test_ridge_is_a_penalty_on_standardized_columns(iris):
     X, y = iris
     reference = LogisticRegression(C=1 / 3.0, tol=1e-10, max_iter=2000, fit_intercept=False)
     reference.fit(np.column_stack([X, np.ones(len(X))]), y)

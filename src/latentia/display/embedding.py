@@ -13,7 +13,7 @@ from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
-#: Colors that stay apart for color-blind readers; unknown labels are grey.
+#: Colors that stay apart for color-blind readers; unknown labels are gray.
 COLORS = {1: "#d55e00", 0: "#56b4e9", -1: "#b0b0b0"}
 
 WORDS = {1: "present", 0: "absent", -1: "unknown"}
