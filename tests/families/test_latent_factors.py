@@ -381,3 +381,19 @@ def test_layouts_may_leave_columns_out(rng):
         alone.infer(params, MaskedRows(X[:, [0, 2]], None)).log_joint,
         **EQUAL,
     )
+
+
+def test_an_update_takes_the_moments_of_the_posteriors(rng):
+    """One M-step from anywhere: means and variances of z in a class are those of its rows' posteriors, about the new mean."""
+    X, y = rng.normal(size=(60, 4)) + 2.0, np.arange(60) % 2
+    family = LatentFactors(ColumnLayout.continuous_columns(4), 2, 2)
+    rows = ArraySource(X, y)
+    old = family.init(rows, rng, 1)
+    new = select_restart(family.update(old, RowProblem(family, Likelihood(), rows).sweep(old).stats), 0)
+    old = select_restart(old, 0)
+    L, noise = old.loadings[0], np.broadcast_to(old.noise[0], 4)
+    for c in range(2):
+        cov = np.linalg.inv(np.diag(1 / old.variances[c]) + L.T / noise @ L)
+        z = old.means[c] + (X[y == c] - old.offsets[0] - L @ old.means[c]) / noise @ L @ cov
+        np.testing.assert_allclose(new.means[c], z.mean(axis=0), rtol=1e-6)
+        np.testing.assert_allclose(new.variances[c], np.diag(cov) + z.var(axis=0), rtol=1e-6)
