@@ -36,14 +36,13 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
     return xp.matmul(vectors * raised[..., None, :], transpose(vectors))
 
 
-#: Many NumPy matrices, up to this size, are inverted side by side, an entry of all of them at a
-#: time; larger ones by LAPACK, one by one.
-SWEEP_MAX_SIZE = 20
+#: Of many matrices, blocks up to this size are inverted an entry of all of them at a time.
+SWEEP_MAX_SIZE = 10
 
-#: Numbers in the matrices that are inverted side by side: what the second-level cache holds.
+#: Numbers in the blocks that are inverted together: what the second-level cache holds.
 SWEEP_FLOATS = 2**16
 
-#: Of this size and above, few are inverted by LAPACK one by one, too.
+#: Few matrices of this size and above are inverted by LAPACK, one by one.
 LAPACK_MIN_SIZE = 32
 
 #: And of this size, one to a core.
@@ -73,9 +72,9 @@ def spd_inverse(matrix: Array, many: bool = False) -> tuple[Array, Array]:
     """
     xp, size = namespace(matrix), matrix.shape[-1]
     if array_api_compat.is_numpy_array(matrix):
-        if many and 0 < size <= SWEEP_MAX_SIZE:
-            return _swept_inverses(matrix)
-        if (many and size) or size >= LAPACK_MIN_SIZE:
+        if many and size:
+            return _inverses_of_many(matrix)
+        if size >= LAPACK_MIN_SIZE:
             return _lapack_inverses(matrix)
     if array_api_compat.is_torch_array(matrix) and size:
         try:
@@ -125,45 +124,59 @@ def _raised_eigenvalues(matrix: Array) -> tuple[Array, Array]:
     return xp.maximum(eigenvalues, rounding), vectors
 
 
-def _swept_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Many small matrices by the sweep operator, each step on all of them.
+def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Many small matrices by operations on all of them.
 
-    Calling LAPACK for each would cost more than its work.
+    A call of LAPACK for each costs more than its work.
     """
     size = matrix.shape[-1]
     flat = np.reshape(matrix, (math.prod(matrix.shape[:-2]), size, size))
-    inverse, log_det = np.empty_like(flat), np.zeros(flat.shape[0], dtype=flat.dtype)
-    # not a power of two, which would map all entries of a matrix to one line of the cache
-    step = SWEEP_FLOATS // (size * size) + 8
-    for first in range(0, flat.shape[0], step):
-        part = slice(first, first + step)
-        failed = _sweep_all(flat[part], inverse[part], log_det[part])
-        if failed.size:
-            inverse[first + failed], log_det[first + failed] = _by_eigenvalues(flat[first + failed])
+    inverse = np.empty_like(flat)
+    with np.errstate(over="ignore", invalid="ignore"):  # of matrices that are not positive definite
+        log_det = _invert_batch(flat, inverse)
+    failed = np.flatnonzero(np.isnan(log_det))
+    if failed.size:
+        inverse[failed], log_det[failed] = _by_eigenvalues(flat[failed])
     return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
 
 
-def _sweep_all(matrices: np.ndarray, inverse: np.ndarray, log_det: np.ndarray) -> np.ndarray:
-    """Write inverses and log determinants; return which matrices are not positive definite."""
+def _invert_batch(matrices: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write inverses to `out`, and return log determinants.
+
+    NaN where a matrix is not positive definite.
+    """
+    n, size = matrices.shape[:2]
+    if size > SWEEP_MAX_SIZE:
+        return _invert_by_halves(matrices, out, (size + 1) // 2, _invert_batch)
+    log_det = np.empty(n, dtype=matrices.dtype)
+    # not a power of two, which would map all entries of a matrix to one line of the cache
+    step = SWEEP_FLOATS // (size * size) + 8
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        log_det[part] = _sweep(matrices[part], out[part])
+    return log_det
+
+
+def _sweep(matrices: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The same by the sweep operator, an entry of all matrices at a time."""
     A = matrices.transpose(1, 2, 0).copy()  # (P, P, N)
     product = np.empty_like(A)
-    failed = np.zeros(len(matrices), dtype=bool)
-    with np.errstate(over="ignore", invalid="ignore"):  # of matrices that have failed already
-        for k in range(len(A)):
-            pivot = A[k, k].copy()
-            if not pivot.min() > 0:
-                failed |= ~(pivot > 0)
-                pivot[failed] = 1.0
-            log_det += np.log(pivot)
-            column = A[k].copy()
-            scaled = column / pivot
-            np.multiply(column[:, None], scaled[None, :], out=product)
-            A -= product
-            A[k] = scaled
-            A[:, k] = scaled
-            A[k, k] = -1 / pivot
-    np.negative(A.transpose(2, 0, 1), out=inverse)
-    return np.flatnonzero(failed)
+    log_det = np.zeros(len(matrices), dtype=A.dtype)
+    for k in range(len(A)):
+        pivot = A[k, k].copy()
+        if not pivot.min() > 0:
+            log_det[~(pivot > 0)] = np.nan
+            pivot[~(pivot > 0)] = 1.0
+        log_det += np.log(pivot)
+        column = A[k].copy()
+        scaled = column / pivot
+        np.multiply(column[:, None], scaled[None, :], out=product)
+        A -= product
+        A[k] = scaled
+        A[:, k] = scaled
+        A[k, k] = -1 / pivot
+    np.negative(A.transpose(2, 0, 1), out=out)
+    return log_det
 
 
 def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,26 +194,11 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _invert_blocks(matrix: np.ndarray, out: np.ndarray) -> float:
-    """Write the inverse to `out`, and return the log determinant.
-
-    By halves, as nearly all of the work is then in matrix products: these run faster than LAPACK's
-    inverse, and on several threads, while SciPy's calls of LAPACK wait for each other.
-    """
+    """Write the inverse to `out`, and return the log determinant."""
     size = matrix.shape[0]
     if size <= MAX_BLOCK_SIZE:
         return _invert_leaf(matrix, out)
-    half = (size // 2 + 7) // 8 * 8
-    first, second = slice(None, half), slice(half, None)
-    side = matrix[first, second]
-    corner = out[first, first]
-    log_det = _invert_blocks(matrix[first, first], corner)
-    solved = corner @ side
-    log_det += _invert_blocks(matrix[second, second] - side.T @ solved, out[second, second])
-    across = solved @ out[second, second]
-    corner += across @ solved.T
-    np.negative(across, out=out[first, second])
-    out[second, first] = out[first, second].T
-    return log_det
+    return _invert_by_halves(matrix, out, (size // 2 + 7) // 8 * 8, _invert_blocks)
 
 
 def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
@@ -211,6 +209,25 @@ def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
     log_det = 2 * float(np.log(np.diagonal(factor)).sum())
     half, _ = trtri(factor, lower=0, overwrite_c=1)
     np.matmul(half, half.T, out=out)
+    return log_det
+
+
+def _invert_by_halves(matrix: np.ndarray, out: np.ndarray, half: int, invert: Callable[..., Any]) -> Any:
+    """Write inverses to `out`, and return log determinants; `invert` does so for smaller matrices.
+
+    Nearly all of the work is then in matrix products: these run faster than LAPACK's inverse, and
+    on several threads, while SciPy's calls of LAPACK wait for each other.
+    """
+    first, second = slice(None, half), slice(half, None)
+    side = matrix[..., first, second]
+    corner = out[..., first, first]
+    log_det = invert(matrix[..., first, first], corner)
+    solved = corner @ side
+    log_det += invert(matrix[..., second, second] - side.mT @ solved, out[..., second, second])
+    across = solved @ out[..., second, second]
+    corner += across @ solved.mT
+    np.negative(across, out=out[..., first, second])
+    out[..., second, first] = out[..., first, second].mT
     return log_det
 
 
