@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import latentia
+from latentia.inputs.splits import train_validation_split
 
 ESTIMATORS = [
     latentia.GaussianMixtureClassifier(random_state=0),
@@ -91,3 +92,18 @@ def test_labels_that_are_no_labels_are_refused_with_the_cure(model, labels, mess
 def test_a_regressor_is_not_sent_to_classifiers(y):
     with pytest.raises(ValueError, match=r"Impute them first\.$"):
         latentia.MixtureOfExpertsRegressor(1).fit([[np.nan], [1.0], [2.0]], [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("model", ESTIMATORS[:2], ids=lambda m: type(m).__name__)
+def test_densities_of_rows_with_gaps_change_with_the_units_of_their_known_cells(model, rng, y):
+    X, units = rng.normal(size=(40, 3)) + y[:, None], np.array([0.01, 3.0, 200.0])
+    X[rng.random(X.shape) < 0.3] = np.nan
+    plain, scaled = model.fit(X, y).score_samples(X), model.fit(X * units, y).score_samples(X * units)
+    np.testing.assert_allclose(scaled, plain - ~np.isnan(X) @ np.log(units), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_without_weight_are_never_held_out(seed):
+    weight = (np.arange(60) % 3 > 0).astype(float)
+    train, held_out = train_validation_split(np.arange(60) % 2, weight, 0.4, np.random.default_rng(seed))
+    assert held_out.size and (weight[held_out] > 0).all()

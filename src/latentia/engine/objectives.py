@@ -10,6 +10,7 @@ After W. Roth, master's thesis, Graz University of Technology, chapter 3. With s
   ``smax t = log(sum exp(eta t)) / eta`` (eq. 3.19) and the soft hinge
   ``h(t) = 0, (t + eps)^2 / (4 eps), t`` below, within, above ``[-eps, eps]`` (eq. 3.17); its slope
   runs from 0 to 1 over that interval. With a ramp nu the loss stops growing: ``h(t) - h(t - nu)``.
+  An unlabeled row counts nothing.
 - hybrid:       likelihood + lambda * margin (eq. 3.35; 3.16 and 3.21 forget the logarithms that
   3.11 has)
 """

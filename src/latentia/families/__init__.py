@@ -1,7 +1,8 @@
 """Families: what p(x, c) or p(y | x) looks like, one folder each.
 
 - `gaussian_mixture`: a mixture of Gaussians per class, four types of covariance, missing cells;
-- `latent_factors`: latent classification models; each kind of column is one column model;
+- `latent_factors`: latent classification models of continuous, binary and categorical columns,
+  each kind one column model;
 - `probit_embedding`: Bayesian multilabel learning with a coupled embedding;
 - `softmax`: multimodal softmax, by variational Bayes and by maximum likelihood;
 - `experts`: mixtures of experts, flat and hierarchical, in both inferences;

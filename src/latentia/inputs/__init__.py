@@ -2,7 +2,6 @@
 
 - `options`: constructor arguments; `weights`: sample weights, class priors, loss matrices;
 - `rows`: numeric rows; `mixed_rows`, `column_encoder`, `dataframes`: text and categories;
-- `outputs`: what regressors predict;
 - `labels`, `label_matrix`: classes and multilabel indicators, with unlabeled entries; `outputs`:
   numbers;
 - `standardization`: from raw rows to rows in standard units; `splits`: folds and held-out rows.

@@ -5,7 +5,8 @@
 - `damped_ascent`: fixed-point steps that may overshoot, damped and accelerated;
 - `anderson`: the acceleration of both;
 - `structural_em`: EM alternating with a search over structures;
-- `lbfgs`: SciPy's L-BFGS, one start, with early stopping; `batched_lbfgs`: many starts at once;
+- `lbfgs`: SciPy's L-BFGS, one start, with early stopping: SciPy decides when to stop;
+  `batched_lbfgs`: many starts at once, to screen them, with a stopping rule of its own;
 - `solution`: what every solver reports: steps, curves, and the `Outcome` that ended it.
 
 A solver sees a `Problem` and nothing else: it may import `engine` and `numerics`.

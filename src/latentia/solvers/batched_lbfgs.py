@@ -29,7 +29,7 @@ N_SMALL_STEPS = 2
 
 @dataclass(frozen=True)
 class BatchedLBFGS:
-    """Maximize until a step gains less than `tol` / 100 of the value per row, as `LBFGS` does."""
+    """Maximize until a step gains less than `tol` / 100 of the value per row twice in a row."""
 
     max_iter: int = 200
     tol: float = 1e-4

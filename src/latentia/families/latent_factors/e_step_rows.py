@@ -1,4 +1,6 @@
-r"""E-step of rows with missing cells or bounded columns: each has its own posterior of the latents.
+r"""E-step of rows with missing cells, binary or categorical columns: each has its own posterior.
+
+What a column adds to it is the `bound` of its model in `column_models`.
 
 In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's
 predictors are :math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`, :math:`a_0 = W\mu + b`, and its
