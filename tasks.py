@@ -2,8 +2,8 @@
 
     python3 tasks.py demo     fit, compare and report on a table with gaps and few labels
     python3 tasks.py test     run the tests
-    python3 tasks.py matrix   run the slower product of families, objectives and array libraries, and the benchmarks' tests
-                              (installs PyTorch)
+    python3 tasks.py matrix   run the slower product of families, objectives and array libraries,
+                              and the benchmarks' tests (installs PyTorch)
     python3 tasks.py check    lint, types, import rules and spelling
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
