@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.estimators.base.fitting import is_learned
+from latentia.inputs.rows import require_fitted_namespace
 
 
 def delegated(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,6 +23,11 @@ def delegated(method: Callable[..., Any]) -> Callable[..., Any]:
         return getattr(self.best_estimator_, method.__name__)(*args, **kwargs)
 
     return call
+
+
+def delegated_on_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for methods of rows, which must come as those that were fitted did."""
+    return require_fitted_namespace(delegated(method))
 
 
 class LearnedAttributesMixin:

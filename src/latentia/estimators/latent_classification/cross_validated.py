@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 
 from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated
+from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated, delegated_on_rows
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative import GenerativeInput, check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
@@ -289,15 +289,15 @@ class LatentClassificationModelCV(
     def _n_features_out(self) -> int:
         return int(self.best_estimator_._n_features_out)
 
-    predict = delegated(LatentClassificationModel.predict)
-    predict_proba = delegated(LatentClassificationModel.predict_proba)
-    predict_log_proba = delegated(LatentClassificationModel.predict_log_proba)
-    predict_joint_log_proba = delegated(LatentClassificationModel.predict_joint_log_proba)
+    predict = delegated_on_rows(LatentClassificationModel.predict)
+    predict_proba = delegated_on_rows(LatentClassificationModel.predict_proba)
+    predict_log_proba = delegated_on_rows(LatentClassificationModel.predict_log_proba)
+    predict_joint_log_proba = delegated_on_rows(LatentClassificationModel.predict_joint_log_proba)
     score = delegated(LatentClassificationModel.score)
-    score_samples = delegated(LatentClassificationModel.score_samples)
-    transform = delegated(LatentClassificationModel.transform)
-    responsibilities = delegated(LatentClassificationModel.responsibilities)
-    impute = delegated(LatentClassificationModel.impute)
+    score_samples = delegated_on_rows(LatentClassificationModel.score_samples)
+    transform = delegated_on_rows(LatentClassificationModel.transform)
+    responsibilities = delegated_on_rows(LatentClassificationModel.responsibilities)
+    impute = delegated_on_rows(LatentClassificationModel.impute)
     sample = delegated(LatentClassificationModel.sample)
     bic = delegated(LatentClassificationModel.bic)
     aic = delegated(LatentClassificationModel.aic)
