@@ -97,8 +97,7 @@ class LatentClassificationModelCV(
     n_latent_, n_components_, objective_, ridge_ : int, int, str, float
         The setting chosen.
     best_score_ : float
-        Its cross-validated accuracy, or negated log loss if that chose it: more is
-        better.
+        Its cross-validated accuracy, or negated log loss if that chose it.
     search_results_ : pandas.DataFrame, or dict of lists without pandas
         One row per setting tried: `n_latent`, `n_components`, `objective`, `ridge`, `mean_accuracy`
         and `mean_log_loss` with their standard deviations over the folds (`std_accuracy`,
@@ -256,8 +255,8 @@ class LatentClassificationModelCV(
 
     def _grids(self) -> dict[str, list[Any] | None]:
         """What the arguments ask to be tried; None for the defaults."""
-        given = {name: getattr(self, name) for name in Setting._fields}
-        return {name: None if value is None else as_list(value) for name, value in given.items()}
+        given = ((name, getattr(self, name)) for name in Setting._fields)
+        return {name: None if value is None else as_list(value) for name, value in given}
 
     def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
         """A model to be scored on folds of the coded rows."""
@@ -269,8 +268,7 @@ class LatentClassificationModelCV(
             loss_matrix=None,
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
-            # a fold may lack a class that the user's priors name
-            priors=self.priors if isinstance(self.priors, str) else "empirical",
+            priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
         )
 
     def _report(self, trial: CVTrial) -> bool:
