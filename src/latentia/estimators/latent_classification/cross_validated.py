@@ -273,11 +273,10 @@ class LatentClassificationModelCV(
 
     def _report(self, trial: CVTrial) -> bool:
         if self.verbose > 0:
-            sizes = (
-                f"n_latent={trial.n_latent} n_components={trial.n_components} {trial.objective} ridge={trial.ridge:g}"
-            )
+            sizes = f"n_latent={trial.n_latent} n_components={trial.n_components}"
             scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
-            print(f"{sizes}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
+            setting = f"{sizes} {trial.objective} ridge={trial.ridge:g}"
+            print(f"{setting}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False
 
     def __sklearn_tags__(self) -> Any:
