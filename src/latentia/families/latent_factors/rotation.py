@@ -184,15 +184,15 @@ def _correlations(params: FactorParams) -> np.ndarray:
     n_gaussian = noise.shape[-1]
     variance[..., :n_gaussian] += noise
     variance[..., n_gaussian:] += LOGISTIC_VARIANCE
-    share = np.einsum("sc,scm->sm", _class_shares(params), np.exp(to_numpy(params.log_mix).astype(float)))
+    share = np.einsum("sc,scm->sm", _class_proportions(params), np.exp(to_numpy(params.log_mix).astype(float)))
     return scaled * np.sqrt(share[:, :, None] / variance)[..., None]
 
 
 def _pooled_variances(params: FactorParams) -> np.ndarray:
-    return np.einsum("sc,scq->sq", _class_shares(params), to_numpy(params.variances).astype(float))
+    return np.einsum("sc,scq->sq", _class_proportions(params), to_numpy(params.variances).astype(float))
 
 
-def _class_shares(params: FactorParams) -> np.ndarray:
+def _class_proportions(params: FactorParams) -> np.ndarray:
     share = np.exp(to_numpy(params.log_prior).astype(float))
     return share / share.sum(axis=-1, keepdims=True)
 
