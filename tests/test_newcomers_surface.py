@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 from latentia import (
     GaussianMixtureClassifier,
@@ -145,3 +145,28 @@ def test_regressors_do_not_advise_classifiers(iris):
     with pytest.raises(ValueError, match="OneHotEncoder") as other:
         MixtureOfExpertsRegressor(1).fit(pd.DataFrame({"a": ["u", "v"] * 75}), y)
     assert "Classif" not in str(caught.value) + str(other.value)
+
+
+# The size of an embedding.
+
+
+def test_two_classes_have_one_dimension_by_default():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = ProbitEmbeddingClassifier(tol=1e-2).fit(X, y)
+    assert model.n_latent_ == 1 and model.transform(X).shape == (569, 1)
+
+
+def test_an_embedding_has_as_many_dimensions_as_labels_can_tell_apart(iris):
+    X, y = iris
+    model = ProbitEmbeddingClassifier(tol=1e-2).fit(X, y)
+    assert model.n_latent_ == 2
+    assert abs(np.corrcoef(model.transform(X).T)[0, 1]) < 0.99
+    labels = (X[:, [0, 1, 2, 3, 0]] > [5, 3, 4, 1, 6]).astype(int)
+    assert ProbitEmbeddingClassifier(tol=1e-1).fit(X, labels).n_latent_ == 4  # no more than there are columns
+    assert ProbitEmbeddingClassifier(tol=1e-1).fit(X, labels[:, :3]).n_latent_ == 3
+
+
+def test_default_embedding_of_many_classes_is_accurate():
+    X, y = load_digits(return_X_y=True)
+    model = ProbitEmbeddingClassifier(tol=1e-2).fit(X[:900], y[:900])
+    assert model.n_latent_ == 9 and model.score(X[900:], y[900:]) > 0.88  # two dimensions have less than 0.7
