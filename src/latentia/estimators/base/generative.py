@@ -23,6 +23,7 @@ from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
 from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_labels
 from latentia.inputs.options import Check, check_bool, integer, number, optional
 from latentia.inputs.rows import validate_rows
@@ -35,6 +36,13 @@ from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 
 #: One confident mistake must not decide when to stop.
 MAX_LOG_LOSS = 50.0
+
+
+class NumericColumn:
+    """The cells of a column of numbers are read as they are."""
+
+    is_coded: ClassVar[bool] = False
+    n_categories: ClassVar[int | None] = None
 
 
 class GenerativeInput(NamedTuple):
@@ -104,8 +112,12 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
-        X = validate_rows(blank, X, reset=True)
-        return X, ColumnEncoder.continuous(X.shape[1]), input_attributes(blank)
+        rows = validate_rows(blank, X, reset=True)
+        if frame_type(X) == "array":
+            return rows, ColumnEncoder.continuous(rows.shape[1]), input_attributes(blank)
+        # rows that are made up later go into a frame like this one
+        encoder = ColumnEncoder.from_table(X, "continuous", {"continuous": NumericColumn})
+        return rows, encoder, input_attributes(blank)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""

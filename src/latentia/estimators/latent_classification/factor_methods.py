@@ -12,7 +12,7 @@ from latentia.engine.source import MaskedRows
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.inputs.options import check_choice, random_generator
+from latentia.inputs.options import choice, optional, random_generator
 from latentia.inputs.rows import require_fitted_namespace
 from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.logspace import logsumexp, softmax
@@ -111,6 +111,6 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         rows_in = self._check_rows(X)
         if refine is None:
             return logsumexp(self._joint_log_proba(rows_in), axis=-1)
-        check_choice("refine", refine, ["importance"])
+        optional(choice("importance"))("refine", refine)
         bound, refined = super()._joint_log_proba(rows_in), self._refined_joint_log_proba(rows_in)
         return logsumexp(bound, axis=-1), logsumexp(refined, axis=-1)
