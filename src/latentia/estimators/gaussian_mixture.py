@@ -79,6 +79,10 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
+        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
+        always mark one.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None
@@ -129,7 +133,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> X[::7, 2] = np.nan  # gaps need no imputation
     >>> y[::5] = -1  # rows without a label help too
-    >>> model = GaussianMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    >>> model = GaussianMixtureClassifier(n_components=2, unlabeled=-1, random_state=0).fit(X, y)
     >>> model.predict_proba([[5.1, 3.5, np.nan, np.nan]]).round(2)
     array([[1., 0., 0.]])
     """
@@ -154,6 +158,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
+        unlabeled: str | int | None = "auto",
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -173,6 +178,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
+        self.unlabeled = unlabeled
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose

@@ -24,7 +24,7 @@ from latentia.estimators.base.fitting import Attributes, input_attributes, solut
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
-from latentia.inputs.labels import encode_labels
+from latentia.inputs.labels import read_labels
 from latentia.inputs.options import Check, check_bool, integer, number, optional
 from latentia.inputs.rows import validate_rows
 from latentia.inputs.splits import train_validation_split
@@ -125,7 +125,7 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
         X, encoder, attributes = self._read_rows(X)
-        labels = encode_labels(y, X.shape[0])
+        labels = read_labels(y, X.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
         log_prior = check_priors(self.priors, labels.classes)
         check_loss_matrix(self.loss_matrix, len(labels.classes))

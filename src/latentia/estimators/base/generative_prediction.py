@@ -205,7 +205,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         labels = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
         if labels.shape != (n_samples,):
             raise ValueError(f"y has shape {labels.shape}; allowed are one class, or n_samples={n_samples} classes.")
-        codes = encode_known_labels(labels, self.classes_, n_samples)
+        codes = encode_known_labels(labels, self.classes_, n_samples, self.unlabeled)
         if (codes < 0).any():
             raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
         return codes
@@ -217,7 +217,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
-        codes = encode_known_labels(y, self.classes_, joint.shape[0])
+        codes = encode_known_labels(y, self.classes_, joint.shape[0], self.unlabeled)
         own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
 

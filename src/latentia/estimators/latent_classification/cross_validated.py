@@ -157,6 +157,7 @@ class LatentClassificationModelCV(
         n_importance_samples: int = 200,
         bound_tol: float = 1e-3,
         bound_max_iter: int = 100,
+        unlabeled: str | int | None = "auto",
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -186,6 +187,7 @@ class LatentClassificationModelCV(
         self.n_importance_samples = n_importance_samples
         self.bound_tol = bound_tol
         self.bound_max_iter = bound_max_iter
+        self.unlabeled = unlabeled
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -255,8 +257,7 @@ class LatentClassificationModelCV(
 
     def _grids(self) -> dict[str, list[Any] | None]:
         """What the arguments ask to be tried; None for the defaults."""
-        given = ((name, getattr(self, name)) for name in Setting._fields)
-        return {name: None if value is None else as_list(value) for name, value in given}
+        return {n: None if getattr(self, n) is None else as_list(getattr(self, n)) for n in Setting._fields}
 
     def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
         """A model to be scored on folds of the coded rows."""
@@ -266,6 +267,7 @@ class LatentClassificationModelCV(
             callback=None,
             verbose=0,
             loss_matrix=None,
+            unlabeled=-1,  # as in codes
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
             priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
@@ -273,10 +275,7 @@ class LatentClassificationModelCV(
 
     def _report(self, trial: CVTrial) -> bool:
         if self.verbose > 0:
-            sizes = f"n_latent={trial.n_latent} n_components={trial.n_components}"
-            scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
-            setting = f"{sizes} {trial.objective} ridge={trial.ridge:g}"
-            print(f"{setting}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
+            print(trial.summary(), file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False
 
     def __sklearn_tags__(self) -> Any:

@@ -101,6 +101,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         The bound of a row has converged when no curvature changes by more than this, relatively.
     bound_max_iter : int, default=100
         Maximum number of iterations of the bound of a row.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
+        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
+        always mark one.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
     callback : callable, default=None
@@ -136,18 +140,12 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Noise variances, in squared units of the columns; NaN for binary and categorical ones.
     edges_ : ndarray of shape (n_features, n_latent)
         Which factors feed which columns.
-    n_iter_ : int
-        Iterations of the solver that finished the training.
-    converged_ : bool
-        Whether it stopped by its own rule.
-    stopping_reason_ : str
-        Why it stopped.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        Of the solver that finished the training: iterations, whether and why it stopped by itself.
     objective_curve_ : ndarray
         The objective after each sweep, of the start that won.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of columns, and their names if X had any.
 
     References
     ----------
@@ -208,6 +206,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         n_importance_samples: int = 200,
         bound_tol: float = 1e-3,
         bound_max_iter: int = 100,
+        unlabeled: str | int | None = "auto",
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -237,6 +236,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.n_importance_samples = n_importance_samples
         self.bound_tol = bound_tol
         self.bound_max_iter = bound_max_iter
+        self.unlabeled = unlabeled
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose

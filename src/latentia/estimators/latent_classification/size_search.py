@@ -48,6 +48,12 @@ class CVTrial(NamedTuple):
     def setting(self) -> Setting:
         return Setting(self.n_latent, self.n_components, self.objective, self.ridge)
 
+    def summary(self) -> str:
+        """A line to read."""
+        sizes = f"n_latent={self.n_latent} n_components={self.n_components}"
+        scores = f"accuracy {self.mean_accuracy:.4f}, log loss {self.mean_log_loss:.4f}"
+        return f"{sizes} {self.objective} ridge={self.ridge:g}: {scores} ({self.seconds:.1f} s)"
+
     def rank(self, scoring: str) -> tuple[float, float]:
         """What is compared: accuracy, then log loss, or the other way round."""
         scores = round(self.mean_accuracy, 10), -self.mean_log_loss
@@ -124,12 +130,10 @@ def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndar
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        # moved, so that a fold with one class and unlabeled rows is not taken for the classes -1
-        # and 1
-        model.fit(take_rows(X, train), np.where(y < 0, -1, y + 2)[train], None if weight is None else weight[train])
+        model.fit(take_rows(X, train), y[train], None if weight is None else weight[train])
         log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
     full = np.full((len(test), y.max() + 1), MIN_LOG_PROBA)
-    full[:, model.classes_ - 2] = np.maximum(log_proba, MIN_LOG_PROBA)
+    full[:, model.classes_] = np.maximum(log_proba, MIN_LOG_PROBA)
     each = np.ones(len(test)) if weight is None else weight[test]
     right = np.average(full.argmax(axis=1) == y[test], weights=each)
     loss = -np.average(full[np.arange(len(test)), y[test]], weights=each)
