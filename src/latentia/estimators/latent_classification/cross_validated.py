@@ -90,6 +90,9 @@ class LatentClassificationModelCV(
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
+    inference : {"ml", "vb"}, default="ml"
+        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked for.
+
     All other parameters are those of `LatentClassificationModel`.
 
     Attributes
@@ -138,13 +141,16 @@ class LatentClassificationModelCV(
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
+        inference: str = "ml",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Sequence[str] | None = None,
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-3,
         early_stopping: bool = False,
@@ -168,6 +174,9 @@ class LatentClassificationModelCV(
         self.structure = structure
         self.kinds = kinds
         self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin

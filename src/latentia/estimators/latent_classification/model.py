@@ -16,16 +16,33 @@ from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
 from latentia.estimators.latent_classification.restart_selection import best_restart
+from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.mixed_rows import encode_rows, is_complete, validate_table
-from latentia.inputs.options import Check, choice, integer, number, optional
+from latentia.inputs.options import Check, check_choice, check_number, choice, integer, number, optional
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array
 from latentia.solvers import EM, Solution, Solver, StructuralEM
+
+
+#: Factors where their number is left to us: of a posterior, and of a point.
+MAX_AUTO_LATENT = 8
+POINT_N_LATENT = 2
+
+#: Starts of a posterior with several components.
+POSTERIOR_N_INIT = 5
+
+
+def check_n_latent(name: str, value: Any) -> None:
+    """A number of factors, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and integers >= 0")
+    else:
+        check_number(name, value, ge=0, integer=True)
 
 
 class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
@@ -39,9 +56,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     Parameters
     ----------
-    n_latent : int, default=2
+    n_latent : int or "auto", default="auto"
         Number of latent factors; zero gives naive Bayes with a mixture, and more than there are
-        columns is allowed.
+        columns is allowed. "auto": with posteriors a generous number, of which needless factors
+        lose their loadings; two for points.
     n_components : int, default=1
         Number of mixture components, which the classes share.
     noise : {"tied", "untied"}, default="tied"
@@ -58,6 +76,16 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
         the papers do), or the best likelihood. With a learned structure, the likelihood is
         penalized for every free loading.
+    inference : {"vb", "ml"}, default="vb"
+        "vb": the posterior of all parameters by variational Bayes, averaged over in predictions;
+        classes are pulled towards what they share, as strongly as the table suggests. "ml": the
+        point of maximum likelihood, as in the papers. Other objectives than the likelihood, and a
+        learned structure, train points.
+    marginals : {"power", "normal"}, default="power"
+        "power": each continuous column is made as normal as a power transform can make it.
+        Densities, samples and imputations are those of the raw column.
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS from the best EM solution.
@@ -71,8 +99,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Class priors.
     var_floor : float, default=1e-3
         Least noise variance of a continuous column, relative to the column's variance.
-    n_init : int, default=10
-        Number of starts of EM; they run as one batch.
+    n_init : int or "auto", default="auto"
+        Number of starts of EM; they run as one batch. "auto": ten for points, one for posteriors,
+        five if they have components.
     max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-3
@@ -165,7 +194,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
-        "n_latent": integer(ge=0),
+        "n_latent": check_n_latent,
         "n_components": integer(ge=1),
         "ridge": number(ge=0),
         "noise": choice("tied", "untied"),
@@ -180,20 +209,23 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     def __init__(
         self,
-        n_latent: int = 2,
+        n_latent: int | str = "auto",
         n_components: int = 1,
         *,
         noise: str = "tied",
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
+        inference: str = "vb",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-3,
         early_stopping: bool = False,
@@ -217,6 +249,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.structure = structure
         self.kinds = kinds
         self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
@@ -260,31 +295,50 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
+        n_latent = self._choose_n_latent(data)
         return LatentFactors(
             ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
             data.n_classes,
-            self.n_latent,
+            n_latent,
             self.n_components,
             tied=self.noise == "tied",
             var_floor=self.var_floor,
             complete=is_complete(data.X, data.weight, data.moments.weight_sum),
-            all_edges=self.structure == "full" or self.n_latent == 0,
+            all_edges=self.structure == "full" or n_latent == 0,
             log_prior=data.log_prior,
             ridge=self.ridge,
             bound_tol=self.bound_tol,
             bound_max_iter=self.bound_max_iter,
         )
 
-    def _n_restarts(self, family: LatentFactors) -> int:
+    def _choose_n_latent(self, data: GenerativeInput) -> int:
+        if not isinstance(self.n_latent, str):
+            return int(self.n_latent)
+        points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
+        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.X.shape[1])
+
+    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
+        return [COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds]
+
+    def _make_posterior_family(self, family: LatentFactors, data: GenerativeInput) -> BayesianLatentFactors | None:
+        return BayesianLatentFactors(family) if family.all_edges else None
+
+    def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
+        if isinstance(family, BayesianLatentFactors):
+            if isinstance(self.n_init, str):
+                return 1 if family.model.n_components == 1 else POSTERIOR_N_INIT
+            return int(self.n_init)
         return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
 
-    def _em_solver(self, family: LatentFactors) -> Solver[Any]:
+    def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
         em = EM(self.max_iter, self.tol)
-        return em if family.all_edges else StructuralEM(em)
+        return em if isinstance(family, BayesianLatentFactors) or family.all_edges else StructuralEM(em)
 
     def _select_restart(
-        self, family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
+        self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator
     ) -> int:
+        if isinstance(family, BayesianLatentFactors):
+            return super()._select_restart(family, solution, source, rng)
         return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
 
     def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:

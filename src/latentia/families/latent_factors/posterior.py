@@ -35,11 +35,11 @@ class FactorPrior(NamedTuple):
     noise_rate: float = 0.1  # r_0, for columns in standard units
     offset_precision: float = 0.01  # alpha_b of continuous columns, and of bounded ones:
     bounded_offset_precision: float = 0.1
-    class_rows: float = 100.0  # g: rows of the common variance that each class is given
+    class_rows: float = 1000.0  # g: rows of the common variance that each class is given
     relevance_shape: float = 1e-3  # the density of alpha is alpha^shape exp(-rate alpha)
     relevance_rate: float = 1e-3
-    strength_shape: float = 1.0  # and that of kappa likewise
-    strength_rate: float = 1.0
+    strength_shape: float = 3.0  # and that of kappa likewise
+    strength_rate: float = 3.0
 
 
 class Uncertainty(NamedTuple):
