@@ -58,6 +58,16 @@ class GenerativeInput(NamedTuple):
     encoder: ColumnEncoder
     attributes: Attributes
 
+    @property
+    def label_codes(self) -> np.ndarray:
+        return self.codes
+
+    @property
+    def missing_shares(self) -> np.ndarray:
+        """The share of each column's cells that are missing, by weight."""
+        total = self.X.shape[0] if self.weight is None else self.weight.sum()
+        return np.clip(1 - to_numpy(self.moments.weight_sum).astype(float) / total, 0.0, 1.0)
+
     def make_source(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
 

@@ -36,6 +36,12 @@ class SoftmaxInput(NamedTuple):
     n_targets: int  # classes, or outputs
     attributes: Attributes
     outputs: OutputUnits = NO_UNITS
+    missing_shares: None = None  # no cell may be missing
+
+    @property
+    def label_codes(self) -> np.ndarray | None:
+        """Classes of the labeled rows; None for numbers to predict."""
+        return self.rows.modeled.y if self.outputs is NO_UNITS else None
 
 
 class SoftmaxFit(NamedTuple):
