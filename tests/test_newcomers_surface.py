@@ -229,3 +229,25 @@ def test_names_in_a_summary_are_escaped_in_html(iris):
     X, y = iris
     model = LatentClassificationModel(1, n_init=1, tol=1e-1).fit(pd.DataFrame(X, columns=["<b>", "x", "y", "z"]), y)
     assert "<td" in model._repr_html_() and "&lt;b&gt;" in model._repr_html_().split("What was learned")[1]
+
+
+# Options that would be ignored, and components that describe nothing.
+
+
+@pytest.mark.parametrize("model", [MultimodalSoftmaxClassifier, MixtureOfExpertsClassifier, MixtureOfExpertsRegressor])
+@pytest.mark.parametrize("option", [{"criterion": "evidence"}, {"criterion": "bound"}, {"averaging": "posterior"}])
+def test_options_without_a_meaning_are_refused(model, option, iris):
+    ((name, value),) = option.items()
+    with pytest.raises(ValueError, match=f"{name}='{value}' has no meaning with inference='ml'.*or inference='vb'"):
+        model(1, inference="ml", **option).fit(*iris)
+
+
+def test_more_components_than_rows_are_warned_of(iris):
+    X, y = iris
+    with pytest.warns(UserWarning, match="n_components=60, but class 0 has 50 rows: components without a row"):
+        GaussianMixtureClassifier(60, n_init=1, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="n_components=9, but class 2 has 8 rows"):
+        GaussianMixtureClassifier([1, 1, 9], n_init=1, random_state=0).fit(X[:108], y[:108])
+    with pytest.warns(UserWarning, match="n_components=20, but X has 15 rows"):
+        LatentClassificationModel(1, 20, n_init=1, tol=1, random_state=0).fit(X[::10], y[::10])
+    GaussianMixtureClassifier(50, n_init=1, max_iter=500, tol=1e-1, random_state=0).fit(X, y)  # a row each is no reason

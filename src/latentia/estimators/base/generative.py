@@ -7,7 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,6 +90,18 @@ def check_objective(name: str, value: Any) -> None:
         return
     names = ", ".join(repr(a) for a in OBJECTIVES)
     raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
+
+
+def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str]) -> None:
+    """Say where there are more components than rows that they could describe."""
+    sizes, rows = np.broadcast_arrays(n_components, n_rows)
+    idle = np.flatnonzero(sizes > rows)
+    if idle.size:
+        k = int(idle[0])
+        warn_at_caller(
+            f"n_components={sizes[k]}, but {owners[k]} has {int(rows[k])} rows: components without a row of their own "
+            "describe nothing. Use fewer components."
+        )
 
 
 class GenerativeClassifier(GenerativePredictMixin):

@@ -64,8 +64,9 @@ def as_html(sections: list[Section]) -> str:
                 f'<tr><td style="text-align: left">{escape(what)}</td>'
                 f'<td style="text-align: left">{escape(value)}</td></tr>'
             )
-    body = "".join(rows)
-    return f'<details class="latentia-summary" open><summary>What was learned</summary><table>{body}</table></details>'
+    style = "font-family: monospace; font-size: 90%; white-space: pre"
+    table = f"<table>{''.join(rows)}</table>"
+    return f'<details style="{style}" open><summary>What was learned</summary>{table}</details>'
 
 
 def _rows(record: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
@@ -136,12 +136,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Noise variances, in squared units of the columns; NaN for binary and categorical ones.
     edges_ : ndarray of shape (n_features, n_latent)
         Which factors feed which columns.
-    n_iter_ : int
-        Iterations of the solver that finished the training.
-    converged_ : bool
-        Whether it stopped by its own rule.
-    stopping_reason_ : str
-        Why it stopped.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        Iterations of the solver that finished the training, whether it stopped by its own rule, and
+        why it stopped.
     objective_curve_ : ndarray
         The objective after each sweep, of the start that won.
     n_features_in_ : int
@@ -260,6 +257,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
+        warn_of_idle_components([self.n_components], [data.X.shape[0]], ["X"])
         return LatentFactors(
             ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
             data.n_classes,
