@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia._durations import format_seconds
 from latentia.numerics.array_api import to_numpy
 
 #: Columns and classes that are listed; the rest is counted.
@@ -175,12 +176,3 @@ def _training(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str
 
 def _feature_names(estimator: Any) -> list[str]:
     return [str(name) for name in getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))]
-
-
-def format_seconds(seconds: float) -> str:
-    """A time in a unit that suits it."""
-    if seconds < 1:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
