@@ -7,7 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -63,6 +63,16 @@ class GenerativeInput(NamedTuple):
     encoder: ColumnEncoder
     attributes: Attributes
 
+    @property
+    def label_codes(self) -> np.ndarray:
+        return self.codes
+
+    @property
+    def missing_shares(self) -> np.ndarray:
+        """The share of each column's cells that are missing, by weight."""
+        total = self.X.shape[0] if self.weight is None else self.weight.sum()
+        return np.clip(1 - to_numpy(self.moments.weight_sum).astype(float) / total, 0.0, 1.0)
+
     def make_source(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
 
@@ -103,6 +113,18 @@ def check_unlabeled_weight(name: str, value: Any) -> None:
         check_choice(name, value, ["auto"], " and numbers >= 0")
     else:
         check_number(name, value, ge=0)
+
+
+def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str]) -> None:
+    """Say where there are more components than rows that they could describe."""
+    sizes, rows = np.broadcast_arrays(n_components, n_rows)
+    idle = np.flatnonzero(sizes > rows)
+    if idle.size:
+        k = int(idle[0])
+        warn_at_caller(
+            f"n_components={sizes[k]}, but {owners[k]} has {int(rows[k])} rows: components without a row of their own "
+            "describe nothing. Use fewer components."
+        )
 
 
 class GenerativeClassifier(GenerativePredictMixin):

@@ -14,7 +14,7 @@ from latentia.engine.contracts import Objective
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
@@ -239,6 +239,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
                 f"n_components={self.n_components!r} has {sizes.size} entries, but y has {data.n_classes} classes; "
                 "allowed are an int, one int per class, or 'bic'."
             )
+        n_rows = np.bincount(data.codes[data.codes >= 0], minlength=data.n_classes) + np.sum(data.codes < 0)
+        warn_of_idle_components(sizes, n_rows, [f"class {label!r}" for label in data.attributes["classes_"].tolist()])
         return GaussianMixtures(sizes, covariance, data.log_prior)
 
     def _make_posterior_family(

@@ -11,7 +11,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
@@ -296,6 +296,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
         n_latent = self._choose_n_latent(data)
+        warn_of_idle_components([self.n_components], [data.X.shape[0]], ["X"])
         return LatentFactors(
             ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
             data.n_classes,
