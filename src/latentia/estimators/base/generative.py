@@ -22,7 +22,7 @@ from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
-from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.column_encoder import ColumnEncoder, has_integer_dtype
 from latentia.inputs.labels import read_labels
 from latentia.inputs.options import Check, check_bool, integer, number, optional
 from latentia.inputs.rows import validate_rows
@@ -105,7 +105,7 @@ class GenerativeClassifier(GenerativePredictMixin):
         """Rows as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
         X = validate_rows(blank, X, reset=True)
-        return X, ColumnEncoder.continuous(X.shape[1]), input_attributes(blank)
+        return X, ColumnEncoder.continuous(X.shape[1], has_integer_dtype(X)), input_attributes(blank)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""

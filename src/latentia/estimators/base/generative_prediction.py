@@ -48,9 +48,11 @@ class FittedModel(NamedTuple, Generic[F]):
         parts = map_rows(X, self.preprocessor, fn, max_rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
-    def decode(self, values: Array, index: Any = None) -> Any:
-        """Modeled values as the user's: in the units, types and frame of X."""
-        return self.encoder.decode(self.preprocessor.inverse_transform(values), index)
+    def decode_samples(self, values: Array) -> Any:
+        """Sampled values as the user's: in the units, types and frame of X, whole where it has
+        integers.
+        """
+        return self.encoder.decode(self.preprocessor.inverse_transform(values), round_whole=True)
 
 
 class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
@@ -114,8 +116,9 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         X : array-like of shape (n_samples, n_features)
             Rows; missing cells are allowed.
         method : {"mean", "mode"}, default="mean"
-            Expected values, or the most probable value of binary columns. Columns of categories,
-            and a data frame's columns of bool, always get their most probable value.
+            Expected values, or the most probable value of binary columns and the nearest of integer
+            ones. Columns of categories, and a data frame's columns of bool, always get their most
+            probable value.
         condition : {"class"} or None, default=None
             "class": given the most probable class of the row; None: averaged over the classes.
 
@@ -142,7 +145,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
 
         filled = model.map_rows(rows_in, fill, family.impute_floats_per_row(params))
         complete = keep_observed(rows_in, filled)
-        return encoder.decode(complete, X.index if frame_type(X) == "pandas" else None)
+        return encoder.decode(complete, X.index if frame_type(X) == "pandas" else None, round_whole=method == "mode")
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.
@@ -159,6 +162,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         Returns
         -------
         X : array of shape (n_samples, n_features), or a data frame like the one fitted
+            Rounded to whole numbers where the dtype of a column is one of integers.
         y : ndarray of shape (n_samples,)
         """
         self._require_fitted()
@@ -169,7 +173,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             sizes = np.broadcast_to(family.n_components, (len(self.classes_),))
             check_number("component", component, ge=0, lt=int(sizes[codes].min()), integer=True)
         values = asarray_like(family.sample(params, codes, rng, component), preprocessor.shift)
-        return self._model.decode(values), self.classes_[codes]
+        return self._model.decode_samples(values), self.classes_[codes]
 
     def _sample_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
         """Codes of the classes to sample from."""

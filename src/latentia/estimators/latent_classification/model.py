@@ -245,8 +245,13 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         blank = self._blank_copy()
         table = validate_table(blank, X, reset=True)
         encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS)
-        learned = {"kinds_": encoder.kinds, "categories_": list(encoder.categories)}
+        learned = {"kinds_": encoder.kinds}
         return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
+
+    @property
+    def categories_(self) -> list[np.ndarray | None]:
+        """Values of each coded column."""
+        return self._model.encoder.categories
 
     def _check_rows(self, X: Any) -> Array:
         self._require_fitted()
@@ -261,7 +266,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
         return LatentFactors(
-            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
+            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
             data.n_classes,
             self.n_latent,
             self.n_components,
