@@ -1,12 +1,13 @@
 """Accuracy, speed and memory of the probit embedding, beside figures of its author's code.
 
-    LATENTIA_DATA=... python benchmarks/probit_embedding.py [accuracy] [speed] [unknown] [large] [picture]
+    LATENTIA_DATA=... python benchmarks/probit_embedding.py [accuracy] [speed] [unknown] [sizes] [large] [picture]
 
-All parts but the last by default; large draws its rows at random and needs no files. The columns "author's code" are constants of this script: they were measured once, on another machine.
+All parts but sizes and the last by default; large draws its rows at random and needs no files. The columns "author's code" are constants of this script: they were measured once, on another machine.
 
 - accuracy  emotions and scene, given splits, columns standardized on the training part; the author's code with sigma_z = 1 for 500 iterations
 - speed     the same number of iterations as that code, without acceleration or early stop; and the time until convergence
 - unknown   40 % of the training entries deleted at random, ten times
+- sizes     two dimensions, as many as the evidence says, as many as there are labels: iris, breast_cancer, digits (two folds), emotions, scene, medical
 - large     D = 20,000 sparse, N = 2,000, L = 50, R = 10: memory and time until convergence, each prior in a process of its own
 - picture   two-dimensional embedding of emotions (figure 8 of the paper) in embedding_emotions.png
 """
@@ -23,6 +24,8 @@ import warnings
 import numpy as np
 from data import load_label_names, load_multilabel
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.model_selection import StratifiedKFold
 
 from latentia import EmbeddingDisplay, ProbitEmbeddingClassifier, known_f1_score, known_hamming_loss
 from latentia.families.probit_embedding.family import ProbitEmbedding
@@ -111,6 +114,35 @@ def unknown() -> None:
         print(f"| {name} | {n_latent} | {full:.3f} | {np.mean(part):.3f} | {min(part):.3f} |", flush=True)
 
 
+def sizes() -> None:
+    """How many dimensions: two, as the evidence says, or as many as there are labels."""
+    print("| data | n_latent | dimensions | error | log loss | seconds |\n" + "|---" * 6 + "|", flush=True)
+    tables = {"iris": load_iris, "breast_cancer": load_breast_cancer, "digits": load_digits}
+    for name, n_latent in [(name, size) for name in tables for size in (2, "evidence", "auto")]:
+        X, y = tables[name](return_X_y=True)
+        folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: 2 if name == "digits" else 5]
+        _print_sizes(name, n_latent, [(X[a], y[a], X[b], y[b]) for a, b in folds])
+    for name, n_latent in [
+        (name, size) for name in ("emotions", "scene", "medical") for size in (2, "evidence", "auto")
+    ]:
+        _print_sizes(name, n_latent, [load(name)])
+
+
+def _print_sizes(name: str, n_latent: int | str, splits: list[tuple[np.ndarray, ...]]) -> None:
+    rows = []
+    for X, y, X_test, y_test in splits:
+        start = time.perf_counter()
+        model = ProbitEmbeddingClassifier(n_latent).fit(X, y)
+        seconds = time.perf_counter() - start
+        present = y_test if y_test.ndim == 2 else y_test[:, None] == model.classes_
+        proba = model.predict_proba(X_test)
+        own = np.where(present, proba, 1 - proba).ravel() if y_test.ndim == 2 else proba[present]
+        wrong = np.mean(model.predict(X_test) != y_test)
+        rows.append((model.n_latent_, wrong, -np.log(own.clip(1e-15)).mean(), seconds))
+    size, wrong, loss, seconds = np.mean(rows, axis=0)
+    print(f"| {name} | {n_latent} | {size:.0f} | {wrong:.4f} | {loss:.3f} | {seconds:.1f} |", flush=True)
+
+
 def large() -> None:
     print("| prior | peak GB | seconds | iterations | converged |\n|---|---|---|---|---|", flush=True)
     for prior in PRECISION_SHARING:
@@ -140,9 +172,11 @@ def picture() -> None:
 
 
 def main() -> None:
-    parts = {part.__name__: part for part in (accuracy, speed, unknown, large, picture)}
+    parts = {part.__name__: part for part in (accuracy, speed, unknown, sizes, large, picture)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; all but picture by default")
+    parser.add_argument(
+        "parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; all but sizes and picture by default"
+    )
     parser.add_argument(
         "--prior", choices=PRECISION_SHARING, help="run the part large with this prior alone, in this process"
     )

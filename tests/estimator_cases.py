@@ -33,7 +33,9 @@ class MixedLCM(LatentClassificationModel):
     def _read_rows(self, X: Any) -> Any:
         if self.kinds != "auto":
             return super()._read_rows(X)
-        kinds = ["binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous" for column in np.asarray(X).T]
+        kinds = [
+            "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous" for column in np.asarray(X).T
+        ]
         return clone(self).set_params(kinds=kinds)._read_rows(X)
 
 

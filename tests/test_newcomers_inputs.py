@@ -249,9 +249,43 @@ def saved_by_skops(model):
 @pytest.mark.parametrize("name", ["text", "intervals", "dates with a zone", "tuples", "mixed", "bool"])
 def test_models_of_frames_with_categories_go_through_skops(name):
     labels = np.arange(40) // 20
-    frame = pd.DataFrame({"group": categories_of_any_type()[name], "x": np.arange(40) % 7 + labels, "t": ["u", "v"] * 20})
+    frame = pd.DataFrame(
+        {"group": categories_of_any_type()[name], "x": np.arange(40) % 7 + labels, "t": ["u", "v"] * 20}
+    )
     model = quick_lcm().fit(frame, labels)
     loaded, names = saved_by_skops(model)
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     pd.testing.assert_frame_equal(loaded.impute(frame), model.impute(frame))
     assert all(name.startswith("latentia.") for name in names), names
+
+
+@few_steps
+@pytest.mark.filterwarnings("ignore:.*standard deviation")
+@pytest.mark.parametrize(
+    "model",
+    [*quick_classifiers(), latentia.MixtureOfExpertsRegressor(1, n_init=1, max_iter=20)],
+    ids=lambda m: type(m).__name__,
+)
+def test_every_estimator_goes_through_skops_and_asks_for_names_of_the_library_alone(model):
+    model = clone(model).fit(X, y)
+    loaded, names = saved_by_skops(model)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert all(name.startswith("latentia.") for name in names) and len(names) <= 13
+    if hasattr(model, "search_results_"):
+        assert type(loaded.search_results_) is type(model.search_results_)
+
+
+# ---------------------------------------------------------------- A15: samples of integer columns
+@few_steps
+@pytest.mark.parametrize("make", [quick_lcm, GaussianMixtureClassifier], ids=["LCM", "GMM"])
+def test_samples_of_integer_columns_are_whole(make, rng):
+    labels = np.arange(40) % 2
+    visits = rng.poisson(3 + labels)
+    frame = pd.DataFrame({"visits": pd.array(visits, dtype="Int64"), "weight": rng.normal(size=40)})
+    drawn, _ = make().fit(frame, labels).sample(50)
+    assert drawn["visits"].dtype == "Int64" and (drawn["weight"] % 1 > 0).all()
+    array, _ = make().fit(np.c_[visits, rng.poisson(9, 40)], labels).sample(50)
+    np.testing.assert_array_equal(array, np.rint(array))
+    gaps = np.array([[2.5, np.nan]])
+    filled = make().fit(np.c_[visits, rng.poisson(9, 40)], labels).impute(gaps, method="mode")
+    assert filled[0, 0] == 2.5 and filled[0, 1] == np.rint(filled[0, 1])  # known cells stay as they are

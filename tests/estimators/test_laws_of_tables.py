@@ -100,7 +100,7 @@ def test_gaps_are_refused_by_a_word_on_who_takes_them(case, quick, data, y, fits
     gaps = data.X.copy()
     gaps[3, 1] = np.nan
     for ask in (lambda: quick.fit(gaps, y), lambda: fits(case, "quick").predict(gaps)):
-        advice = "GaussianMixtureClassifier or LatentClassificationModel" if is_classifier(quick) else "Impute them"
+        advice = "GaussianMixtureClassifier or LatentClassificationModel" if is_classifier(quick) else "SimpleImputer"
         with pytest.raises(ValueError, match=f"missing cells.*{advice}"):
             ask()
 

@@ -76,7 +76,7 @@ def test_minus_one_nan_and_none_mark_unknown_entries():
     X, Y = data(unknown=0.3)
     with_nan, with_none = np.where(Y < 0, np.nan, Y), np.where(Y < 0, None, Y.astype(object))
     fits = [
-        ProbitEmbeddingClassifier().fit(X, y).predict_proba(X) for y in (Y, with_nan, with_none, sparse.csr_array(Y))
+        ProbitEmbeddingClassifier(2).fit(X, y).predict_proba(X) for y in (Y, with_nan, with_none, sparse.csr_array(Y))
     ]
     for other in fits[1:]:
         np.testing.assert_array_equal(other, fits[0])
@@ -121,7 +121,7 @@ def test_the_predictive_probability_averages_over_everything():
 
 def test_the_evidence_finds_the_rank():
     X, Y = data(3, n_rows=400, n_labels=8, rank=2)
-    model = ProbitEmbeddingClassifier("auto", latent_noise=0.3).fit(X, Y)
+    model = ProbitEmbeddingClassifier("evidence", latent_noise=0.3).fit(X, Y)
     assert model.n_latent_ == 2
     found = model.search_results_
     assert found["n_latent"][np.argmax(found["log_evidence"])] == 2
@@ -292,7 +292,7 @@ torch.set_num_threads(1)
 sklearn.set_config(array_api_dispatch=True)
 X = numpy.random.default_rng(0).standard_normal((60, 5))
 Y = (X[:, :3] + X[:, 2:] > 0).astype(int)
-expected, model = (ProbitEmbeddingClassifier(max_iter=8).fit(make(X), Y) for make in (numpy.asarray, torch.asarray))
+expected, model = (ProbitEmbeddingClassifier(2, max_iter=8).fit(make(X), Y) for make in (numpy.asarray, torch.asarray))
 proba, labels = model.predict_proba(torch.asarray(X)), model.predict(torch.asarray(X))
 assert isinstance(proba, torch.Tensor) and isinstance(labels, torch.Tensor) and isinstance(model.projection_, torch.Tensor)
 assert abs(proba.numpy() - expected.predict_proba(X)).max() < 1e-6
@@ -346,11 +346,11 @@ def test_data_frames_keep_their_names():
     X, Y = data(unknown=0.1)
     frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(8)])
     labels = pd.DataFrame(Y, columns=list("abcde"))
-    model = ProbitEmbeddingClassifier().fit(frame, labels)
+    model = ProbitEmbeddingClassifier(2).fit(frame, labels)
     assert model.feature_names_in_.tolist() == list(frame.columns)
     assert model.label_names_.tolist() == list("abcde")
     assert model.get_feature_names_out().tolist() == ["probitembeddingclassifier0", "probitembeddingclassifier1"]
-    np.testing.assert_array_equal(model.predict(frame), ProbitEmbeddingClassifier().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(model.predict(frame), ProbitEmbeddingClassifier(2).fit(X, Y).predict(X))
     assert not hasattr(model.fit(frame, Y), "label_names_")  # of the fit before
 
 

@@ -90,7 +90,7 @@ def test_labels_that_are_no_labels_are_refused_with_the_cure(model, labels, mess
 
 
 def test_a_regressor_is_not_sent_to_classifiers(y):
-    with pytest.raises(ValueError, match=r"Impute them first\.$"):
+    with pytest.raises(ValueError, match=r"SimpleImputer\(\), MixtureOfExpertsRegressor\(\)\)\.$"):
         latentia.MixtureOfExpertsRegressor(1).fit([[np.nan], [1.0], [2.0]], [0.0, 1.0, 2.0])
 
 

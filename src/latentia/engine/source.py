@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from latentia.engine.pytree import Tree
-from latentia.numerics.array_api import Array
+from latentia.numerics.array_api import Array, namespace
 
 
 class MaskedRows(NamedTuple):
@@ -24,12 +24,15 @@ class Chunk(NamedTuple):
 
     rows: MaskedRows
     y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
-    weight: Array | None  # (N,) sample weights, None for ones
+    weight: Array | None  # (N,) sample weights, (N, S) where each restart has its own, None for ones
     label: int | None  # the code that all rows share, -1 if all are unlabeled; None if mixed or not a class code
 
     def weighted(self, x: Array) -> Array:
-        """Numbers (..., N) times the sample weights."""
-        return x if self.weight is None else x * self.weight
+        """Numbers (..., N) times the sample weights; restarts are the first axis."""
+        if self.weight is None or self.weight.ndim == 1:
+            return x if self.weight is None else x * self.weight
+        weight = namespace(x).permute_dims(self.weight, (1, 0))
+        return x * weight[:, *[None] * (x.ndim - 2), :]
 
 
 Totals = dict[Hashable, Tree]
@@ -50,6 +53,10 @@ class Source(ABC):
     @abstractmethod
     def total_weight(self) -> float:
         """Sum of the sample weights."""
+
+    def take_restarts(self, index: np.ndarray) -> Source:
+        """The source that these restarts see; the same unless each has weights of its own."""
+        return self
 
     @abstractmethod
     def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:

@@ -16,6 +16,7 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
 from latentia.engine.source import Chunk, Totals
 from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
@@ -32,7 +33,7 @@ from latentia.solvers import EM
 MAX_COMPONENTS = 10
 
 
-class GaussianMixtureClassifier(GenerativeClassifier):
+class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     """A mixture of Gaussians for each class, with missing cells and unlabeled rows.
 
     Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are
@@ -64,7 +65,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         2e-16 or 1e-7 for float32, stand for that unit.
     n_init : int, default=10
         Number of starts of EM; they run as one batch, and the best likelihood wins.
-    max_iter : int, default=200
+    max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-4
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
@@ -151,7 +152,7 @@ class GaussianMixtureClassifier(GenerativeClassifier):
         priors: Any = "empirical",
         var_floor: float = 1e-3,
         n_init: int = 10,
-        max_iter: int = 200,
+        max_iter: int = 500,
         tol: float = 1e-4,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

@@ -64,10 +64,11 @@ class ColumnEncoder(NamedTuple):
         return cls(columns, tuple(names), frame_type(X), types, _whole_columns(X, types))
 
     @classmethod
-    def continuous(cls, n_columns: int, whole: bool = False) -> ColumnEncoder:
-        """For arrays of numbers, or of whole ones, which stay as they are."""
-        column = EncodedColumn("continuous", None, 0, False)
-        return cls((column,) * n_columns, tuple(range(n_columns)), "array", (), (whole,) * n_columns)
+    def continuous(cls, X: Any) -> ColumnEncoder:
+        """For tables of numbers, which stay as they are."""
+        columns = (EncodedColumn("continuous", None, 0, False),) * X.shape[1]
+        types = column_types(X)
+        return cls(columns, tuple(column_names(X)), frame_type(X), types, _whole_columns(X, types))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -174,42 +175,43 @@ class ColumnEncoder(NamedTuple):
             )
         return codes[numbers]
 
-    def decode(self, rows: Any, index: Any = None, round_whole: bool = False) -> Any:
+    def decode(self, rows: Any, index: Any = None) -> Any:
         """Coded rows as the user's values: a numeric array, an array of objects, or a data frame
-        like the one fitted, with this index; with `round_whole`, whole numbers in columns of
-        integers.
+        like the one fitted, with this index.
         """
         if self.is_numeric and self.frame == "array":
-            return self._decode_numeric(rows, round_whole)
+            return self._decode_numeric(rows)
         numbers = to_numpy(rows)
-        columns = [self._decode_column(numbers[:, place], place, round_whole) for place in range(len(self.columns))]
+        columns = [self._decode_column(numbers[:, place], place) for place in range(len(self.columns))]
         if self.frame == "array":
             return np.stack([c.astype(object) for c in columns], axis=1)
         return as_frame(self.frame, self.names, columns, self.types, index)
 
-    def _decode_column(self, cells: np.ndarray, place: int, round_whole: bool) -> np.ndarray:
+    def _decode_column(self, cells: np.ndarray, place: int) -> np.ndarray:
         column = self.columns[place]
         if column.levels is None:
-            return np.rint(cells) if round_whole and self.whole[place] else cells
+            return cells
         is_category = bool(self.types) and self.types[place].is_category
         return column.levels.take(cells, between=column.kind == "binary" and not is_category)
 
-    def _decode_numeric(self, rows: Any, round_whole: bool) -> Any:
+    def _decode_numeric(self, rows: Any) -> Any:
         moved = [k for k, levels in enumerate(self.levels) if levels is not None and not levels.is_plain]
-        rounded = [k for k, levels in enumerate(self.levels) if levels is None and self.whole[k] and round_whole]
-        if not moved and not rounded:
+        if not moved:
             return rows
         numbers = np.array(to_numpy(rows))
-        for place in (*moved, *rounded):
-            numbers[:, place] = self._decode_column(numbers[:, place], place, round_whole)
+        for place in moved:
+            numbers[:, place] = self._decode_column(numbers[:, place], place)
         return asarray_like(numbers, rows)
+
+    def round_whole(self, rows: Any) -> Any:
+        """Coded rows with whole numbers in columns of integers that are not coded."""
+        rounded = [whole and levels is None for whole, levels in zip(self.whole, self.levels, strict=True)]
+        xp = namespace(rows)
+        return xp.where(asarray_like(rounded, rows, dtype=xp.bool), xp.round(rows), rows) if any(rounded) else rows
 
 
 def _whole_columns(X: Any, types: Sequence[ColumnType]) -> tuple[bool, ...]:
     """Which columns have integers for a dtype."""
-    return tuple(kind.is_integer for kind in types) if types else (has_integer_dtype(X),) * X.shape[1]
-
-
-def has_integer_dtype(X: Any) -> bool:
-    """Whether an array of any library holds integers."""
-    return "int" in str(getattr(X, "dtype", ""))
+    if types:
+        return tuple(kind.is_integer for kind in types)
+    return ("int" in str(getattr(X, "dtype", "")),) * X.shape[1]

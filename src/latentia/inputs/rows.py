@@ -32,9 +32,11 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         name, cell = _first_object(X)
         who = type(estimator).__name__
         if isinstance(cell, str | bytes):
+            cure = "encode the column first, for example with scikit-learn's OneHotEncoder"
+            instead = "; a LatentClassificationModel takes data frames and object arrays with text"
             raise ValueError(
-                f"X holds text in column {name!r}: {cell!r}. {who} takes numbers here; a LatentClassificationModel "
-                "takes data frames and object arrays with text."
+                f"X holds text in column {name!r}: {cell!r}. {who} takes numbers here: {cure}"
+                f"{instead if is_classifier(estimator) else ''}."
             ) from error
         if cell is not None and not isinstance(cell, complex):
             raise TypeError(
@@ -98,19 +100,16 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
     )
 
 
-_OR_GENERATIVE = (
-    ", or use a generative estimator, GaussianMixtureClassifier or LatentClassificationModel, which integrate them out."
-)
-
-
 def reject_missing(estimator: Any, X: Any) -> None:
-    """Discriminative models reject missing values."""
+    """Discriminative models reject missing values, and say what to put before them."""
     values = stored_values(X)
     xp = namespace(values)
     if xp.isdtype(values.dtype, "real floating") and bool(xp.any(xp.isnan(values))):
+        who = type(estimator).__name__
+        instead = ", or use GaussianMixtureClassifier or LatentClassificationModel, which take missing cells"
         raise ValueError(
-            f"X has missing cells (NaN), which {type(estimator).__name__} cannot use: it models p(y | x) and not x. "
-            f"Impute them first{_OR_GENERATIVE if is_classifier(estimator) else '.'}"
+            f"X has missing cells (NaN), which {who} cannot use: put an imputer before it in a pipeline, as in "
+            f"make_pipeline(SimpleImputer(), {who}()){instead if is_classifier(estimator) else ''}."
         )
 
 

@@ -22,10 +22,11 @@ from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
-from latentia.inputs.column_encoder import ColumnEncoder, has_integer_dtype
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import read_labels
 from latentia.inputs.options import Check, check_bool, integer, number, optional
-from latentia.inputs.rows import validate_rows
+from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.splits import train_validation_split
 from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
@@ -104,8 +105,9 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
-        X = validate_rows(blank, X, reset=True)
-        return X, ColumnEncoder.continuous(X.shape[1], has_integer_dtype(X)), input_attributes(blank)
+        table = plain_table(X)
+        rows = validate_rows(blank, table, reset=True)
+        return rows, ColumnEncoder.continuous(rows if frame_type(table) == "array" else table), input_attributes(blank)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""

@@ -5,6 +5,7 @@ sampling.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from latentia.estimators.base.classifier import InformationCriteriaMixin, Probab
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
-from latentia.inputs.options import check_choice, check_number, random_generator
+from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
 from latentia.inputs.rows import require_fitted_namespace, validate_rows
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import (
@@ -26,6 +27,7 @@ from latentia.numerics.array_api import (
     compute_dtype,
     namespace,
     one_hot,
+    take_rows,
     to_numpy,
     transpose,
 )
@@ -34,7 +36,8 @@ from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 F = TypeVar("F", bound=GenerativeFamily)
 
 
-class FittedModel(NamedTuple, Generic[F]):
+@dataclass(frozen=True)
+class FittedModel(Generic[F]):
     """All that predictions need."""
 
     family: F
@@ -52,7 +55,14 @@ class FittedModel(NamedTuple, Generic[F]):
         """Sampled values as the user's: in the units, types and frame of X, whole where it has
         integers.
         """
-        return self.encoder.decode(self.preprocessor.inverse_transform(values), round_whole=True)
+        return self.encoder.decode(self.encoder.round_whole(self.preprocessor.inverse_transform(values)))
+
+
+class _FillOptions(NamedTuple):
+    """How missing cells are filled."""
+
+    mode: bool  # the most probable values of binary columns, not expected ones
+    given_best_class: bool  # of a row without a known class
 
 
 class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
@@ -108,19 +118,23 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
     @require_fitted_namespace
-    def impute(self, X: Any, method: str = "mean", condition: str | None = None) -> Any:
+    def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
         """Rows with each missing cell replaced by what the known cells of its row say of it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows; missing cells are allowed.
+        y : array-like of shape (n_samples,), default=None
+            Classes of the rows, where they are known: their cells are completed given the class.
+            Rows marked as unlabeled, as in `fit`, are completed as without y.
         method : {"mean", "mode"}, default="mean"
             Expected values, or the most probable value of binary columns and the nearest of integer
             ones. Columns of categories, and a data frame's columns of bool, always get their most
             probable value.
         condition : {"class"} or None, default=None
-            "class": given the most probable class of the row; None: averaged over the classes.
+            Of rows without a known class. "class": given the most probable class of the row; None:
+            averaged over the classes.
 
         Returns
         -------
@@ -131,21 +145,35 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             the index of `X`.
         """
         check_choice("method", method, ["mean", "mode"])
-        if condition is not None:
-            check_choice("condition", condition, ["class"])
+        optional(choice("class"))("condition", condition)
         rows_in = self._check_rows(X)
-        family, params, preprocessor, encoder = model = self._model
+        options = _FillOptions(mode=method == "mode", given_best_class=condition == "class")
+        if y is None:
+            filled = self._fill(rows_in, -1, options)
+        else:
+            codes = encode_known_labels(y, self.classes_, rows_in.shape[0], self.unlabeled)
+            order = np.argsort(codes, kind="stable")  # rows of one class after the other
+            by_class = [(code, order[codes[order] == code]) for code in np.unique(codes).tolist()]
+            parts = [self._fill(take_rows(rows_in, index), code, options) for code, index in by_class]
+            filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
+        index, encoder = X.index if frame_type(X) == "pandas" else None, self._model.encoder
+        filled = encoder.round_whole(filled) if options.mode else filled
+        return encoder.decode(keep_observed(rows_in, filled), index)
+
+    def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
+        """Rows of one class, -1 for any, as the model expects them."""
+        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
 
         def fill(rows: MaskedRows) -> Array:
             class_probs = softmax(family.scores(params, rows), axis=-2)
-            if condition == "class":
-                best = namespace(class_probs).argmax(class_probs, axis=-2)
-                class_probs = one_hot(best, len(self.classes_), class_probs.dtype)
-            return preprocessor.inverse_transform(family.impute(params, rows, class_probs, method == "mode"))
+            xp = namespace(class_probs)
+            if code >= 0 or options.given_best_class:
+                best = xp.argmax(class_probs, axis=-2)
+                given = best if code < 0 else xp.full_like(best, code)
+                class_probs = one_hot(given, len(self.classes_), class_probs.dtype)
+            return preprocessor.inverse_transform(family.impute(params, rows, class_probs, options.mode))
 
-        filled = model.map_rows(rows_in, fill, family.impute_floats_per_row(params))
-        complete = keep_observed(rows_in, filled)
-        return encoder.decode(complete, X.index if frame_type(X) == "pandas" else None, round_whole=method == "mode")
+        return self._model.map_rows(X, fill, family.impute_floats_per_row(params))
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.
@@ -166,7 +194,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         y : ndarray of shape (n_samples,)
         """
         self._require_fitted()
-        family, params, preprocessor, _ = self._model
+        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
         rng = random_generator(self.random_state)
         codes = self._sample_codes(n_samples, y, rng)
         if component is not None:  # every class that is drawn must have it

@@ -17,10 +17,10 @@ from latentia.estimators.base.delegation import LearnedAttributesMixin, delegate
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative import GenerativeInput, check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, is_mixed, search_settings
+from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, check_grid, is_mixed, search_settings
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_number, choice, integer, legacy_generator, optional
+from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
 from latentia.inputs.splits import make_folds
 from latentia.solvers import Outcome
 
@@ -201,14 +201,7 @@ class LatentClassificationModelCV(
     def _check_options(self) -> None:
         super()._check_options()
         for name, ge, whole in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
-            grid = getattr(self, name)
-            if grid is None:
-                continue
-            if isinstance(grid, str) or not as_list(grid):
-                what = "integer" if whole else "number"
-                raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
-            for value in as_list(grid):
-                check_number(name, value, ge=ge, integer=whole)
+            check_grid(name, getattr(self, name), ge, whole)
         if self.objective is not None and not as_list(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
         for objective in [] if self.objective is None else as_list(self.objective):

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.inputs.options import check_choice, random_generator
+from latentia.inputs.options import choice, optional, random_generator
 from latentia.inputs.rows import require_fitted_namespace
 from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.logspace import logsumexp, softmax
@@ -24,6 +25,19 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
     _model: FittedModel[LatentFactors]
     refine: str | None
     n_importance_samples: int
+
+    @property
+    def categories_(self) -> list[np.ndarray | None]:
+        """Values of each binary, categorical or ordinal column, one for each code; None for others.
+
+        Kept by the encoder, in a form that any serializer takes.
+        """
+        return self._model.encoder.categories
+
+    @property
+    def infrequent_categories_(self) -> list[np.ndarray | None]:
+        """Values of each column that share a code because they are rare; None where none do."""
+        return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
 
     @property
     def _n_features_out(self) -> int:
@@ -82,7 +96,7 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
 
     def _refined_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c) by importance sampling with the bound's posterior as proposal."""
-        family, params, preprocessor, _ = self._model
+        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
         rng = random_generator(self.random_state)
         normals = rng.standard_normal((self.n_importance_samples, family.n_latent))
 
@@ -111,6 +125,6 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         rows_in = self._check_rows(X)
         if refine is None:
             return logsumexp(self._joint_log_proba(rows_in), axis=-1)
-        check_choice("refine", refine, ["importance"])
+        optional(choice("importance"))("refine", refine)
         bound, refined = super()._joint_log_proba(rows_in), self._refined_joint_log_proba(rows_in)
         return logsumexp(bound, axis=-1), logsumexp(refined, axis=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,9 +52,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         solutions that are nearly equal the sparsest are looked for, and graphs are compared by
         penalized likelihood. Takes several times as long.
     kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
-        The kind of all columns, of each, or of those named. "auto": columns of bool and those with
-        just two different values, both integers, are binary; text and data-frame categories are
-        categorical; the rest is continuous.
+        The kind of all columns, of each, or of those that a dict names or numbers. "auto" goes by
+        dtypes, which are the same in every fold: in data frames text and categories are
+        categorical, columns of bool and of just two integers binary, the rest continuous; an array
+        of numbers is binary if all its cells are 0 or 1, else continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
         the papers do), or the best likelihood. With a learned structure, the likelihood is
@@ -61,10 +63,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS from the best EM solution.
-    trade_off : float, default=1.0
-        Weight of the margin term of the hybrid objective.
-    margin : float, default=1.0
-        Desired log ratio between a row's class and its best competitor.
+    trade_off, margin : float, default=1.0
+        Weight of the margin term of the hybrid objective, and the desired log ratio between a row's
+        class and its best competitor.
     ramp : float or None, default=None
         Largest loss of a row in the margin term; None for a hinge without limit.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
@@ -80,10 +81,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
         no effect on likelihood training.
-    validation_fraction : float, default=0.1
-        Share of the labeled rows held out for early stopping.
-    n_iter_no_change : int, default=10
-        Early stopping waits this many iterations for an improvement.
+    validation_fraction, n_iter_no_change : float, default=0.1, and int, default=10
+        Share of the labeled rows held out for early stopping, which waits for so many iterations.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
@@ -248,11 +247,6 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         learned = {"kinds_": encoder.kinds}
         return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
 
-    @property
-    def categories_(self) -> list[np.ndarray | None]:
-        """Values of each coded column."""
-        return self._model.encoder.categories
-
     def _check_rows(self, X: Any) -> Array:
         self._require_fitted()
         table = validate_table(self, X, reset=False)
@@ -294,7 +288,7 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
         family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
-        return model._replace(family=family, params=to_canonical_form(model.params))
+        return replace(model, family=family, params=to_canonical_form(model.params))
 
     def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)

@@ -36,8 +36,10 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Parameters
     ----------
-    n_latent : int or "auto", default=2
-        Dimensions of the embedding, or the number with the largest evidence.
+    n_latent : int, "auto" or "evidence", default="auto"
+        Dimensions of the embedding. "auto": as many as labels, or one less than classes, at most
+        ten. "evidence": the number with the largest evidence, of up to as many; it tends to be
+        small and to predict less well (see the documentation).
     prior : {"entries", "columns", "rows"}, default="entries"
         Which entries of the projection share a precision: none (sparse entries), those of a
         dimension (superfluous dimensions vanish: see `n_effective_latent_`), or those of a feature
@@ -76,8 +78,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     random_state : int, RandomState instance or None, default=None
         Seeds the random restarts.
     callback : callable, default=None
-        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); return
-        True to stop.
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); True stops.
     verbose : int, default=0
         Shows progress if positive.
 
@@ -113,7 +114,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     log_evidence_ : float
         The lower bound of log p(y | X), with which sizes and priors may be compared.
     search_results_ : dict of ndarray, or None
-        If n_latent="auto": `n_latent`, `log_evidence` and `n_iter` of the sizes tried.
+        If n_latent="evidence": `n_latent`, `log_evidence` and `n_iter` of the sizes tried.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound after each sweep.
     n_iter_, converged_, stopping_reason_ : int, bool, str
@@ -156,7 +157,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def __init__(
         self,
-        n_latent: int | str = 2,
+        n_latent: int | str = "auto",
         *,
         prior: str = "entries",
         shape: float = 1.0,
@@ -204,7 +205,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         }
         solver = QuasiNewtonVB(self.max_iter, self.tol * n_labels)
         trainer = Trainer(data, ProbitEmbedding(n_labels, **options), solver, self.n_init, rng, notifier)
-        return trainer.search() if isinstance(self.n_latent, str) else trainer.train(self.n_latent)
+        return trainer.fit(self.n_latent)
 
     def _fitted_attributes(self, data: EmbeddingInput, fitted: EmbeddingFit) -> Attributes:
         results = fitted.search_results

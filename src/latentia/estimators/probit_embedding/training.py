@@ -19,7 +19,7 @@ from latentia.inputs.options import check_choice, check_number
 from latentia.numerics.threads import one_blas_thread
 from latentia.solvers import Outcome, QuasiNewtonVB, Solution
 
-#: The most dimensions that a search tries.
+#: The most dimensions that are used unless more are asked for.
 MAX_LATENT = 10
 
 #: Sizes without a gain in evidence after which a search stops.
@@ -86,10 +86,19 @@ class Trainer:
         solution = solution.select_restart(int(np.argmax(solution.value)))
         return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)
 
-    def search(self) -> EmbeddingFit:
-        """The number of dimensions with the largest evidence."""
-        max_latent = min(self.family.n_labels, self.data.X.shape[1], MAX_LATENT)
-        return best_size(self.train, max_latent, lambda: self.notifier.stopped)
+    def fit(self, n_latent: int | str) -> EmbeddingFit:
+        """With a given number of dimensions, as many as can differ, or the most evident number."""
+        if n_latent == "evidence":
+            return best_size(self.train, self.max_latent, lambda: self.notifier.stopped)
+        return self.train(self.max_latent if isinstance(n_latent, str) else n_latent)
+
+    @property
+    def max_latent(self) -> int:
+        """As many dimensions as the labels can tell apart: one less than there are classes, since
+        the scores of the last follow from those of the others.
+        """
+        n_scores = self.family.n_labels if self.n_classes is None else max(1, self.n_classes - 1)
+        return min(n_scores, self.data.X.shape[1], MAX_LATENT)
 
 
 def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Callable[[], bool]) -> EmbeddingFit:
@@ -109,8 +118,8 @@ def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Ca
 
 
 def check_n_latent(name: str, value: Any) -> None:
-    """A number of dimensions, or "auto"."""
+    """A number of dimensions, "auto" or "evidence"."""
     if isinstance(value, str):
-        check_choice(name, value, ["auto"], " and integers")
+        check_choice(name, value, ["auto", "evidence"], " and integers")
     else:
         check_number(name, value, ge=1, integer=True)

@@ -78,12 +78,13 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianParams:
         sample = source.sample_rows(SAMPLE_ROWS, rng)
         values, y = to_numpy(sample.rows.values).astype(float), to_numpy(sample.y)
+        weight = np.ones(len(y)) if sample.weight is None else to_numpy(sample.weight).astype(float)
         K, D = self.present.shape[1], values.shape[1]
         means = np.zeros((n_restarts, self.n_classes, K, D))
         variances = np.ones((n_restarts, self.n_classes, K, D))
         weights = np.zeros((n_restarts, self.n_classes, K))
         for c, k in enumerate(self.n_components):
-            clusters = cluster_restarts(values[y == c], k, n_restarts, rng)
+            clusters = cluster_restarts(values[y == c], k, n_restarts, rng, weight[y == c])
             means[:, c, :k], variances[:, c, :k], weights[:, c, :k] = clusters
         variances = np.maximum(variances, self.covariance_type.floor)
         like = sample.rows.values

@@ -1,0 +1,172 @@
+"""What newcomers stumbled on, at the surface: methods, options, messages, pictures, progress."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+
+from latentia import (
+    GaussianMixtureClassifier,
+    LatentClassificationModel,
+    MixtureOfExpertsClassifier,
+    MixtureOfExpertsRegressor,
+    MultimodalSoftmaxClassifier,
+    ProbitEmbeddingClassifier,
+)
+
+GENERATIVE = [
+    GaussianMixtureClassifier(2, n_init=2, random_state=0),
+    LatentClassificationModel(2, n_init=2, tol=1e-2, random_state=0),
+]
+generative = pytest.mark.parametrize("model", GENERATIVE, ids=lambda model: type(model).__name__)
+
+
+@pytest.fixture
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture
+def frame():
+    """Iris as a data frame with gaps, an index of its own and a column of nullable integers."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X = X.set_axis(["a", "b", "c", "d"], axis=1).set_index(np.arange(1000, 1150))
+    X["b"] = X["b"].mask(np.arange(150) % 3 == 0)
+    X["n"] = pd.array(np.arange(150) % 7, dtype="Int64")
+    return X, y.to_numpy()
+
+
+# One behavior across the generative estimators.
+
+
+@generative
+def test_frames_in_and_frames_out(model, frame):
+    X, y = frame
+    full = model.fit(X, y).impute(X)
+    assert list(full.columns) == list(X.columns) and full.index.equals(X.index)
+    assert full.dtypes.equals(X.dtypes)
+    pd.testing.assert_frame_equal(full.where(X.notna()), X)
+    assert full.notna().all(axis=None)
+    drawn, _ = model.sample(3)
+    assert list(drawn.columns) == list(X.columns) and drawn["a"].dtype == X["a"].dtype
+
+
+@generative
+def test_polars_frames_come_back_as_polars_frames(model, frame):
+    X, y = frame
+    X = pl.from_pandas(X)
+    full = model.fit(X, y).impute(X)
+    assert isinstance(full, pl.DataFrame) and full.schema == X.schema and full.null_count().sum_horizontal()[0] == 0
+    assert isinstance(model.sample(2)[0], pl.DataFrame)
+
+
+@generative
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_latent_values_have_names(model, frame, library):
+    X, y = frame
+    latent = model.set_output(transform=library).fit(X, y).transform(X)
+    model.set_output(transform="default")
+    assert list(latent.columns) == list(model.get_feature_names_out()) and latent.shape[0] == 150
+
+
+@generative
+def test_responsibilities_are_probabilities(model, frame):
+    X, y = frame
+    found = model.fit(X, y).responsibilities(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_responsibilities_of_a_class_add_up_to_its_probability(iris):
+    X, y = iris
+    model = GaussianMixtureClassifier([1, 3, 2], n_init=2, random_state=0).fit(X, y)
+    by_class = np.add.reduceat(model.responsibilities(X), [0, 1, 4], axis=1)
+    np.testing.assert_allclose(by_class, model.predict_proba(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(model.transform(X), model.responsibilities(X))
+
+
+@generative
+def test_cells_are_completed_given_known_labels(model, frame):
+    X, y = frame
+    model.fit(X, y)
+    nothing = X.iloc[:3].astype(float)
+    nothing[:] = np.nan
+    given = model.impute(nothing, [0, 1, 2])  # of a row without a known cell the class alone is known
+    means = [model.impute(nothing, [c] * 3).iloc[0] for c in range(3)]
+    for c in range(3):
+        pd.testing.assert_series_equal(given.iloc[c], means[c], check_names=False)
+    assert means[0]["c"] < means[1]["c"] < means[2]["c"]
+    blind = model.impute(nothing)
+    for unknown in ([-1, -1, -1], [None, None, None], [np.nan] * 3):
+        pd.testing.assert_frame_equal(model.impute(nothing, unknown), blind)
+    some = model.impute(nothing, [2, -1, 0])
+    pd.testing.assert_series_equal(some.iloc[1], blind.iloc[1])
+    pd.testing.assert_series_equal(some.iloc[0], means[2], check_names=False)
+    with pytest.raises(ValueError, match="y holds the class 7, which was not seen in fit"):
+        model.impute(nothing, [7, 0, 0])
+
+
+@generative
+def test_imputation_takes_the_same_options(model, frame):
+    X, y = frame
+    model.fit(X, y)
+    by_class = model.impute(X, method="mode", condition="class")
+    pd.testing.assert_frame_equal(by_class, model.impute(X, model.predict(X), method="mode"))
+    with pytest.raises(ValueError, match="condition=1; allowed are 'class', or None"):
+        model.impute(X, condition=1)
+    with pytest.raises(ValueError, match="method='median'; allowed are 'mean', 'mode'"):
+        model.impute(X, method="median")
+
+
+def test_both_generative_estimators_share_names_and_iterations():
+    mixture, factors = GaussianMixtureClassifier().get_params(), LatentClassificationModel().get_params()
+    shared = (set(mixture) & set(factors)) - {"tol", "n_components"}
+    assert {name: mixture[name] for name in shared} == {name: factors[name] for name in shared}
+
+
+@pytest.mark.parametrize(
+    "model", [MultimodalSoftmaxClassifier(1), MixtureOfExpertsClassifier(1), ProbitEmbeddingClassifier(1)]
+)
+def test_discriminative_classifiers_say_what_to_put_before_them(model, iris):
+    X, y = iris
+    X[3, 1] = np.nan
+    name = type(model).__name__
+    with pytest.raises(ValueError, match=rf"make_pipeline\(SimpleImputer\(\), {name}\(\)\), or use GaussianMixture"):
+        model.fit(X, y)
+
+
+def test_regressors_do_not_advise_classifiers(iris):
+    X, y = iris
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="SimpleImputer") as caught:
+        MixtureOfExpertsRegressor(1).fit(X, y)
+    with pytest.raises(ValueError, match="OneHotEncoder") as other:
+        MixtureOfExpertsRegressor(1).fit(pd.DataFrame({"a": ["u", "v"] * 75}), y)
+    assert "Classif" not in str(caught.value) + str(other.value)
+
+
+# The size of an embedding.
+
+
+def test_two_classes_have_one_dimension_by_default():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = ProbitEmbeddingClassifier(tol=1e-2).fit(X, y)
+    assert model.n_latent_ == 1 and model.transform(X).shape == (569, 1)
+
+
+def test_an_embedding_has_as_many_dimensions_as_labels_can_tell_apart(iris):
+    X, y = iris
+    model = ProbitEmbeddingClassifier(tol=1e-2).fit(X, y)
+    assert model.n_latent_ == 2
+    assert abs(np.corrcoef(model.transform(X).T)[0, 1]) < 0.99
+    labels = (X[:, [0, 1, 2, 3, 0]] > [5, 3, 4, 1, 6]).astype(int)
+    assert ProbitEmbeddingClassifier(tol=1e-1).fit(X, labels).n_latent_ == 4  # no more than there are columns
+    assert ProbitEmbeddingClassifier(tol=1e-1).fit(X, labels[:, :3]).n_latent_ == 3
+
+
+def test_default_embedding_of_many_classes_is_accurate():
+    X, y = load_digits(return_X_y=True)
+    model = ProbitEmbeddingClassifier(tol=1e-2).fit(X[:900], y[:900])
+    assert model.n_latent_ == 9 and model.score(X[900:], y[900:]) > 0.88  # two dimensions have less than 0.7
