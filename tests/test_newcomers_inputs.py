@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.preprocessing import OneHotEncoder
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
@@ -289,3 +290,70 @@ def test_samples_of_integer_columns_are_whole(make, rng):
     gaps = np.array([[2.5, np.nan]])
     filled = make().fit(np.c_[visits, rng.poisson(9, 40)], labels).impute(gaps, method="mode")
     assert filled[0, 0] == 2.5 and filled[0, 1] == np.rint(filled[0, 1])  # known cells stay as they are
+
+
+# ---------------------------------------------------------------- A3: ids, and columns of many values
+def table_with(text, n=200):
+    rng = np.random.default_rng(3)
+    labels = np.arange(n) % 2
+    return pd.DataFrame({"a": rng.normal(size=n) + labels, "text": text}), labels
+
+
+@pytest.mark.parametrize("make", [list, pd.Categorical], ids=["text", "category"])
+def test_a_column_of_ids_is_refused_by_its_name(make):
+    frame, labels = table_with(make([f"cust{k}" for k in range(200)]))
+    with pytest.raises(ValueError, match="column 'text' of X has 200 different values.*Drop it.*max_categories"):
+        LatentClassificationModel().fit(frame, labels)
+
+
+@few_steps
+def test_many_values_are_a_reason_to_warn_and_a_kind_given_is_none():
+    frame, labels = table_with([f"city {k % 40}" for k in range(200)])
+    with pytest.warns(UserWarning, match="column 'text' of X has 40 different values.*min_frequency"):
+        quick_lcm().fit(frame, labels)
+    quick_lcm(kinds={"text": "categorical"}).fit(frame, labels)
+    frame, labels = table_with([f"city {k % 30}" for k in range(200)])
+    quick_lcm().fit(frame, labels)
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "options", [{"max_categories": 4}, {"min_frequency": 20}, {"min_frequency": 0.1}], ids=lambda o: next(iter(o))
+)
+def test_rare_values_become_one_category_as_in_one_hot_encoder(options):
+    counts = {"a": 90, "b": 60, "c": 31, "d": 10, "e": 5, "f": 4}
+    text = np.random.default_rng(0).permutation(np.repeat(list(counts), list(counts.values())))
+    frame, labels = table_with(text)
+    model = quick_lcm(**options).fit(frame, labels)
+    encoder = OneHotEncoder(**options).fit(frame[["text"]])
+    assert model.infrequent_categories_[1].tolist() == encoder.infrequent_categories_[0].tolist() == ["d", "e", "f"]
+    assert model.categories_[1].tolist() == ["a", "b", "c", "d"]  # the most frequent stands for the rare ones
+    assert model.loading_features_.tolist() == [0, 1, 1, 1, 1]
+    proba = [model.predict_proba(pd.DataFrame({"a": [0.3], "text": [value]})) for value in "def"]
+    np.testing.assert_array_equal(proba[0], proba[1])
+    np.testing.assert_array_equal(proba[0], proba[2])
+    drawn, _ = model.sample(100)
+    assert set(drawn["text"]) == set("abcd")
+    gaps = frame.copy()
+    gaps.loc[::9, "text"] = None
+    full = model.impute(gaps)["text"]
+    known = gaps["text"].notna()
+    assert full[known].tolist() == frame["text"][known].tolist() and set(full[~known]) <= set("abcd")
+
+
+@few_steps
+def test_ids_are_one_category_when_rare_values_are_merged():
+    frame, labels = table_with([f"cust{k}" for k in range(200)])
+    model = quick_lcm(min_frequency=2).fit(frame, labels)
+    assert len(model.infrequent_categories_[1]) == 200 and len(model.categories_[1]) == 1
+    search = latentia.LatentClassificationModelCV([1], [1], cv=2, n_init=1, max_iter=3, min_frequency=2, random_state=0)
+    assert np.isfinite(search.fit(frame, labels).best_score_)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_categories": 0}, {"min_frequency": 1.5}, {"min_frequency": 0}, {"min_frequency": "few"}]
+)
+def test_merging_by_no_number_is_refused(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"{name}={value!r}; allowed"):
+        quick_lcm(**wrong).fit(X, y)

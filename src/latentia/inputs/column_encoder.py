@@ -175,14 +175,16 @@ class ColumnEncoder(NamedTuple):
             )
         return codes[numbers]
 
-    def decode(self, rows: Any, index: Any = None) -> Any:
+    def decode(self, rows: Any, index: Any = None, source: Any = None) -> Any:
         """Coded rows as the user's values: a numeric array, an array of objects, or a data frame
-        like the one fitted, with this index.
+        like the one fitted, with this index. Values of `source` that share a code stay.
         """
         if self.is_numeric and self.frame == "array":
             return self._decode_numeric(rows)
         numbers = to_numpy(rows)
         columns = [self._decode_column(numbers[:, place], place) for place in range(len(self.columns))]
+        if source is not None:
+            columns = [self._keep_merged(cells, source, place) for place, cells in enumerate(columns)]
         if self.frame == "array":
             return np.stack([c.astype(object) for c in columns], axis=1)
         return as_frame(self.frame, self.names, columns, self.types, index)
@@ -193,6 +195,17 @@ class ColumnEncoder(NamedTuple):
             return cells
         is_category = bool(self.types) and self.types[place].is_category
         return column.levels.take(cells, between=column.kind == "binary" and not is_category)
+
+    def _keep_merged(self, cells: np.ndarray, source: Any, place: int) -> np.ndarray:
+        """Cells of a column, with known values that share a code as they were."""
+        levels = self.columns[place].levels
+        if levels is None or levels.merged() is None:
+            return cells
+        values, numbers = distinct_values(source, place)
+        known = np.append(~np.isnan(levels.find(values)), False)[numbers]
+        kept = as_objects(cells.tolist())
+        kept[known] = [values[number] for number in numbers[known].tolist()]
+        return kept
 
     def _decode_numeric(self, rows: Any) -> Any:
         moved = [k for k, levels in enumerate(self.levels) if levels is not None and not levels.is_plain]

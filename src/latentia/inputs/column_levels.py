@@ -7,11 +7,23 @@ them stands for all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia.inputs.plain_values import PlainValues
+
+
+def check_min_frequency(name: str, value: Any) -> None:
+    """An integer from 1 on, a share of the cells, or None."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
+        return
+    if value is not None and not (isinstance(value, float) and 0 < value < 1):
+        raise ValueError(
+            f"{name}={value!r}; allowed are an integer >= 1 (cells of a value), a number > 0 and < 1 (their share), "
+            "and None."
+        )
 
 
 class Merging(NamedTuple):

@@ -19,7 +19,7 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
-from latentia.inputs.rows import require_fitted_namespace, validate_rows
+from latentia.inputs.rows import plain_table, require_fitted_namespace, validate_rows
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import (
     Array,
@@ -158,7 +158,9 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
         index, encoder = X.index if frame_type(X) == "pandas" else None, self._model.encoder
         filled = encoder.round_whole(filled) if options.mode else filled
-        return encoder.decode(keep_observed(rows_in, filled), index)
+        return encoder.decode(
+            keep_observed(rows_in, filled), index, source=plain_table(X if hasattr(X, "shape") else np.asarray(X))
+        )
 
     def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
         """Rows of one class, -1 for any, as the model expects them."""

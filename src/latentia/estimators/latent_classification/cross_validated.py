@@ -152,6 +152,8 @@ class LatentClassificationModelCV(
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float | Sequence[float] | None = None,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
         refine: str | None = None,
         n_importance_samples: int = 200,
@@ -182,6 +184,8 @@ class LatentClassificationModelCV(
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
         self.handle_unknown = handle_unknown
         self.refine = refine
         self.n_importance_samples = n_importance_samples
@@ -263,6 +267,8 @@ class LatentClassificationModelCV(
             unlabeled=-1,  # as in codes
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
+            max_categories=None,  # rare values share a code already
+            min_frequency=None,
             priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
         )
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.source import MaskedRows
@@ -25,19 +24,6 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
     _model: FittedModel[LatentFactors]
     refine: str | None
     n_importance_samples: int
-
-    @property
-    def categories_(self) -> list[np.ndarray | None]:
-        """Values of each binary, categorical or ordinal column, one for each code; None for others.
-
-        Kept by the encoder, in a form that any serializer takes.
-        """
-        return self._model.encoder.categories
-
-    @property
-    def infrequent_categories_(self) -> list[np.ndarray | None]:
-        """Values of each column that share a code because they are rare; None where none do."""
-        return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
 
     @property
     def _n_features_out(self) -> int:

@@ -11,25 +11,22 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitting import Attributes, input_attributes
+from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
+from latentia.estimators.latent_classification.mixed_tables import MixedTableMixin
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.mixed_rows import encode_rows, is_complete, validate_table
+from latentia.inputs.mixed_rows import is_complete
 from latentia.inputs.options import Check, choice, integer, number, optional
-from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.numerics.array_api import Array
 from latentia.solvers import EM, Solution, Solver, StructuralEM
 
 
-class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
+class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeClassifier):
     """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose
@@ -89,6 +86,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     ridge : float, default=0.3
         Precision of a normal prior on the loadings and offsets of binary and categorical columns;
         keeps them finite where a column separates the rows.
+    max_categories, min_frequency : int or None, and int, float or None, default=None
+        Rare values of a categorical column become one category, as in `OneHotEncoder`: those beyond
+        the most frequent ``max_categories - 1``, those of fewer than `min_frequency` known cells or
+        a smaller share of them. `impute` and `sample` return the most frequent of them for all.
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     refine : {"importance"} or None, default=None
@@ -118,8 +119,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Classes in sorted order.
     kinds_ : tuple of str
         Kind of each column.
-    categories_ : list
-        Sorted values of each binary or categorical column, None for continuous ones.
+    categories_, infrequent_categories_ : list
+        Values of each binary or categorical column, one for each category, and those that share
+        one because they are rare; None where there are none.
     priors_ : array of shape (n_classes,)
         Class priors.
     mixing_weights_ : array of shape (n_classes, n_components)
@@ -170,7 +172,6 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         "noise": choice("tied", "untied"),
         "structure": choice("full", "learn"),
         "selection": choice("accuracy", "likelihood"),
-        "handle_unknown": choice("missing", "error"),
         "refine": optional(choice("importance")),
         "n_importance_samples": integer(ge=1),
         "bound_tol": number(ge=0),
@@ -200,6 +201,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float = 0.3,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
         refine: str | None = None,
         n_importance_samples: int = 200,
@@ -230,6 +233,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
         self.handle_unknown = handle_unknown
         self.refine = refine
         self.n_importance_samples = n_importance_samples
@@ -239,22 +244,6 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
-
-    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
-        blank = self._blank_copy()
-        table = validate_table(blank, X, reset=True)
-        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS)
-        learned = {"kinds_": encoder.kinds}
-        return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
-
-    def _check_rows(self, X: Any) -> Array:
-        self._require_fitted()
-        table = validate_table(self, X, reset=False)
-        return encode_rows(self._model.encoder, table, self.handle_unknown)
-
-    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        standardizer = Standardizer.from_moments(*moments)
-        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
 
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
@@ -292,8 +281,3 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = True
-        return tags
