@@ -7,7 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,14 +21,15 @@ from latentia.engine.pytree import leaves, select_restart
 from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
+from latentia.estimators.base.generative_options import check_n_init, check_objective, check_unlabeled_weight
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
 from latentia.estimators.base.unlabeled_weight import choose_unlabeled_weight, scale_unlabeled
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import read_labels
-from latentia.inputs.options import Check, check_bool, check_choice, check_number, choice, integer, number, optional
+from latentia.inputs.options import Check, check_bool, choice, integer, number, optional
 from latentia.inputs.power_transform import learn_power_transform
-from latentia.inputs.rows import validate_rows
+from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.splits import train_validation_split
 from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
@@ -41,13 +42,6 @@ DEFAULT_N_INIT = 10
 
 #: One confident mistake must not decide when to stop.
 MAX_LOG_LOSS = 50.0
-
-
-class NumericColumn:
-    """The cells of a column of numbers are read as they are."""
-
-    is_coded: ClassVar[bool] = False
-    n_categories: ClassVar[int | None] = None
 
 
 class GenerativeInput(NamedTuple):
@@ -91,42 +85,6 @@ class GenerativeFit(NamedTuple):
         return self.solution.outcomes[0]
 
 
-def check_objective(name: str, value: Any) -> None:
-    """The name of an objective, or an objective."""
-    if isinstance(value, Objective) or (isinstance(value, str) and value in OBJECTIVES):
-        return
-    names = ", ".join(repr(a) for a in OBJECTIVES)
-    raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
-
-
-def check_n_init(name: str, value: Any) -> None:
-    """A number of starts, or "auto"."""
-    if isinstance(value, str):
-        check_choice(name, value, ["auto"], " and integers >= 1")
-    else:
-        check_number(name, value, ge=1, integer=True)
-
-
-def check_unlabeled_weight(name: str, value: Any) -> None:
-    """A weight, or "auto"."""
-    if isinstance(value, str):
-        check_choice(name, value, ["auto"], " and numbers >= 0")
-    else:
-        check_number(name, value, ge=0)
-
-
-def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str]) -> None:
-    """Say where there are more components than rows that they could describe."""
-    sizes, rows = np.broadcast_arrays(n_components, n_rows)
-    idle = np.flatnonzero(sizes > rows)
-    if idle.size:
-        k = int(idle[0])
-        warn_at_caller(
-            f"n_components={sizes[k]}, but {owners[k]} has {int(rows[k])} rows: components without a row of their own "
-            "describe nothing. Use fewer components."
-        )
-
-
 class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
@@ -160,12 +118,9 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
-        rows = validate_rows(blank, X, reset=True)
-        if frame_type(X) == "array":
-            return rows, ColumnEncoder.continuous(rows.shape[1]), input_attributes(blank)
-        # rows that are made up later go into a frame like this one
-        encoder = ColumnEncoder.from_table(X, "continuous", {"continuous": NumericColumn})
-        return rows, encoder, input_attributes(blank)
+        table = plain_table(X)
+        rows = validate_rows(blank, table, reset=True)
+        return rows, ColumnEncoder.continuous(rows if frame_type(table) == "array" else table), input_attributes(blank)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""

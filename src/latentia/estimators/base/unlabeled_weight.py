@@ -53,9 +53,7 @@ def choose_unlabeled_weight(family: Any, source: ArraySource, rng: np.random.Gen
     n_folds = int(folds.max()) + 1
     settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
-    columns = [
-        np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings
-    ]
+    columns = [np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings]
     batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
     params = family.init(batch, rng, len(settings))
     params = EM(MAX_ITER, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params

@@ -14,7 +14,8 @@ from latentia.engine.contracts import Objective
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures

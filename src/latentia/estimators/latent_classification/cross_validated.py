@@ -15,12 +15,13 @@ from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated, delegated_on_rows
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
-from latentia.estimators.base.generative import GenerativeInput, check_objective
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, is_mixed, search_settings
+from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, check_grid, is_mixed, search_settings
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_number, choice, integer, legacy_generator, optional
+from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
 from latentia.inputs.splits import make_folds
 from latentia.solvers import Outcome
 
@@ -158,6 +159,8 @@ class LatentClassificationModelCV(
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float | Sequence[float] | None = None,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
         refine: str | None = None,
         n_importance_samples: int = 200,
@@ -191,6 +194,8 @@ class LatentClassificationModelCV(
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
         self.handle_unknown = handle_unknown
         self.refine = refine
         self.n_importance_samples = n_importance_samples
@@ -210,14 +215,7 @@ class LatentClassificationModelCV(
     def _check_options(self) -> None:
         super()._check_options()
         for name, ge, whole in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
-            grid = getattr(self, name)
-            if grid is None:
-                continue
-            if isinstance(grid, str) or not as_list(grid):
-                what = "integer" if whole else "number"
-                raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
-            for value in as_list(grid):
-                check_number(name, value, ge=ge, integer=whole)
+            check_grid(name, getattr(self, name), ge, whole)
         if self.objective is not None and not as_list(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
         for objective in [] if self.objective is None else as_list(self.objective):
@@ -279,6 +277,8 @@ class LatentClassificationModelCV(
             unlabeled=-1,  # as in codes
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
+            max_categories=None,  # rare values share a code already
+            min_frequency=None,
             priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
         )
 

@@ -5,47 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitting import Attributes, input_attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
+from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
-from latentia.estimators.latent_classification.restart_selection import best_restart
-from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
-from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
+from latentia.estimators.latent_classification.mixed_tables import MixedTableMixin
+from latentia.estimators.latent_classification.training import FactorTrainingMixin
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.mixed_rows import encode_rows, is_complete, validate_table
-from latentia.inputs.options import Check, check_choice, check_number, choice, integer, number, optional
-from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.numerics.array_api import Array
-from latentia.solvers import EM, Solution, Solver, StructuralEM
+from latentia.inputs.options import Check, choice, integer, optional
 
 
-#: Factors where their number is left to us: of a posterior, and of a point.
-MAX_AUTO_LATENT = 8
-POINT_N_LATENT = 2
-
-#: Starts of a posterior with several components.
-POSTERIOR_N_INIT = 5
-
-
-def check_n_latent(name: str, value: Any) -> None:
-    """A number of factors, or "auto"."""
-    if isinstance(value, str):
-        check_choice(name, value, ["auto"], " and integers >= 0")
-    else:
-        check_number(name, value, ge=0, integer=True)
-
-
-class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
+class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFactorMixin):
     """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose
@@ -69,9 +40,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         solutions that are nearly equal the sparsest are looked for, and graphs are compared by
         penalized likelihood. Takes several times as long.
     kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
-        The kind of all columns, of each, or of those named. "auto": columns of bool and those with
-        just two different values, both integers, are binary; text and data-frame categories are
-        categorical; the rest is continuous.
+        The kind of all columns, of each, or of those that a dict names or numbers. "auto" goes by
+        dtypes, which are the same in every fold: in data frames text and categories are
+        categorical, columns of bool and of just two integers binary, the rest continuous; an array
+        of numbers is binary if all its cells are 0 or 1, else continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
         the papers do), or the best likelihood. With a learned structure, the likelihood is
@@ -89,10 +61,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS from the best EM solution.
-    trade_off : float, default=1.0
-        Weight of the margin term of the hybrid objective.
-    margin : float, default=1.0
-        Desired log ratio between a row's class and its best competitor.
+    trade_off, margin : float, default=1.0
+        Weight of the margin term of the hybrid objective, and the desired log ratio between a row's
+        class and its best competitor.
     ramp : float or None, default=None
         Largest loss of a row in the margin term; None for a hinge without limit.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
@@ -109,16 +80,18 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
         no effect on likelihood training.
-    validation_fraction : float, default=0.1
-        Share of the labeled rows held out for early stopping.
-    n_iter_no_change : int, default=10
-        Early stopping waits this many iterations for an improvement.
+    validation_fraction, n_iter_no_change : float, default=0.1, and int, default=10
+        Share of the labeled rows held out for early stopping, which waits for so many iterations.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
     ridge : float, default=0.3
         Precision of a normal prior on the loadings and offsets of binary and categorical columns;
         keeps them finite where a column separates the rows.
+    max_categories, min_frequency : int or None, and int, float or None, default=None
+        Rare values of a categorical column become one category, as in `OneHotEncoder`: those beyond
+        the most frequent ``max_categories - 1``, those of fewer than `min_frequency` known cells or
+        a smaller share of them. `impute` and `sample` return the most frequent of them for all.
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     refine : {"importance"} or None, default=None
@@ -148,8 +121,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Classes in sorted order.
     kinds_ : tuple of str
         Kind of each column.
-    categories_ : list
-        Sorted values of each binary or categorical column, None for continuous ones.
+    categories_, infrequent_categories_ : list
+        Values of each binary or categorical column, one for each category, and those that share
+        one because they are rare; None where there are none.
     priors_ : array of shape (n_classes,)
         Class priors.
     mixing_weights_ : array of shape (n_classes, n_components)
@@ -194,17 +168,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
-        "n_latent": check_n_latent,
-        "n_components": integer(ge=1),
-        "ridge": number(ge=0),
-        "noise": choice("tied", "untied"),
-        "structure": choice("full", "learn"),
-        "selection": choice("accuracy", "likelihood"),
-        "handle_unknown": choice("missing", "error"),
         "refine": optional(choice("importance")),
         "n_importance_samples": integer(ge=1),
-        "bound_tol": number(ge=0),
-        "bound_max_iter": integer(ge=1),
     }
 
     def __init__(
@@ -233,6 +198,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float = 0.3,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
         refine: str | None = None,
         n_importance_samples: int = 200,
@@ -266,6 +233,8 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
         self.handle_unknown = handle_unknown
         self.refine = refine
         self.n_importance_samples = n_importance_samples
@@ -276,80 +245,5 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
-        blank = self._blank_copy()
-        table = validate_table(blank, X, reset=True)
-        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS)
-        learned = {"kinds_": encoder.kinds, "categories_": list(encoder.categories)}
-        return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
-
-    def _check_rows(self, X: Any) -> Array:
-        self._require_fitted()
-        table = validate_table(self, X, reset=False)
-        return encode_rows(self._model.encoder, table, self.handle_unknown)
-
-    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        standardizer = Standardizer.from_moments(*moments)
-        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
-
-    def _make_family(
-        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> LatentFactors:
-        n_latent = self._choose_n_latent(data)
-        warn_of_idle_components([self.n_components], [data.X.shape[0]], ["X"])
-        return LatentFactors(
-            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
-            data.n_classes,
-            n_latent,
-            self.n_components,
-            tied=self.noise == "tied",
-            var_floor=self.var_floor,
-            complete=is_complete(data.X, data.weight, data.moments.weight_sum),
-            all_edges=self.structure == "full" or n_latent == 0,
-            log_prior=data.log_prior,
-            ridge=self.ridge,
-            bound_tol=self.bound_tol,
-            bound_max_iter=self.bound_max_iter,
-        )
-
-    def _choose_n_latent(self, data: GenerativeInput) -> int:
-        if not isinstance(self.n_latent, str):
-            return int(self.n_latent)
-        points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
-        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.X.shape[1])
-
-    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
-        return [COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds]
-
-    def _make_posterior_family(self, family: LatentFactors, data: GenerativeInput) -> BayesianLatentFactors | None:
-        return BayesianLatentFactors(family) if family.all_edges else None
-
-    def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
-        if isinstance(family, BayesianLatentFactors):
-            if isinstance(self.n_init, str):
-                return 1 if family.model.n_components == 1 else POSTERIOR_N_INIT
-            return int(self.n_init)
-        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
-
-    def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
-        em = EM(self.max_iter, self.tol)
-        return em if isinstance(family, BayesianLatentFactors) or family.all_edges else StructuralEM(em)
-
-    def _select_restart(
-        self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator
-    ) -> int:
-        if isinstance(family, BayesianLatentFactors):
-            return super()._select_restart(family, solution, source, rng)
-        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
-
-    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
-        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
-        return model._replace(family=family, params=to_canonical_form(model.params))
-
     def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = True
-        return tags

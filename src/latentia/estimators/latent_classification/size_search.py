@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import Array, take_rows, to_numpy
 
@@ -142,9 +143,4 @@ def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndar
 
 def as_table(trials: Sequence[CVTrial]) -> Any:
     """A data frame with one row per trial, or a dict of lists without pandas."""
-    table = {name: [getattr(t, name) for t in trials] for name in CVTrial._fields}
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        return table
-    return DataFrame(table)
+    return as_frame_if_possible({name: [getattr(t, name) for t in trials] for name in CVTrial._fields})
