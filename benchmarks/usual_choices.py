@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401  (makes the next line's import possible)
@@ -34,8 +34,7 @@ class Dummies(TransformerMixin, BaseEstimator):
         self.keep_gaps = keep_gaps
 
     def fit(self, X, y=None):
-        is_category = [] if isinstance(X, np.ndarray) else list(X.select_dtypes("category").columns)
-        self.levels_ = {column: list(X[column].dropna().unique()) for column in is_category}
+        self.levels_ = {column: list(X[column].dropna().unique()) for column in category_columns(X)}
         return self
 
     def transform(self, X):
@@ -69,35 +68,23 @@ class CalibratedSVC(ClassifierMixin, BaseEstimator):
 
 
 def filled():
-    """Means for missing numbers, the most frequent level for missing categories; unit variance."""
-    numbers = SimpleImputer(keep_empty_features=True)
+    """Numbers: the mean where missing, unit variance. Categories: the most frequent level where missing, 0/1 columns."""
+    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
     levels = make_pipeline(
         SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     )
-    columns = make_column_transformer(
-        (levels, make_column_selector(dtype_include="category")), remainder=numbers, verbose_feature_names_out=False
-    )
-    return make_pipeline(ByColumns(columns, numbers), StandardScaler())
+    return ColumnTransformer([("levels", levels, category_columns)], remainder=numbers)
 
 
-class ByColumns(TransformerMixin, BaseEstimator):
-    """One transformer for data frames, another for arrays, which have no categories to select."""
-
-    def __init__(self, frames, arrays):
-        self.frames = frames
-        self.arrays = arrays
-
-    def fit(self, X, y=None):
-        self.transformer_ = (self.arrays if isinstance(X, np.ndarray) else self.frames).fit(X)
-        return self
-
-    def transform(self, X):
-        return self.transformer_.transform(X)
+def category_columns(X):
+    """Which columns are pandas categories; an array has none."""
+    return [] if isinstance(X, np.ndarray) else list(X.select_dtypes("category").columns)
 
 
 def chained():
     """Missing numbers by ridge regression on the other columns (`IterativeImputer`); missing categories are zeros."""
-    return make_pipeline(Dummies(), iterative_ridge(), StandardScaler())
+    encoded = ColumnTransformer([("levels", Dummies(), category_columns)], remainder=StandardScaler())
+    return make_pipeline(encoded, iterative_ridge())
 
 
 def iterative_ridge():
