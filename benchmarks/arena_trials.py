@@ -167,7 +167,7 @@ class TimeIsUp(Exception):
 
 @contextmanager
 def time_limit(seconds: float | None):
-    """Stop the body after so many seconds (where the system has alarms)."""
+    """Stop the body after so many seconds, where the system has alarms and once Python code has its turn again."""
     if not seconds or not hasattr(signal, "SIGALRM"):
         yield
         return

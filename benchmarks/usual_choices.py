@@ -8,6 +8,7 @@ arena asks what one gets without tuning.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -16,7 +17,7 @@ from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401  (makes the next line's import possible)
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -67,6 +68,22 @@ class CalibratedSVC(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(X)
 
 
+class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
+    """Gaussian naive Bayes; 0/1 columns, which would have variances of zero, as Bernoulli variables."""
+
+    def fit(self, X, y):
+        self.binary_ = np.all((X == 0) | (X == 1), axis=0)
+        parts = ((GaussianNB(), ~self.binary_), (BernoulliNB(), self.binary_))
+        self.parts_ = [(model.fit(X[:, columns], y), columns) for model, columns in parts if columns.any()]
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.log_prior_ = np.log(counts / counts.sum())
+        return self
+
+    def predict_proba(self, X):
+        joint = sum(model.predict_joint_log_proba(X[:, columns]) - self.log_prior_ for model, columns in self.parts_)
+        return softmax(joint + self.log_prior_, axis=1)
+
+
 def filled():
     """Numbers: the mean where missing, unit variance. Categories: the most frequent level where missing, 0/1 columns."""
     numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
@@ -109,7 +126,7 @@ CLASSIFIERS = {
     "svm": lambda: make_pipeline(filled(), CalibratedSVC()),
     "forest": lambda: make_pipeline(Dummies(), RandomForestClassifier(300, random_state=0)),  # splits on gaps itself
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0),  # knows gaps and category columns
-    "naive-bayes": lambda: make_pipeline(filled(), GaussianNB()),
+    "naive-bayes": lambda: make_pipeline(filled(), MixedNaiveBayes()),
     "self-training": lambda: make_pipeline(filled(), SelfTrainingClassifier(logistic())),
     "label-spreading": lambda: make_pipeline(filled(), LabelSpreading(kernel="knn")),
 }
