@@ -1,7 +1,8 @@
 """The arena's results as Markdown: means, ratios, ranks, wins and tests by setting and method.
 
 All figures of a setting are over the tables that every method shown there has finished, so that they can be compared. A
-trial that failed or ran out of time counts as the class proportions ("prior"), and is counted.
+method with fewer than half of the trials is left out, unless it is asked for. A trial that failed or ran out of time
+counts as the class proportions ("prior"; for imputers the column means), and is counted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from arena_trials import IMPUTE_SETTINGS, SETTINGS
 from scipy import stats
+from usual_choices import CLASSIFIERS, IMPUTERS
 
 from latentia.evaluation.comparison import corrected_t_test
 
@@ -38,10 +40,13 @@ class Scores:
 
     def __init__(self, rows: list[dict], methods: list[str] | None = None):
         self.cells = {(row["method"], row["table"], row["repeat"]): row for row in rows}
-        found = list(dict.fromkeys(row["method"] for row in rows))
-        self.methods = [m for m in (methods or found) if m in found]
-        trials = [{key[1:] for key in self.cells if key[0] == method} for method in self.methods]
-        self.trials = sorted(set.intersection(*trials)) if trials else []
+        trials = defaultdict(set)
+        for method, *trial in self.cells:
+            trials[method].add(tuple(trial))
+        most = max(map(len, trials.values()))
+        self.methods = [m for m in methods or order(trials) if m in trials and (methods or 2 * len(trials[m]) >= most)]
+        self.left_out = [m for m in trials if m not in self.methods and not methods]
+        self.trials = sorted(set.intersection(*(trials[m] for m in self.methods))) if self.methods else []
         self.tables = sorted({table for table, _ in self.trials})
 
     def value(self, method: str, table: str, repeat: int, measure: str) -> float:
@@ -61,6 +66,12 @@ class Scores:
 
     def failures(self, method: str) -> int:
         return sum(self.cells[method, t, r]["status"] != "ok" for t, r in self.trials)
+
+
+def order(methods: Iterable[str]) -> list[str]:
+    """Ours first, then the usual choices as they are listed."""
+    usual = [*CLASSIFIERS, *IMPUTERS]
+    return sorted(methods, key=lambda m: usual.index(m) if m in usual else -1)
 
 
 def write_report(options: argparse.Namespace) -> None:
@@ -85,7 +96,7 @@ def report(rows: list[dict], methods: list[str] | None = None, reference: str = 
             "Halves for training and test. `gapsNN`: NN % of all cells deleted in both; `fewK`: K labels a class, the "
             "other training rows unlabeled; `both`: 50 % and 10 labels. Log loss in nats, p clipped at 2.2e-16; "
             "calibration error of the top label in ten equal bins; seconds of one fit and its predictions on one core.\n",
-            table("tables (trials)", {"": lambda s: f"{len(s.tables)} ({len(s.trials)})"}, classify),
+            sizes(classify),
             section("Mean log loss", classify, lambda s: s.array("log_loss").mean(axis=1), "{:.3f}"),
             section(f"Mean of log loss / {reference}'s", classify, lambda s: ratios(s, reference), "{:.2f}"),
             section("Mean accuracy, %", classify, lambda s: 100 * s.array("accuracy").mean(axis=1), "{:.1f}"),
@@ -109,7 +120,7 @@ def report(rows: list[dict], methods: list[str] | None = None, reference: str = 
             "# Imputation\n",
             "Root mean squared error of deleted cells of the test half in standard deviations of their columns; the "
             "training half has as many gaps.\n",
-            table("tables (trials)", {"": lambda s: f"{len(s.tables)} ({len(s.trials)})"}, imputing),
+            sizes(imputing),
             section("Mean error", imputing, lambda s: s.array("rmse").mean(axis=1), "{:.3f}"),
             section("Mean rank", imputing, lambda s: ranks(s, "rmse").mean(axis=1), "{:.1f}"),
             section("Mean seconds (CPU)", imputing, lambda s: s.array("cpu_seconds").mean(axis=1), "{:.2f}"),
@@ -175,16 +186,18 @@ def best_of(title: str, column: dict) -> object:
     return max(numbers) if "accuracy" in title or "won" in title else min(numbers)
 
 
-def header(columns: Iterable[str], first: str = "") -> list[str]:
+def header(columns: Iterable[str]) -> list[str]:
     columns = list(columns)
-    return [f"| {first} | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    return ["|  | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
 
 
-def table(first: str, rows: dict[str, Callable], settings: dict[str, Scores]) -> str:
-    lines = [
-        f"| {name} | " + " | ".join(str(value(s)) for s in settings.values()) + " |" for name, value in rows.items()
-    ]
-    return "\n".join([*header(settings, first), *lines, ""])
+def sizes(settings: dict[str, Scores]) -> str:
+    """How many tables and trials each setting is about, and the methods left out."""
+    lines = ["| tables | " + " | ".join(str(len(s.tables)) for s in settings.values()) + " |"]
+    lines += ["| trials | " + " | ".join(str(len(s.trials)) for s in settings.values()) + " |"]
+    if any(s.left_out for s in settings.values()):
+        lines += ["| left out | " + " | ".join(", ".join(s.left_out) for s in settings.values()) + " |"]
+    return "\n".join([*header(settings), *lines, ""])
 
 
 def per_table(setting: str, scores: Scores, measure: str) -> str:

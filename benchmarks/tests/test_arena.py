@@ -159,7 +159,7 @@ def results(**losses):
 def test_report_means_ratios_ranks_and_failures():
     rows = results(prior=[1.0, 2.0], logistic=[0.5, 1.0], ours=[0.25, None])
     scores = Scores(rows)
-    np.testing.assert_allclose(scores.array("log_loss")[2], [0.25 * 1.005, 2.0 * 1.005])  # failed: the prior's
+    np.testing.assert_allclose(scores.array("log_loss")[0], [0.25 * 1.005, 2.0 * 1.005])  # failed: the prior's
     assert scores.failures("ours") == 2 and scores.failures("logistic") == 0
     assert against(scores, "ours", "logistic").startswith("1 : 1 (1 : 1)")
     lines = report(rows).splitlines()
@@ -172,9 +172,11 @@ def test_report_means_ratios_ranks_and_failures():
 
 
 def test_report_compares_on_the_tables_that_all_methods_have():
-    scores = Scores(results(logistic=[0.5, 1.0, 3.0], ours=[0.25, 0.5]))
-    assert scores.tables == ["t0", "t1"]
-    np.testing.assert_allclose(scores.array("log_loss").mean(axis=1), [0.75 * 1.005, 0.375 * 1.005])
+    rows = results(logistic=[0.5, 1.0, 3.0], ours=[0.25, 0.5], begun=[0.1])
+    scores = Scores(rows)
+    assert scores.tables == ["t0", "t1"] and scores.methods == ["ours", "logistic"] and scores.left_out == ["begun"]
+    assert Scores(rows, ["begun", "ours"]).tables == ["t0"]
+    np.testing.assert_allclose(scores.array("log_loss").mean(axis=1), [0.375 * 1.005, 0.75 * 1.005])
 
 
 def test_results_are_plain_csv(tmp_path):
