@@ -23,9 +23,9 @@ import time
 from pathlib import Path
 
 from arena_report import read, write_report
-from arena_trials import IMPUTE_SETTINGS, MIXED, SETTINGS, Trial, default_tables, run_trial
+from arena_trials import IMPUTE_SETTINGS, MIXED, NAMES, SETTINGS, Trial, default_tables, run_trial
 from joblib import Parallel, delayed, parallel_config
-from methods import OURS
+from methods import LABELED_ONLY, OURS, evaluate
 from usual_choices import CLASSIFIERS, IMPUTERS, SEMI_SUPERVISED
 
 RESULTS = Path(__file__).parent / "results"
@@ -41,12 +41,17 @@ def trials_of(options: argparse.Namespace) -> list[Trial]:
     """All trials asked for, the repeats outermost: a run that is cut short has seen every table."""
     imputing = options.command == "impute"
     ours = dict(option.split("=", 1) for option in options.ours)
+    usual = IMPUTERS if imputing else CLASSIFIERS
+    for expression in ours.values():
+        evaluate(expression)  # a slip comes up here, not in every trial
     tables = options.tables or [t for t in default_tables() if not (imputing and is_mixed(t))]
     settings = options.settings or list(IMPUTE_SETTINGS if imputing else SETTINGS)
     methods = options.methods
     if methods is None:
-        methods = [*ours] if ours else [*OURS, *(IMPUTERS if imputing else CLASSIFIERS)]
+        methods = [*ours] if ours else [*OURS, *usual]
     methods = list(dict.fromkeys([*methods, *ours]))
+    check("--tables", tables, NAMES)
+    check("--methods", [m.removesuffix(LABELED_ONLY) for m in methods if m not in ours], [*OURS, *usual])
     return [
         Trial(table, setting, repeat, method, ours.get(method, ""))
         for repeat in range(options.repeats)
@@ -55,6 +60,12 @@ def trials_of(options: argparse.Namespace) -> list[Trial]:
         for method in methods
         if not (method in SEMI_SUPERVISED and SETTINGS[setting].labels is None)
     ]
+
+
+def check(option: str, given: list[str], known: list[str]) -> None:
+    for name in given:
+        if name not in known:
+            sys.exit(f"{option} must be of {', '.join(known)}; got {name!r}")
 
 
 def is_mixed(table: str) -> bool:

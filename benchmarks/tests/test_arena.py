@@ -145,6 +145,22 @@ def test_quick_run_goes_on_where_it_stopped(tmp_path, capsys):
     assert "| two |" in text and "impute30: rmse by table" in text and text in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--tables", "irises"], "--tables must be of .*iris.*got 'irises'"),
+        (["--methods", "forrest"], "--methods must be of .*forest.*got 'forrest'"),
+        (["--methods", "mean"], "got 'mean'"),
+    ],
+)
+def test_slips_are_told_before_anything_runs(wrong, said, tmp_path):
+    with pytest.raises(SystemExit, match=said):
+        arena.main(["run", *wrong, "--file", str(tmp_path / "a.csv")])
+    with pytest.raises(NameError, match="LatentClass"):
+        arena.main(["run", "--ours", "a=LatentClass()", "--file", str(tmp_path / "a.csv")])
+    assert not (tmp_path / "a.csv").exists()
+
+
 def results(**losses):
     """Rows of a setting: for each method the log loss of its tables, two repeats of one value each."""
     return [
