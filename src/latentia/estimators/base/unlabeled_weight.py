@@ -77,8 +77,8 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
 def assign_folds(source: ArraySource) -> np.ndarray:
     """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
 
-    By the ranks of the rows' sums in their class: equal rows share a fold, so a row of weight two is
-    that row twice, and neither units nor the order of rows and columns matter.
+    By the ranks of the rows' sums in their class: equal rows share a fold, so a row of weight two
+    is that row twice, and neither units nor the order of rows and columns matter.
     """
     rows = source.all_rows().rows.values
     sums = np.round(to_numpy(namespace(rows).sum(rows, axis=-1)).astype(float), 6)

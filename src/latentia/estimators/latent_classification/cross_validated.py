@@ -92,7 +92,8 @@ class LatentClassificationModelCV(
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
     inference : {"ml", "vb"}, default="ml"
-        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked for.
+        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked
+        for.
 
     All other parameters are those of `LatentClassificationModel`.
 

@@ -1,7 +1,10 @@
-"""How latent classification models are trained: sizes, posterior or point, solver, which start wins."""
+"""How latent classification models are trained: sizes, posterior or point, solver, which start
+wins.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,5 +1,5 @@
-r"""Variational Bayes for Gaussian mixtures (Bishop 2006, section 10.2), the components of all classes
-pulled towards a common mean and covariance.
+r"""Variational Bayes for Gaussian mixtures (Bishop 2006, section 10.2), the components of all
+classes pulled towards a common mean and covariance.
 
 The loop is EM's. The E-step takes expectations over the parameters where EM has points, and the
 M-step adds the priors' statistics to the rows' (`posterior`). Shares of components have the prior

@@ -15,7 +15,7 @@ collinear. Expectations that the E-step needs:
 .. math::
 
     E[\ln N(x; \mu, \Lambda^{-1})] = \ln N(x; m, (\nu \Psi^{-1})^{-1})
-        + \tfrac12 \left(\sum_{i=1}^D \psi\left(\tfrac{\nu + 1 - i}{2}\right) + D \ln \tfrac2\nu\right)
+        + \tfrac12 \left(\sum_{i=1}^D \psi(\tfrac{\nu + 1 - i}{2}) + D \ln \tfrac2\nu\right)
         - \tfrac{D}{2 \kappa_n} ,
 
 which holds for the known cells of a row with the missing ones integrated out, too; and for a

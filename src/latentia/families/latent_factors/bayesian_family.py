@@ -1,16 +1,16 @@
 r"""Variational Bayes for latent classification models.
 
 The posterior of parameters and latents is approximated by a product, :math:`q(z, m, y) \, q(W,
-\theta) \, q(\mu, \Gamma) \, q(\pi)`, each factor conjugate given the others (Ghahramani & Beal 1999,
-"Variational inference for Bayesian mixtures of factor analysers"). The loop is EM's: the E-step
-takes expectations over the parameters where EM has points, the M-step adds the priors' statistics
-to the rows'. Where we differ: classes share the loadings and differ in the prior of z, whose means
-and variances are pulled towards what the classes have in common; relevances and pulls are set where
-the bound is largest rather than given a posterior.
+\theta) \, q(\mu, \Gamma) \, q(\pi)`, each factor conjugate given the others (Ghahramani & Beal
+1999, "Variational inference for Bayesian mixtures of factor analysers"). The loop is EM's: the
+E-step takes expectations over the parameters where EM has points, the M-step adds the priors'
+statistics to the rows'. Where we differ: classes share the loadings and differ in the prior of z,
+whose means and variances are pulled towards what the classes have in common; relevances and pulls
+are set where the bound is largest rather than given a posterior.
 
 One fit with generous sizes replaces the search over them: factors that no column needs lose their
-loadings. The limits are laws: with infinitely many pooled rows all classes share one covariance, and
-with many rows of data the posterior is the maximum-likelihood point.
+loadings. The limits are laws: with infinitely many pooled rows all classes share one covariance,
+and with many rows of data the posterior is the maximum-likelihood point.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@ r"""The variational M-step: posteriors of the parameters from expected statistic
 divergence from the priors of `posterior`.
 
 A prior is statistics added to statistics. With the Gram matrix :math:`S_i = \sum E[\tilde z \tilde
-z^\top]` over the known cells of a column and :math:`c_i = \sum x E[\tilde z]`, :math:`\tilde z = (z,
-1)`,
+z^\top]` over the known cells of a column and :math:`c_i = \sum x E[\tilde z]`, :math:`\tilde z =
+(z, 1)`,
 
 .. math::
 
@@ -135,7 +135,9 @@ def _noise_posterior(stats: FactorStats, weights: _Weights, prior: FactorPrior, 
 
 
 def _relevance(squares: Array, prior: FactorPrior) -> Array:
-    """The best precisions (..., q) of the loadings with these expected squares (..., M, H, q + 1)."""
+    """The best precisions (..., q) of the loadings with these expected squares (..., M, H, q +
+    1).
+    """
     xp = namespace(squares)
     n_predictors = squares.shape[-3] * squares.shape[-2]
     total = xp.sum(squares[..., :-1], axis=(-3, -2))
