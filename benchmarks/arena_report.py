@@ -1,8 +1,8 @@
 """The arena's results as Markdown: means, ratios, ranks, wins and tests by setting and method.
 
-All figures of a setting are over the tables that every method shown there has finished, so that they can be compared. A
-method with fewer than half of the trials, or whose name ends in "@labeled", is left out unless it is asked for. A trial that failed or ran out of time
-counts as the class proportions ("prior"; for imputers the column means), and is counted.
+All figures of a setting are over the tables that every method shown there has finished, so that they can be compared.
+A method with fewer than half of the trials, or whose name ends in "@labeled", is left out unless it is asked for.
+A trial that failed or ran out of time counts as the class proportions ("prior"; for imputers the column means).
 """
 
 from __future__ import annotations
