@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,8 +22,14 @@ from latentia.engine.pytree import leaves, select_restart
 from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
-from latentia.estimators.base.generative_options import check_n_init, check_objective, check_unlabeled_weight
+from latentia.estimators.base.generative_options import (
+    check_n_init,
+    check_objective,
+    check_temperature,
+    check_unlabeled_weight,
+)
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.temperature import choose_temperature
 from latentia.estimators.base.unlabeled_weight import choose_unlabeled_weight, scale_unlabeled
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
@@ -93,6 +100,7 @@ class GenerativeClassifier(GenerativePredictMixin):
         "inference": choice("vb", "ml"),
         "marginals": choice("power", "normal"),
         "unlabeled_weight": check_unlabeled_weight,
+        "temperature": check_temperature,
         "trade_off": number(ge=0),
         "margin": number(gt=0),
         "ramp": optional(number(gt=0)),
@@ -178,6 +186,7 @@ class GenerativeClassifier(GenerativePredictMixin):
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = model_at(select_restart(solution.params, 0))
+        model = replace(model, temperature=self._choose_temperature(model, source, trained is not family))
         log_jacobian = _log_jacobian(source, data) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
 
@@ -187,6 +196,11 @@ class GenerativeClassifier(GenerativePredictMixin):
         if self.inference == "vb" and objective.rises_under_em:
             posterior = self._make_posterior_family(family, data)
         return family if posterior is None else posterior
+
+    def _choose_temperature(self, model: FittedModel, source: ArraySource, is_posterior: bool) -> float:
+        if not isinstance(self.temperature, str):
+            return float(self.temperature)
+        return choose_temperature(model, source) if is_posterior else 1.0
 
     def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
         if not source.any_unlabeled:
@@ -243,6 +257,7 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _fitted_attributes(self, data: GenerativeInput, fitted: GenerativeFit) -> Attributes:
         attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
         attributes["unlabeled_weight_"] = fitted.unlabeled_weight
+        attributes["temperature_"] = fitted.model.temperature
         if fitted.is_posterior:
             attributes["log_evidence_"] = float(attributes["objective_curve_"][-1])
         return attributes | self._attributes_of(fitted.model)

@@ -55,6 +55,9 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         of columns, leave them.
     unlabeled_weight : float or "auto", default="auto"
         Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
+    temperature : float or "auto", default="auto"
+        Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
+        the labeled rows ask for, at least one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by L-BFGS from the best EM solution.
@@ -157,6 +160,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         inference: str = "vb",
         marginals: str = "power",
         unlabeled_weight: float | str = "auto",
+        temperature: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
@@ -180,6 +184,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         self.inference = inference
         self.marginals = marginals
         self.unlabeled_weight = unlabeled_weight
+        self.temperature = temperature
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin

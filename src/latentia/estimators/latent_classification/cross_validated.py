@@ -146,6 +146,7 @@ class LatentClassificationModelCV(
         inference: str = "ml",
         marginals: str = "power",
         unlabeled_weight: float | str = "auto",
+        temperature: float | str = "auto",
         objective: str | Sequence[str] | None = None,
         trade_off: float = 1.0,
         margin: float = 1.0,
@@ -181,6 +182,7 @@ class LatentClassificationModelCV(
         self.inference = inference
         self.marginals = marginals
         self.unlabeled_weight = unlabeled_weight
+        self.temperature = temperature
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin

@@ -52,6 +52,11 @@ class Full(Covariance):
         density += log_weights[..., None]
         return density, (patterns, natural)
 
+    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
+        patterns, precision = cache
+        sigma = self.per_component(covariance)
+        return patterns.restore_row_order([group.log_peak(means, sigma, precision) for group in patterns.groups])
+
     def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)

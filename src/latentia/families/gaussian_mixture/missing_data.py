@@ -59,6 +59,9 @@ class RowGroup(Protocol):
         D).
         """
 
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        """Log N of the observed cells at their means, (..., C, K, n)."""
+
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K,
         D, D).
@@ -78,6 +81,9 @@ class CompleteRows(NamedTuple):
     def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
         return _quadratic_form(means, precision.matrix, precision.log_det, means.shape[-1], self.values)
 
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        return _peak(precision.log_det[..., None], means.shape[-1], means, self.values)
+
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         D = self.values.shape[1]
         sums = weighted_row_sums(weight, _features(self.values))
@@ -96,6 +102,10 @@ class PatternRows(NamedTuple):
     def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
         A, log_det = self._precision(sigma)
         return _quadratic_form(means, A, log_det, namespace(means).sum(self.observed), self.values)
+
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        _, log_det = self._precision(sigma)
+        return _peak(log_det[..., None], namespace(means).sum(self.observed), means, self.values)
 
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
@@ -155,6 +165,18 @@ class ScatteredRows(NamedTuple):
             log_det = precision.log_det[..., None] - row.log_det
             parts.append(-0.5 * (n_observed * LOG_2PI + log_det + quadratic))
         return xp.concat(parts, axis=-1)
+
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        parts = [
+            _peak(
+                precision.log_det[..., None] - batch._complete(means, precision).log_det,
+                means.shape[-1] - batch.missing.shape[1],
+                means,
+                batch.values,
+            )
+            for batch in self._batches(means)
+        ]
+        return namespace(means).concat(parts, axis=-1)
 
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
@@ -268,6 +290,12 @@ def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
     index = index[np.argsort(key[index], kind="stable")]
     groups = np.split(index, np.flatnonzero(np.diff(key[index])) + 1)
     return [group for group in groups if group.size]
+
+
+def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:
+    """Log N at the means of `n_observed` cells whose covariance has this log determinant."""
+    xp = namespace(means)
+    return xp.broadcast_to(-0.5 * (n_observed * LOG_2PI + log_det), (*means.shape[:-1], values.shape[0]))
 
 
 def _quadratic_form(means: Array, A: Array, log_det: Array, n_observed: Array | int, values: Array) -> Array:
