@@ -167,15 +167,10 @@ class GenerativeClassifier(GenerativePredictMixin):
         source, held_out = self._hold_out(data.make_source(), objective, rng)
         family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
         trained = self._trained_family(family, data, objective)
+        self._tell_of(family, trained, data, notifier)
         unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
         source = source.with_weight(scale_unlabeled(source.weight, source.y, unlabeled_weight))
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
-
-        def model_at(params: Params) -> FittedModel:
-            point = params if trained is family else trained.predictive(params)
-            return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
-
-        notifier.attributes_at = lambda params: data.attributes | self._attributes_of(model_at(params))
         solution = self._run_em_restarts(trained, em_source, rng, notifier)
         if notifier.stopped and not objective.rises_under_em:
             solution = solution._replace(outcomes=[Outcome.STOPPED])
@@ -185,10 +180,22 @@ class GenerativeClassifier(GenerativePredictMixin):
             validate = None if held_out is None else validation_loss(family, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
-        model = model_at(select_restart(solution.params, 0))
+        model = self._model_at(family, trained, data, select_restart(solution.params, 0))
         model = replace(model, temperature=self._choose_temperature(model, source, trained is not family))
         log_jacobian = _log_jacobian(source, data) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
+
+    def _model_at(self, family: Any, trained: Any, data: GenerativeInput, params: Params) -> FittedModel:
+        """The model at parameters of the family that is trained, a posterior or the points."""
+        point = params if trained is family else trained.predictive(params)
+        return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
+
+    def _tell_of(self, family: Any, trained: Any, data: GenerativeInput, notifier: StepNotifier) -> StepNotifier:
+        """The notifier, which from now on sees models of this family."""
+        notifier.attributes_at = lambda params: (
+            data.attributes | self._attributes_of(self._model_at(family, trained, data, params))
+        )
+        return notifier
 
     def _trained_family(self, family: Any, data: GenerativeInput, objective: Objective) -> Any:
         """What the solver sees: the posterior, or the points themselves."""

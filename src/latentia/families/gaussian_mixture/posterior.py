@@ -30,6 +30,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Moments
+from latentia.families.gaussian_mixture.covariance_types import Spherical, Tied
 from latentia.families.gaussian_mixture.full_covariance import Full
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, symmetric
@@ -221,8 +222,16 @@ def _barred_scale(total: Array, n_rows: Array | float, barrier: float) -> Array:
     return xp.matmul(vectors * best[..., None, :], transpose(vectors))
 
 
+#: By exact type: what a subclass pools or shares another way needs a prior of its own.
+CONJUGATE_PRIORS: dict[type[Covariance], type[ConjugatePrior]] = {
+    Diagonal: NormalGamma,
+    Spherical: NormalGamma,
+    Full: NormalWishart,
+    Tied: NormalWishart,
+}
+
+
 def conjugate_prior(covariance_type: Covariance, prior: GaussianPrior) -> ConjugatePrior | None:
     """The prior of a type of covariance, if there is one."""
-    if isinstance(covariance_type, Full):
-        return NormalWishart(covariance_type, prior)
-    return NormalGamma(covariance_type, prior) if isinstance(covariance_type, Diagonal) else None
+    conjugate = CONJUGATE_PRIORS.get(type(covariance_type))
+    return None if conjugate is None else conjugate(covariance_type, prior)
