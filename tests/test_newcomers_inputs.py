@@ -120,7 +120,7 @@ def test_unknown_entries_of_a_label_matrix_are_as_they_were():
 
 # ---------------------------------------------------------------- A4: kinds do not change with the fold
 def quick_lcm(**options):
-    return LatentClassificationModel(1, n_init=1, max_iter=3, tol=1e-1, random_state=0, **options)
+    return LatentClassificationModel(1, **{"n_init": 1, "max_iter": 3, "tol": 0.1, "random_state": 0} | options)
 
 
 def kinds_of_folds(table, labels, n_folds):
@@ -357,3 +357,50 @@ def test_merging_by_no_number_is_refused(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"{name}={value!r}; allowed"):
         quick_lcm(**wrong).fit(X, y)
+
+
+# ---------------------------------------------------------------- A15: counts and ordered levels
+@few_steps
+def test_ordered_categories_are_ordinal_and_come_back_in_their_order(rng):
+    labels = np.arange(60) % 2
+    grades = pd.Categorical(
+        np.array(["low", "mid", "high"])[np.clip(rng.integers(0, 2, 60) + labels, 0, 2)],
+        categories=["low", "mid", "high"],
+        ordered=True,
+    )
+    frame = pd.DataFrame({"grade": grades, "x": rng.normal(size=60)})
+    model = quick_lcm().fit(frame, labels)
+    assert model.kinds_ == ("ordinal", "continuous")
+    assert model.categories_[0].tolist() == ["low", "mid", "high"]
+    assert model.loading_features_.tolist() == [0, 0, 1]  # a step from each level to the next
+    frame.loc[7, "grade"] = None
+    full = model.impute(frame)
+    assert full["grade"].dtype == frame["grade"].dtype and full.loc[7, "grade"] in ("low", "mid", "high")
+    _, names = saved_by_skops(model)
+    assert all(name.startswith("latentia.") for name in names)
+
+
+@few_steps
+@pytest.mark.parametrize("dtype", ["Int64", "float64"])
+def test_counts_are_drawn_as_counts(rng, dtype):
+    labels = np.arange(60) % 2
+    frame = pd.DataFrame({"visits": pd.array(rng.poisson(0.5 + labels), dtype=dtype), "x": rng.normal(size=60)})
+    frame.loc[::9, "visits"] = pd.NA if dtype == "Int64" else np.nan
+    model = quick_lcm(kinds={"visits": "count"}).fit(frame, labels)
+    drawn = model.sample(300)[0]["visits"]
+    assert drawn.dtype == dtype and (drawn >= 0).all() and (drawn == drawn.round()).all()
+    assert (model.impute(frame)["visits"] >= 0).all()
+    assert set(model.impute(frame, method="mode")["visits"]) <= set(range(10))
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.5])
+def test_what_is_no_count_is_refused_by_the_name_of_its_column(wrong):
+    frame = pd.DataFrame({"visits": [0.0, 2.0, np.nan, 1.0], "x": np.arange(4.0)})
+    bad = frame.assign(visits=[0.0, wrong, 1.0, 2.0])
+    with pytest.raises(ValueError, match=f"column 'visits' of X holds {wrong:g}, but its kind is 'count'"):
+        quick_lcm(kinds={"visits": "count"}).fit(bad, [0, 1, 0, 1])
+    model = quick_lcm(kinds={"visits": "count"}, tol=1e9).fit(frame, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="column 'visits' of X holds"):
+        model.predict(bad)
+    with pytest.raises(ValueError, match="column 0 of X holds"):
+        quick_lcm(kinds={0: "count"}).fit(bad.to_numpy(), [0, 1, 0, 1])
