@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import NotFittedError
 
 from latentia import (
     GaussianMixtureClassifier,
@@ -170,3 +174,80 @@ def test_default_embedding_of_many_classes_is_accurate():
     X, y = load_digits(return_X_y=True)
     model = ProbitEmbeddingClassifier(tol=1e-2).fit(X[:900], y[:900])
     assert model.n_latent_ == 9 and model.score(X[900:], y[900:]) > 0.88  # two dimensions have less than 0.7
+
+
+# Summaries.
+
+
+def people():
+    """A frame of mixed columns with gaps, and labels of which some are unknown."""
+    rng = np.random.default_rng(0)
+    code = np.arange(60) % 2
+    X = pd.DataFrame({"age": rng.normal(size=60) + code, "city": pd.Categorical(rng.choice(["u", "v"], 60))})
+    X.loc[::4, "age"] = np.nan
+    y = np.array(["no", "yes"], dtype=object)[code]
+    y[:6] = None
+    return X, y
+
+
+def test_a_summary_tells_what_was_given_and_learned():
+    X, y = people()
+    model = LatentClassificationModel(1, n_init=1, tol=1e-2, random_state=0)
+    with pytest.raises(NotFittedError):
+        model.summary()
+    text = model.fit(X, y).summary()
+    for line in (
+        r"rows +60",
+        r"columns +1 continuous, 1 categorical",
+        r"age +continuous, 25.0% missing",
+        r"city +categorical, 2 values, 0.0% missing",
+        r"no +27 rows \(50.0%\)",
+        r"without a label +6 rows",
+        r"latent dimensions +1",
+        r"factor 1 explains +(age|city)",
+        rf"iterations +{model.n_iter_}",
+        rf"ended +{model.stopping_reason_}",
+        r"time +[\d.]+ m?s",
+    ):
+        assert re.search(line, text), f"{line!r} is not in\n{text}"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_estimator_has_a_summary_and_shows_it_in_html(case, fits):
+    model = fits(case, "quick")
+    text = model.summary()
+    assert text.startswith(type(model).__name__) and "Training" in text
+    assert ("Labels" in text) == (case.target != "numbers")
+    html = model._repr_html_()
+    assert "sk-top-container" in html  # scikit-learn's own diagram stays
+    assert "What was learned" in html and "iterations" in html
+    assert "What was learned" in model._repr_mimebundle_()["text/html"]
+    assert "What was learned" not in clone(model)._repr_html_()
+
+
+def test_names_in_a_summary_are_escaped_in_html(iris):
+    X, y = iris
+    model = LatentClassificationModel(1, n_init=1, tol=1e-1).fit(pd.DataFrame(X, columns=["<b>", "x", "y", "z"]), y)
+    assert "<td" in model._repr_html_() and "&lt;b&gt;" in model._repr_html_().split("What was learned")[1]
+
+
+# Options that would be ignored, and components that describe nothing.
+
+
+@pytest.mark.parametrize("model", [MultimodalSoftmaxClassifier, MixtureOfExpertsClassifier, MixtureOfExpertsRegressor])
+@pytest.mark.parametrize("option", [{"criterion": "evidence"}, {"criterion": "bound"}, {"averaging": "posterior"}])
+def test_options_without_a_meaning_are_refused(model, option, iris):
+    ((name, value),) = option.items()
+    with pytest.raises(ValueError, match=f"{name}='{value}' has no meaning with inference='ml'.*or inference='vb'"):
+        model(1, inference="ml", **option).fit(*iris)
+
+
+def test_more_components_than_rows_are_warned_of(iris):
+    X, y = iris
+    with pytest.warns(UserWarning, match="n_components=60, but class 0 has 50 rows: components without a row"):
+        GaussianMixtureClassifier(60, n_init=1, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="n_components=9, but class 2 has 8 rows"):
+        GaussianMixtureClassifier([1, 1, 9], n_init=1, random_state=0).fit(X[:108], y[:108])
+    with pytest.warns(UserWarning, match="n_components=20, but X has 15 rows"):
+        LatentClassificationModel(1, 20, n_init=1, tol=1, random_state=0).fit(X[::10], y[::10])
+    GaussianMixtureClassifier(50, n_init=1, max_iter=500, tol=1e-1, random_state=0).fit(X, y)  # a row each is no reason

@@ -21,6 +21,7 @@ from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     StratifiedGroupKFold,
     StratifiedKFold,
+    cross_val_score,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -30,6 +31,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import LinearSVC
 
 from latentia import GaussianMixtureClassifier
+from latentia._durations import format_column, format_seconds
 from latentia.evaluation.comparison import compare, corrected_t_test
 
 TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}
@@ -467,7 +469,7 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda X, y: ({}, X, y), "at least one"),
+        (lambda X, y: ({}, X, y), "estimators is empty; allowed are one or more classifiers"),
         (lambda X, y: ([("a", GaussianNB()), ("a", GaussianNB())], X, y), "one name each"),
         (lambda X, y: ({"scale": StandardScaler()}, X, y), r"estimators\['scale'\] must be a classifier"),
         (lambda X, y: (TWO, X), "y must be given"),
@@ -491,7 +493,8 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
         (lambda X, y: (TWO, X, y, [(y > 0, y[1:] > 1)]), r"cv holds a part of shape \(119,\) and dtype bool; allowed"),
         (lambda X, y: (TWO, X, y, [([0], [1]), ([0], [])]), "the test part of fold 1 has no labeled row"),
         (lambda X, y: (TWO, X, y, [([], [1]), ([0], [1])]), "the training part of fold 0 has no labeled row"),
-        (lambda X, y: (TWO, X, y, [(np.arange(60), np.arange(60, 120))]), "at least 2 folds"),
+        (lambda X, y: (TWO, {"iris": load_iris()}), r"X\['iris'\] is a Bunch.*return_X_y=True"),
+        (lambda X, y: (TWO, load_iris()), r"X is a Bunch.*return_X_y=True"),
     ],
 )
 def test_bad_input_is_named(blobs, arguments, message):
@@ -533,3 +536,39 @@ def test_factors_of_columns_that_share_none_are_the_columns(monkeypatch):
     for rows, labels in ((X[:, :1], y), (grid, np.arange(20) // 3 % 2)):
         factors, bayes = models["FA/BIC"].fit(rows, labels), models["NB"].fit(rows, labels)
         np.testing.assert_allclose(factors.predict_proba(rows), bayes.predict_proba(rows), rtol=1e-6)
+
+
+def test_a_single_split_is_scored_but_not_tested(blobs):
+    X, y = blobs
+    result = compare(TWO, X, y, cv=[(np.arange(0, 120, 2), np.arange(1, 120, 2))])
+    assert np.isfinite(result.accuracy).all() and result.fold_accuracy[0].shape == (2, 1)
+    assert np.isnan(np.delete(result.p_value[0], result.best[0])).all() and "none" in str(result)
+
+
+def test_further_scores_are_means_over_the_folds(blobs):
+    X, y = blobs
+    result = compare(TWO, X, y, cv=3, scoring={"balanced": "balanced_accuracy", "share": lambda m, X, y: len(y) / 120})
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    for e, model in enumerate(TWO.values()):
+        expected = cross_val_score(model, X, y, cv=folds, scoring="balanced_accuracy").mean()
+        assert result.scores["balanced"][0, e] == pytest.approx(expected)
+    np.testing.assert_allclose(result.scores["share"], 1 / 3)
+    assert "balanced" in str(result) and "balanced" in result.to_frame().columns
+    weighted = compare([GaussianNB()], X, y, cv=3, scoring="accuracy", sample_weight=1.0 + y)
+    assert weighted.scores["accuracy"] == pytest.approx(weighted.accuracy, abs=1e-2)
+    with pytest.raises(ValueError, match="scoring=3; allowed are None, the name of a scorer"):
+        compare(TWO, X, y, scoring=3)
+
+
+def test_notebooks_and_terminals_show_the_whole_table(blobs):
+    X, y = blobs
+    result = compare({"<b>": GaussianNB(), "other": DummyClassifier()}, {"one": (X, y), "two": (X, y)}, cv=2)
+    html = result._repr_html_()
+    assert html.count("<table>") == 2 and "&lt;b&gt;" in html and "<b>+" in html and "significantly worse" in html
+    assert repr(result) == str(result)
+
+
+def test_times_share_a_unit():
+    assert format_column([0.0044, 0.347, 0.0001]) == ["4 ms", "347 ms", "<1 ms"]
+    assert format_column([12.0, 0.347, 0.001]) == ["12.00 s", "0.35 s", "<0.01 s"]
+    assert [format_seconds(t) for t in (0.02, 3.21, 300, 9000)] == ["20 ms", "3.2 s", "5 min", "2.5 h"]

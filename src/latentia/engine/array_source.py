@@ -98,6 +98,10 @@ class ArraySource(Source):
             return float(self.y[counted].shape[0])
         return float(self.weight[counted].sum(axis=0).mean())
 
+    def with_weight(self, weight: np.ndarray | None) -> ArraySource:
+        """The same rows with other weights."""
+        return self if weight is self.weight else self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
+
     def take_restarts(self, index: np.ndarray) -> ArraySource:
         if self.weight is None or self.weight.ndim == 1:
             return self

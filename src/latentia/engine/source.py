@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from latentia.engine.pytree import Tree
-from latentia.numerics.array_api import Array, namespace
+from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
 class MaskedRows(NamedTuple):
@@ -33,6 +33,13 @@ class Chunk(NamedTuple):
             return x if self.weight is None else x * self.weight
         weight = namespace(x).permute_dims(self.weight, (1, 0))
         return x * weight[:, *[None] * (x.ndim - 2), :]
+
+    def mean_weight(self) -> np.ndarray:
+        """Sample weights (N,) in NumPy, averaged over the restarts."""
+        if self.weight is None:
+            return np.ones(self.y.shape[0])
+        weight = to_numpy(self.weight).astype(float)
+        return weight if weight.ndim == 1 else weight.mean(axis=1)
 
 
 Totals = dict[Hashable, Tree]

@@ -33,6 +33,7 @@ from latentia.evaluation.comparison_inputs import (
     folds_of,
     named_datasets,
     named_estimators,
+    named_scorers,
     select_rows,
     weight_argument,
 )
@@ -49,6 +50,7 @@ def compare(
     y: Any = None,
     cv: Any = 5,
     *,
+    scoring: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     n_jobs: int | None = None,
@@ -65,7 +67,10 @@ def compare(
     cv : int, scikit-learn splitter or sequence
         An int makes shuffled stratified folds (plain ones if a class has fewer rows). A splitter
         sees the labeled rows of positive weight. A sequence holds (training, test) row numbers or
-        masks.
+        masks; of a single split nothing can be said on significance.
+    scoring : str, sequence of str or mapping, optional
+        Further scores: names of scikit-learn's scorers, or names of your own to scorers. Means over
+        the folds are shown beside accuracy, by which estimators are ranked and tested.
     sample_weight : array (N,), optional; used to fit and to score, the same for every estimator
     groups : array (N,), optional; handed to the splitter
     n_jobs : jobs of joblib, over folds and estimators
@@ -85,7 +90,7 @@ def compare(
     >>> result.estimators[result.best[0]]
     'LDA'
     """
-    named = named_estimators(estimators)
+    named, scorers = named_estimators(estimators), named_scorers(scoring)
     datasets = named_datasets(X, y, sample_weight, groups)
     for name, estimator in named.items():
         if any(dataset.weight is not None for dataset in datasets):
@@ -94,17 +99,21 @@ def compare(
         cv = list(cv)
     folds = [folds_of(dataset, cv, random_state) for dataset in datasets]
     tasks = [
-        (dataset, train, test, name, estimator)
+        (dataset, train, test, name, estimator, scorers)
         for dataset, parts in zip(datasets, folds, strict=True)
         for train, test in parts
         for name, estimator in named.items()
     ]
     trials = iter(Parallel(n_jobs=n_jobs)(delayed(_trial)(*task) for task in tasks))
-    return _comparison(named, datasets, folds, trials)
+    return _comparison(named, scorers, datasets, folds, trials)
 
 
 def _comparison(
-    named: dict[str, Any], datasets: list[Dataset], folds: list[list[Fold]], trials: Iterator[_Trial]
+    named: dict[str, Any],
+    scorers: dict[str, Any],
+    datasets: list[Dataset],
+    folds: list[list[Fold]],
+    trials: Iterator[_Trial],
 ) -> Comparison:
     """The trials, which come by data set, fold and estimator, as tables."""
     scores, fitted_on_labeled_only = [], set()
@@ -120,6 +129,7 @@ def _comparison(
         datasets=tuple(dataset.name for dataset in datasets),
         estimators=tuple(named),
         fitted_on_labeled_only=frozenset(fitted_on_labeled_only),
+        scores={name: np.stack([s["scores"][:, k] for s in scores]) for k, name in enumerate(scorers)},
         **columns,
     )
 
@@ -152,22 +162,28 @@ class _Trial(NamedTuple):
     loss: np.ndarray  # -log p(own class), NaN without probabilities
     seconds: float
     fitted_on_labeled_only: bool
+    scores: list[float]  # of the scorers that were asked for
 
 
-def _trial(dataset: Dataset, train: np.ndarray, test: np.ndarray, name: str, estimator: Any) -> _Trial:
+def _trial(
+    dataset: Dataset, train: np.ndarray, test: np.ndarray, name: str, estimator: Any, scorers: dict[str, Any]
+) -> _Trial:
     """Fit on the training part, score the test part."""
     try:
         fitted, seconds, fitted_on_labeled_only = _fit(dataset, train, name, estimator)
         rows, y = select_rows(dataset.X, test), dataset.y_numpy[test]
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
+        weight = {} if dataset.weight is None else {"sample_weight": dataset.weight[test]}
+        scores = [float(scorer(fitted, rows, y, **weight)) for scorer in scorers.values()]
         if not (hasattr(fitted, "predict_proba") and hasattr(fitted, "classes_")):
-            return _Trial(correct, np.full(len(test), np.nan), seconds, fitted_on_labeled_only)
+            return _Trial(correct, np.full(len(test), np.nan), seconds, fitted_on_labeled_only, scores)
         own = y[:, None] == to_numpy(fitted.classes_)[None, :]  # a class absent from the training part has no column
         probability = np.sum(np.where(own, to_numpy(fitted.predict_proba(rows)), 0.0), axis=1)
     except Exception as error:
         error.add_note(f"(estimator {name!r} on data set {dataset.name!r})")
         raise
-    return _Trial(correct, -np.log(np.clip(probability, np.finfo(float).eps, 1.0)), seconds, fitted_on_labeled_only)
+    loss = -np.log(np.clip(probability, np.finfo(float).eps, 1.0))
+    return _Trial(correct, loss, seconds, fitted_on_labeled_only, scores)
 
 
 def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
@@ -215,13 +231,21 @@ def _score(dataset: Dataset, folds: list[Any], grid: list[list[_Trial]]) -> dict
         "accuracy_se": np.sqrt(accuracy * (1 - accuracy) / n_effective),
         "log_loss": log_loss,
         "log_loss_se": np.sqrt((row_loss - log_loss[:, None]) ** 2 @ share**2) / share.sum(),
-        "p_value": np.array([corrected_t_test(fold_accuracy[best] - other, ratio)[1] for other in fold_accuracy]),
+        "p_value": _p_values(fold_accuracy, best, ratio),
         "best": np.array(best),
         "rank": 1 + np.sum(rounded[None, :] > rounded[:, None], axis=1),
         "fit_seconds": np.array([[trial.seconds for trial in row] for row in grid]).mean(axis=0),
+        "scores": np.array([[trial.scores for trial in row] for row in grid]).mean(axis=0),  # (E, scorers)
         "fold_accuracy": fold_accuracy,
         "fold_log_loss": _fold_means(loss, tests, weight),
     }
+
+
+def _p_values(fold_accuracy: np.ndarray, best: int, test_over_train: float) -> np.ndarray:
+    """Of each estimator (E,) against the best one; of a single fold none but the best's own."""
+    if fold_accuracy.shape[1] == 1:
+        return np.where(np.arange(len(fold_accuracy)) == best, 1.0, np.nan)
+    return np.array([corrected_t_test(fold_accuracy[best] - other, test_over_train)[1] for other in fold_accuracy])
 
 
 def _row_means(values: list[np.ndarray], tests: list[np.ndarray]) -> np.ndarray:

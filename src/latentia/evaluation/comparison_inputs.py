@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -35,15 +36,12 @@ class Dataset(NamedTuple):
 
 
 def folds_of(dataset: Dataset, cv: Any, random_state: Any) -> list[Fold]:
-    """Training and test rows of at least two folds."""
+    """Training and test rows of each fold."""
     try:
-        folds = make_folds(cv, dataset.labels.codes, dataset.weight, lambda: random_state, dataset.groups)
-        if len(folds) < 2:
-            raise ValueError(f"cv={cv!r} gives one fold; allowed are at least 2 folds, whose scores a test compares.")
+        return make_folds(cv, dataset.labels.codes, dataset.weight, lambda: random_state, dataset.groups)
     except ValueError as error:
         error.add_note(f"(data set {dataset.name!r})")
         raise
-    return folds
 
 
 def named_estimators(estimators: Any) -> dict[str, Any]:
@@ -57,9 +55,11 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
     malformed = [item for item in pairs if len(item) != 2]
     if malformed:
         raise ValueError(f"estimators holds {malformed[0]!r}; allowed are classifiers and (name, classifier) pairs")
+    if not pairs:
+        raise ValueError("estimators is empty; allowed are one or more classifiers, or a mapping of names to them.")
     names = _all_named(pairs)
-    if not pairs or len(set(names)) < len(names):
-        raise ValueError(f"estimators must have one name each and there must be at least one, got names {names}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"estimators must have one name each, got names {names}")
     for name, (_, estimator) in zip(names, pairs, strict=True):
         if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise ValueError(f"estimators[{name!r}] must be a classifier with fit and predict, got {estimator!r}")
@@ -83,6 +83,13 @@ def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
 
 def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Dataset]:
     """Checked data sets, from either of the accepted forms."""
+    bunch = "X" if _is_bunch(X) else None
+    if isinstance(X, Mapping):
+        bunch = next((f"X[{name!r}]" for name, value in X.items() if _is_bunch(value)), bunch)
+    if bunch is not None:
+        raise ValueError(
+            f"{bunch} is a Bunch of scikit-learn: pass its rows and labels, as load_iris(return_X_y=True) returns them."
+        )
     if not isinstance(X, Mapping):
         if y is None:
             raise ValueError("y must be given unless X is a mapping of data-set names to (X, y)")
@@ -95,6 +102,38 @@ def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Data
     if not X or any(not isinstance(v, tuple) or len(v) not in (2, 3) for v in X.values()):
         raise ValueError("X must map at least one data-set name to (X, y) or (X, y, sample_weight)")
     return [checked_dataset(str(name), *parts) for name, parts in X.items()]
+
+
+def _is_bunch(X: Any) -> bool:
+    """Whether this is what scikit-learn's loaders return unless asked for rows and labels."""
+    return isinstance(X, Mapping) and "data" in X and "target" in X
+
+
+def named_scorers(scoring: Any) -> dict[str, Any]:
+    """Scorers by name, from one or several names of scikit-learn's, or a mapping to names or
+    functions.
+    """
+    if scoring is None:
+        return {}
+    if isinstance(scoring, str):
+        scoring = [scoring]
+    pairs = scoring.items() if isinstance(scoring, Mapping) else [(name, name) for name in _listed(scoring)]
+    for name, scorer in pairs:
+        if not isinstance(scorer, str) and not callable(scorer):
+            raise ValueError(
+                f"scoring[{name!r}]={scorer!r}; allowed are names of scikit-learn's scorers and functions of an "
+                "estimator, X and y."
+            )
+    return {str(name): get_scorer(scorer) for name, scorer in pairs}
+
+
+def _listed(scoring: Any) -> list[str]:
+    if not isinstance(scoring, Sequence) or not all(isinstance(name, str) for name in scoring):
+        raise ValueError(
+            f"scoring={scoring!r}; allowed are None, the name of a scorer, several names, or a mapping of names to "
+            "scorers."
+        )
+    return list(scoring)
 
 
 def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from latentia._durations import format_column
 
 #: Levels at which an estimator counts as significantly worse than the best, with the marks of the
 #: tables.
@@ -24,7 +27,7 @@ class SummaryRow(NamedTuple):
     n_worse_p01: int  # p < 1 %
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What `compare` found: D data sets, E estimators, J folds.
 
@@ -41,6 +44,7 @@ class Comparison:
     fit_seconds : array (D, E), mean time of one fit
     fold_accuracy, fold_log_loss : tuples of D arrays (E, J)
     fitted_on_labeled_only : frozenset of names that were trained without unlabeled rows
+    scores : dict of arrays (D, E), means over the folds of what `scoring` asked for
     """
 
     datasets: tuple[str, ...]
@@ -56,6 +60,7 @@ class Comparison:
     fold_accuracy: tuple[np.ndarray, ...]
     fold_log_loss: tuple[np.ndarray, ...]
     fitted_on_labeled_only: frozenset[str]
+    scores: dict[str, np.ndarray] = field(default_factory=dict)
 
     def summary(self) -> list[SummaryRow]:
         """Means, wins, places and defeats of each estimator over the data sets."""
@@ -76,12 +81,13 @@ class Comparison:
         """One row per data set and estimator, as a pandas data frame."""
         pandas = _pandas()
         n_datasets, n_estimators = self.accuracy.shape
-        fields = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value", "rank", "fit_seconds")
+        names = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value", "rank", "fit_seconds")
         return pandas.DataFrame(
             {
                 "dataset": np.repeat(np.array(self.datasets, dtype=object), n_estimators),
                 "estimator": np.tile(np.array(self.estimators, dtype=object), n_datasets),
-                **{field: getattr(self, field).ravel() for field in fields},
+                **{name: getattr(self, name).ravel() for name in names},
+                **{name: score.ravel() for name, score in self.scores.items()},
                 "best": (np.arange(n_estimators)[None, :] == self.best[:, None]).ravel(),
             }
         )
@@ -99,6 +105,17 @@ class Comparison:
     def __str__(self) -> str:
         tables = [_align(header, rows) for header, rows in self._tables()]
         return "\n\n".join([*tables, self._legend()])
+
+    __repr__ = __str__  # so that a terminal shows the whole table
+
+    def _repr_html_(self) -> str:
+        """The tables for notebooks; the best estimator is bold."""
+        tables = []
+        for header, rows in self._tables():
+            head = "".join(f"<th>{escape(title)}</th>" for title in header)
+            body = "".join(f"<tr>{''.join(_html_cell(cell) for cell in row)}</tr>" for row in rows)
+            tables.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        return "".join(tables) + f"<p>{escape(self._legend()).replace(chr(10), '<br>')}</p>"
 
     def __rich__(self) -> Any:
         from rich.console import Group
@@ -129,25 +146,29 @@ class Comparison:
             [name] + [f"{self.mark(d, e)}{self._percent(d, e)}" for e in range(len(self.estimators))]
             for d, name in enumerate(self.datasets)
         ]
+        means = [[_number(score[:, e].mean()) for score in self.scores.values()] for e in range(len(self.estimators))]
         summary = [
-            [s.estimator, f"{100 * s.mean_accuracy:.1f}", _number(s.mean_log_loss), *map(str, s[3:])]
-            for s in self.summary()
+            [s.estimator, f"{100 * s.mean_accuracy:.1f}", _number(s.mean_log_loss), *scores, *map(str, s[3:])]
+            for s, scores in zip(self.summary(), means, strict=True)
         ]
-        titles = ["estimator", "mean accuracy", "mean log loss", "wins", "top 3", "worse p<10%", "worse p<1%"]
+        asked = [f"mean {name}" for name in self.scores]
+        titles = ["estimator", "mean accuracy", "mean log loss", *asked, "wins", "top 3", "worse p<10%", "worse p<1%"]
         return [(["accuracy, %", *self.estimators], grid), (titles, summary)]
 
     def _one_dataset(self) -> tuple[list[str], list[list[str]]]:
+        times = format_column(self.fit_seconds[0].tolist())
         rows = [
             [
                 name,
                 self.mark(0, e) + self._percent(0, e),
                 _number(self.log_loss[0, e], self.log_loss_se[0, e]),
-                f"{self.p_value[0, e]:.3f}",
-                f"{self.fit_seconds[0, e]:.3g} s",
+                *(_number(score[0, e]) for score in self.scores.values()),
+                _number(self.p_value[0, e]),
+                times[e],
             ]
             for e, name in enumerate(self.estimators)
         ]
-        return [self.datasets[0], "accuracy, %", "log loss", "p against best", "one fit"], rows
+        return [self.datasets[0], "accuracy, %", "log loss", *self.scores, "p against best", "fit time"], rows
 
     def _percent(self, d: int, e: int) -> str:
         return f"{100 * self.accuracy[d, e]:.1f} ± {100 * self.accuracy_se[d, e]:.1f}"
@@ -163,6 +184,11 @@ def _align(header: list[str], rows: list[list[str]]) -> str:
         for row in [header, *rows]
     ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _html_cell(cell: str) -> str:
+    text = escape(cell.strip())
+    return f"<td><b>{text}</b></td>" if text.startswith("+") else f"<td>{text}</td>"
 
 
 def _pandas() -> Any:

@@ -6,10 +6,10 @@ A standardized cell u becomes
 
 with the transform of Yeo & Johnson (2000), :math:`\psi_\lambda(t) = ((1 + t)^\lambda - 1)/\lambda`
 for :math:`t \ge 0` and :math:`-((1 - t)^{2 - \lambda} - 1) / (2 - \lambda)` below. c is the median;
-a small s makes the transform stronger. With :math:`0 \le \lambda \le 2`, it maps the whole line onto
-the whole line, so every value that a model draws or expects has an original. :math:`\lambda` and s
-are those of the largest likelihood of the known cells under a normal density of v, the transform's
-slope included, and a column stays as it is unless that gains more than :math:`\ln n`.
+a small s makes the transform stronger. With :math:`0 \le \lambda \le 2`, it maps the whole line
+onto the whole line, so every value that a model draws or expects has an original. :math:`\lambda`
+and s are those of the largest likelihood of the known cells under a normal density of v, the
+transform's slope included, and a column stays as it is unless that gains more than :math:`\ln n`.
 
 What densities owe to the slopes is in `log_det_jacobian`, so they stay densities of the raw rows.
 """

@@ -9,6 +9,7 @@ of an earlier fit, and a callback's view of an unfinished fit is a value like an
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from copy import copy
 from typing import Any, ClassVar, Protocol, Self
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from array_api_compat import device, is_numpy_array
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.estimators.base.callbacks import (
     CallbackSupportMixin,
@@ -27,6 +28,8 @@ from latentia.estimators.base.callbacks import (
     warn_unless_converged,
     with_callbacks,
 )
+from latentia.estimators.base.summary import as_html, as_text, summary_sections
+from latentia.estimators.base.training_record import training_record
 from latentia.inputs.options import Check, check_options, random_generator
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
 from latentia.solvers import Outcome, Solution
@@ -41,6 +44,10 @@ class TrainingInput(Protocol):
     def X(self) -> Array: ...
     @property
     def attributes(self) -> Attributes: ...  # what is learned from the input alone
+    @property
+    def label_codes(self) -> np.ndarray | None: ...  # (N,) classes or (N, L) labels; None for numbers
+    @property
+    def missing_shares(self) -> np.ndarray | None: ...  # (D,) of the cells; None where none may be missing
 
 
 class TrainingResult(Protocol):
@@ -93,15 +100,36 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         -------
         self : estimator
         """
+        started = time.perf_counter()
         self._check_options()
         data = self._read_input(X, y, sample_weight)
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier:
             fitted = self._train(data, rng, notifier)
         attributes = data.attributes | self._fitted_attributes(data, fitted)
+        seconds = time.perf_counter() - started
+        attributes["training_record_"] = training_record(_num_samples(X), data, seconds)
         warn_unless_converged(self, fitted.outcome)
         self._set_learned(on_device_of(attributes, data.X))
         return self
+
+    def summary(self) -> str:
+        """What the estimator was given and has learned, in words and numbers.
+
+        Returns
+        -------
+        text : str
+            Columns with their kinds and missing cells, classes and their counts, what was learned,
+            and how the training went.
+        """
+        self._require_fitted()
+        return as_text(self, summary_sections(self))
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and below it the summary of a fitted estimator."""
+        diagram = str(super()._html_repr())
+        fitted = "training_record_" in vars(self)
+        return diagram + as_html(summary_sections(self)) if fitted else diagram
 
     def _set_learned(self, attributes: Attributes) -> None:
         """Replace all learned attributes."""

@@ -15,7 +15,8 @@ from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated, delegated_on_rows
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
-from latentia.estimators.base.generative import GenerativeInput, check_objective
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, check_grid, is_mixed, search_settings
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
@@ -90,6 +91,10 @@ class LatentClassificationModelCV(
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
+    inference : {"ml", "vb"}, default="ml"
+        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked
+        for.
+
     All other parameters are those of `LatentClassificationModel`.
 
     Attributes
@@ -138,13 +143,16 @@ class LatentClassificationModelCV(
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
+        inference: str = "ml",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Sequence[str] | None = None,
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-3,
         early_stopping: bool = False,
@@ -170,6 +178,9 @@ class LatentClassificationModelCV(
         self.structure = structure
         self.kinds = kinds
         self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin

@@ -61,6 +61,9 @@ class MixedTableMixin(GenerativeClassifier):
         standardizer = Standardizer.from_moments(*moments)
         return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
 
+    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
+        return [COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True

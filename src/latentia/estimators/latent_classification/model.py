@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
-from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
 from latentia.estimators.latent_classification.mixed_tables import MixedTableMixin
-from latentia.estimators.latent_classification.restart_selection import best_restart
-from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.estimators.latent_classification.training import FactorTrainingMixin
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.mixed_rows import is_complete
-from latentia.inputs.options import Check, choice, integer, number, optional
-from latentia.solvers import EM, Solution, Solver, StructuralEM
+from latentia.inputs.options import Check, choice, integer, optional
 
 
-class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeClassifier):
+class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFactorMixin):
     """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose
@@ -38,9 +28,10 @@ class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeCl
 
     Parameters
     ----------
-    n_latent : int, default=2
+    n_latent : int or "auto", default="auto"
         Number of latent factors; zero gives naive Bayes with a mixture, and more than there are
-        columns is allowed.
+        columns is allowed. "auto": with posteriors a generous number, of which needless factors
+        lose their loadings; two for points.
     n_components : int, default=1
         Number of mixture components, which the classes share.
     noise : {"tied", "untied"}, default="tied"
@@ -60,6 +51,16 @@ class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeCl
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
         the papers do), or the best likelihood. With a learned structure, the likelihood is
         penalized for every free loading.
+    inference : {"vb", "ml"}, default="vb"
+        "vb": the posterior of all parameters by variational Bayes, averaged over in predictions;
+        classes are pulled towards what they share, as strongly as the table suggests. "ml": the
+        point of maximum likelihood, as in the papers. Other objectives than the likelihood, and a
+        learned structure, train points.
+    marginals : {"power", "normal"}, default="power"
+        "power": each continuous column is made as normal as a power transform can make it.
+        Densities, samples and imputations are those of the raw column.
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS from the best EM solution.
@@ -72,8 +73,9 @@ class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeCl
         Class priors.
     var_floor : float, default=1e-3
         Least noise variance of a continuous column, relative to the column's variance.
-    n_init : int, default=10
-        Number of starts of EM; they run as one batch.
+    n_init : int or "auto", default="auto"
+        Number of starts of EM; they run as one batch. "auto": ten for points, one for posteriors,
+        five if they have components.
     max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-3
@@ -169,34 +171,29 @@ class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeCl
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
-        "n_latent": integer(ge=0),
-        "n_components": integer(ge=1),
-        "ridge": number(ge=0),
-        "noise": choice("tied", "untied"),
-        "structure": choice("full", "learn"),
-        "selection": choice("accuracy", "likelihood"),
         "refine": optional(choice("importance")),
         "n_importance_samples": integer(ge=1),
-        "bound_tol": number(ge=0),
-        "bound_max_iter": integer(ge=1),
     }
 
     def __init__(
         self,
-        n_latent: int = 2,
+        n_latent: int | str = "auto",
         n_components: int = 1,
         *,
         noise: str = "tied",
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
+        inference: str = "vb",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-3,
         early_stopping: bool = False,
@@ -222,6 +219,9 @@ class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeCl
         self.structure = structure
         self.kinds = kinds
         self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
@@ -247,40 +247,6 @@ class LatentClassificationModel(MixedTableMixin, LatentFactorMixin, GenerativeCl
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
-
-    def _make_family(
-        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> LatentFactors:
-        return LatentFactors(
-            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
-            data.n_classes,
-            self.n_latent,
-            self.n_components,
-            tied=self.noise == "tied",
-            var_floor=self.var_floor,
-            complete=is_complete(data.X, data.weight, data.moments.weight_sum),
-            all_edges=self.structure == "full" or self.n_latent == 0,
-            log_prior=data.log_prior,
-            ridge=self.ridge,
-            bound_tol=self.bound_tol,
-            bound_max_iter=self.bound_max_iter,
-        )
-
-    def _n_restarts(self, family: LatentFactors) -> int:
-        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
-
-    def _em_solver(self, family: LatentFactors) -> Solver[Any]:
-        em = EM(self.max_iter, self.tol)
-        return em if family.all_edges else StructuralEM(em)
-
-    def _select_restart(
-        self, family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
-    ) -> int:
-        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
-
-    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
-        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
-        return replace(model, family=family, params=to_canonical_form(model.params))
 
     def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)

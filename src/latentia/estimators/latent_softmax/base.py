@@ -36,6 +36,12 @@ class SoftmaxInput(NamedTuple):
     n_targets: int  # classes, or outputs
     attributes: Attributes
     outputs: OutputUnits = NO_UNITS
+    missing_shares: None = None  # no cell may be missing
+
+    @property
+    def label_codes(self) -> np.ndarray | None:
+        """Classes of the labeled rows; None for numbers to predict."""
+        return self.rows.modeled.y if self.outputs is NO_UNITS else None
 
 
 class SoftmaxFit(NamedTuple):
@@ -86,6 +92,21 @@ class LatentSoftmaxEstimator(LatentEstimator):
     }
     _model: PredictionModel
 
+    def _check_options(self) -> None:
+        super()._check_options()
+        self._refuse_ignored_options()
+
+    def _refuse_ignored_options(self) -> None:
+        """Maximum likelihood has neither an evidence nor a posterior to average over."""
+        if self.inference != "ml":
+            return
+        for name, allowed in (("criterion", ("validation", "bic")), ("averaging", ("corrected", "plugin"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has no meaning with inference='ml', which finds a point; allowed "
+                    f"are {allowed[0]!r} and {allowed[1]!r}, or inference='vb'."
+                )
+
     @property
     @abstractmethod
     def _is_search(self) -> bool:
@@ -106,6 +127,7 @@ class LatentSoftmaxEstimator(LatentEstimator):
     @property
     def _averaging(self) -> Averaging:
         check_choice("averaging", self.averaging, AVERAGES)  # it may be set after the fit, too
+        self._refuse_ignored_options()
         return AVERAGES[self.averaging]
 
     def _read_rows(self, X: Any) -> tuple[Array, Attributes]:

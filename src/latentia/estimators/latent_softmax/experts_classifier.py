@@ -38,8 +38,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the
         winner is then fitted on all. It predicts best over many tables (see the documentation).
         "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use
-        all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood BIC
-        replaces both evidences.
+        all rows and are not random. "bic": BIC of the point estimate. By maximum
+        likelihood there is no evidence, and no posterior to average over.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. The quadratic bound's own means are too confident.
         "corrected": averaged over the normal posterior under the exact likelihood; "posterior":

@@ -56,8 +56,8 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         What "auto" chooses by. "validation": the log score of a quarter of the rows, held out; the
         winner is then fitted on all. It predicts best over many tables (see the documentation).
         "evidence": `corrected_log_evidence_`; "bound": `log_evidence_`, as in the paper; both use
-        all rows and are not random. "bic": BIC of the point estimate. Under maximum likelihood BIC
-        replaces both evidences.
+        all rows and are not random. "bic": BIC of the point estimate. By maximum
+        likelihood there is no evidence, and no posterior to average over.
     search : {"compressive", "exhaustive"}, default="compressive"
         Compressive search fits equal numbers of subclasses, then drops subclasses that hold little
         of their class and fits again; exhaustive search fits every configuration up to

@@ -26,6 +26,16 @@ class EmbeddingInput(NamedTuple):
     preprocessor: Preprocessor
     attributes: Attributes
 
+    missing_shares: None = None  # no cell may be missing
+
+    @property
+    def label_codes(self) -> np.ndarray:
+        """Which labels are present, or the classes if there are at most two."""
+        codes, n_classes = self.labels.codes, len(self.labels.classes)
+        if self.labels.multilabel or n_classes > 2:
+            return codes
+        return codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0]
+
     @property
     def source(self) -> ArraySource:
         return ArraySource(self.X, self.labels.codes, self.weight, self.preprocessor)

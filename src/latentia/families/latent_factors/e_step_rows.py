@@ -133,7 +133,8 @@ class _Moments(NamedTuple):
 
 
 class _WeightSpread(NamedTuple):
-    """Of each predictor, the quadratic c + 2 l'u + u'Pu that its weights' spread adds to its square.
+    """Of each predictor, the quadratic c + 2 l'u + u'Pu that its weights' spread adds to its
+    square.
 
     Zero where the weights are known.
     """

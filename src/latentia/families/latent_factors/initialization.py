@@ -46,6 +46,7 @@ def initial_params(
     sample = source.sample_rows(SAMPLE_ROWS, rng)
     y = to_numpy(sample.y)
     weight = sample_weights(sample, y)
+    weight = weight if weight.ndim == 1 else weight.mean(axis=1)
     offsets, rows = initial_predictors(layout, sample, weight)
     weight /= weight.sum()
     C, M, q = sizes

@@ -1,9 +1,9 @@
 r"""The start of variational Bayes: factors along the principal axes of all rows.
 
 With the axes V and standard deviations S of the centered predictors the loadings start as
-:math:`VS(I + \epsilon)`, cut after q columns, with small normal :math:`\epsilon` that restarts do not share;
-class means start where the regression of the latents on the rows puts them. Random numbers belong
-to principal axes, so permuting the columns permutes the parameters.
+:math:`VS(I + \epsilon)`, cut after q columns, with small normal :math:`\epsilon` that restarts do
+not share; class means start where the regression of the latents on the rows puts them. Random
+numbers belong to principal axes, so permuting the columns permutes the parameters.
 """
 
 from __future__ import annotations

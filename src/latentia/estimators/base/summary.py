@@ -1,0 +1,178 @@
+"""A fitted estimator in a page: what it was given, what it has learned, how its training went.
+
+The sections are made from learned attributes alone, and shown as plain text or as HTML below
+scikit-learn's diagram.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia._durations import format_seconds
+from latentia.numerics.array_api import to_numpy
+
+#: Columns and classes that are listed; the rest is counted.
+MAX_LISTED = 12
+
+#: Columns that are named for a factor, or as the most relevant.
+MAX_STRONGEST = 3
+
+#: Variance of the logistic noise of a binary or categorical column.
+LOGISTIC_VARIANCE = np.pi**2 / 3
+
+
+class Section(NamedTuple):
+    """A title and its lines: what, and how much."""
+
+    title: str
+    lines: list[tuple[str, str]]
+
+
+def summary_sections(estimator: Any) -> list[Section]:
+    """All that there is to say of a fitted estimator."""
+    record = getattr(estimator, "training_record_", {})
+    sections = [
+        Section("Data", [*_rows(record), *_columns(estimator, record)]),
+        Section("Labels", list(_labels(estimator, record))),
+        Section("Learned", list(_learned(estimator))),
+        Section("Training", list(_training(estimator, record))),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def as_text(estimator: Any, sections: list[Section]) -> str:
+    """Plain text, a line each."""
+    width = max(len(what) for section in sections for what, _ in section.lines)
+    parts = [type(estimator).__name__]
+    for section in sections:
+        parts += ["", section.title]
+        parts += [f"  {what.ljust(width)}  {value}" for what, value in section.lines]
+    return "\n".join(parts)
+
+
+def as_html(sections: list[Section]) -> str:
+    """A table for notebooks, folded to its title."""
+    rows = []
+    for section in sections:
+        rows.append(f'<tr><th colspan="2" style="text-align: left">{escape(section.title)}</th></tr>')
+        for what, value in section.lines:
+            rows.append(
+                f'<tr><td style="text-align: left">{escape(what)}</td>'
+                f'<td style="text-align: left">{escape(value)}</td></tr>'
+            )
+    style = "font-family: monospace; font-size: 90%; white-space: pre"
+    table = f"<table>{''.join(rows)}</table>"
+    return f'<details style="{style}" open><summary>What was learned</summary>{table}</details>'
+
+
+def _rows(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if "n_rows" in record:
+        yield "rows", f"{record['n_rows']:,}"
+
+
+def _columns(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The kinds of columns together, and each with its gaps unless there are very many."""
+    n_columns = estimator.n_features_in_
+    kinds = list(getattr(estimator, "kinds_", ["continuous"] * n_columns))
+    counts = ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).most_common())
+    yield "columns", counts if len(kinds) == n_columns else f"{n_columns:,}"
+    missing = record.get("missing")
+    if missing is None:
+        return
+    yield "missing cells", f"{np.mean(missing):.1%}"
+    if not hasattr(estimator, "kinds_") and not any(missing):
+        return
+    categories = getattr(estimator, "categories_", [None] * n_columns)
+    names = _feature_names(estimator)
+    for place in range(min(n_columns, MAX_LISTED)):
+        levels = "" if categories[place] is None else f", {len(categories[place])} values"
+        yield f"  {names[place]}", f"{kinds[place]}{levels}, {missing[place]:.1%} missing"
+    if n_columns > MAX_LISTED:
+        yield "  ...", f"{n_columns - MAX_LISTED:,} more columns"
+
+
+def _labels(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    counts = record.get("label_counts")
+    if counts is None:
+        return
+    names = list(getattr(estimator, "label_names_", estimator.classes_))
+    total = max(1, record["n_rows"] if getattr(estimator, "multilabel_", False) else sum(counts))
+    for name, count in list(zip(names, counts, strict=False))[:MAX_LISTED]:
+        yield str(name), f"{count:,} rows ({count / total:.1%})"
+    if len(names) > MAX_LISTED:
+        yield "...", f"{len(names) - MAX_LISTED} more"
+    if record["n_unlabeled"]:
+        yield "without a label", f"{record['n_unlabeled']:,} rows"
+
+
+def _plain(value: Any) -> str:
+    values = np.ravel(to_numpy(value) if hasattr(value, "__dlpack__") else value).tolist()
+    shown = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in values]
+    return ", ".join(shown[:MAX_LISTED]) + (", ..." if len(shown) > MAX_LISTED else "")
+
+
+#: Learned attributes that say what the model is like, in the order in which they are shown.
+SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "n_components_": ("components", _plain),
+    "mixing_weights_": ("components", lambda weights: str(weights.shape[1])),
+    "latent_means_": ("latent dimensions", lambda means: str(means.shape[1])),
+    "n_latent_": ("latent dimensions", _plain),
+    "n_effective_latent_": ("of these effective", _plain),
+    "n_subclasses_": ("subclasses", _plain),
+    "n_experts_": ("experts", _plain),
+    "noise_stds_": ("noise of the experts", _plain),
+    "objective_": ("objective", _plain),
+    "ridge_": ("ridge", _plain),
+    "best_score_": ("cross-validated score", _plain),
+    "log_evidence_": ("log evidence", lambda value: f"{value:.1f}"),
+    "corrected_log_evidence_": ("log evidence, corrected", lambda value: f"{value:.1f}"),
+}
+
+
+def _learned(estimator: Any) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for name, (what, show) in SHOWN.items():
+        if hasattr(estimator, name) and what not in seen:
+            seen.add(what)
+            yield what, show(getattr(estimator, name))
+    if hasattr(estimator, "loadings_"):
+        yield from _factors(estimator)
+    if hasattr(estimator, "feature_relevance_"):
+        relevance = to_numpy(estimator.feature_relevance_)
+        yield "most relevant columns", _strongest(relevance, _feature_names(estimator))
+
+
+def _factors(estimator: Any) -> Iterator[tuple[str, str]]:
+    """The columns of which each factor explains the largest share of the variance."""
+    loadings = (to_numpy(estimator.loadings_).astype(float) ** 2).mean(axis=0)  # (H, q), over the components
+    columns = np.asarray(to_numpy(estimator.loading_features_))
+    noise = to_numpy(estimator.noise_variances_).astype(float).mean(axis=0)[columns]
+    noise = np.where(np.isnan(noise), LOGISTIC_VARIANCE, noise)
+    share = loadings / (loadings.sum(axis=1) + noise)[:, None]
+    by_column = np.zeros((estimator.n_features_in_, share.shape[1]))
+    np.maximum.at(by_column, columns, share)  # of a categorical column, its most telling value
+    for factor in range(min(share.shape[1], MAX_LISTED)):
+        yield f"factor {factor + 1} explains", _strongest(by_column[:, factor], _feature_names(estimator))
+
+
+def _strongest(share: np.ndarray, names: list[str]) -> str:
+    order = np.argsort(-share, kind="stable")[:MAX_STRONGEST]
+    return ", ".join(f"{names[place]} ({share[place]:.0%})" for place in order)
+
+
+def _training(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if hasattr(estimator, "n_iter_"):
+        yield "iterations", f"{estimator.n_iter_:,}"
+        yield "ended", estimator.stopping_reason_
+        yield "objective", f"{float(estimator.objective_curve_[-1]):.4f}"
+    if "seconds" in record:
+        yield "time", format_seconds(record["seconds"])
+
+
+def _feature_names(estimator: Any) -> list[str]:
+    return [str(name) for name in getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))]
