@@ -227,8 +227,8 @@ class ArraySource(Source):
 
     def _fill_cache(self) -> _CachedRows:
         if not self._has_codes:
-            return _CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)])
-        return _CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]))
+            return _CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)], {})
+        return _CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]), {})
 
     def _gather(self, order: np.ndarray | None) -> Chunk:
         """All rows in some order, preprocessed in chunks: no second table is as large."""
@@ -266,17 +266,20 @@ class _CachedRows(NamedTuple):
 
     chunk: Chunk
     labels: list[RowRange]  # one for each label
+    memos: dict[RowRange, dict[str, Any]]  # what sweeps leave for the next ones, by range
 
     def take_restarts(self, index: np.ndarray) -> _CachedRows:
         weight = self.chunk.weight
         keep = asarray_like(index, weight, dtype=namespace(weight).int64)
-        return self._replace(chunk=self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1)))
+        chunk = self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1))
+        return self._replace(chunk=chunk, memos={})
 
     def read(self, rows: RowRange) -> Iterator[Chunk]:
-        (values, observed), y, weight, _ = self.chunk
+        (values, observed), y, weight, *_ = self.chunk
         here = rows.as_slice
         masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
-        yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label)
+        memo = self.memos.setdefault(rows, {})
+        yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)
 
 
 def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily
+from latentia.engine.contracts import AcceleratedFamily, WarmStartedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
@@ -56,7 +56,7 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianLatentFactors(AcceleratedFamily):
+class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     """The posterior of a latent classification model, whose points are those of `model`."""
 
     params_class_axes = BELIEF_CLASS_AXES
@@ -101,9 +101,19 @@ class BayesianLatentFactors(AcceleratedFamily):
         return expected_params(params)
 
     def infer(self, params: FactorBelief | ExpectedParams, rows: MaskedRows, y: Array | None = None) -> FactorPosterior:
+        return self._infer(params, rows, None)
+
+    def infer_from(
+        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any]
+    ) -> FactorPosterior:
+        return self._infer(params, rows, memo)
+
+    def _infer(
+        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any] | None
+    ) -> FactorPosterior:
         point, uncertainty = params if isinstance(params, ExpectedParams) else self.precompute(params)
         model = self.model
-        posterior = infer_rows(model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty)
+        posterior = infer_rows(model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo)
         scores = namespace(posterior.scores).asarray(posterior.scores, copy=True)
         log_joint, component = logsumexp_and_softmax(scores, axis=-2)
         return FactorPosterior(log_joint, component, posterior)

@@ -118,6 +118,15 @@ class Bernoulli(BoundedColumnModel):
         return example_codes(normal, 2)
 
 
+class TwoCategories(Bernoulli):
+    """Categorical columns with two categories: one log odds says it all, and its bound is
+    tighter.
+    """
+
+    def impute(self, expected: Array, mode: bool) -> Array:
+        return super().impute(expected, mode=True)
+
+
 class Categorical(BoundedColumnModel):
     """Columns of codes 0, 1, ...; `sizes` are their numbers of categories.
 
@@ -133,6 +142,15 @@ class Categorical(BoundedColumnModel):
         self.sizes = tuple(size for size, _ in by_size)
         #: First predictor of each column.
         self.first = tuple(int(first) for first in np.cumsum((0, *self.sizes))[:-1])
+
+    @classmethod
+    def split_columns(cls, columns: Sequence[int], sizes: Sequence[float]) -> list[ColumnModel]:
+        two = [c for c, size in zip(columns, sizes, strict=True) if size == 2]
+        more = [(c, size) for c, size in zip(columns, sizes, strict=True) if size != 2]
+        models: list[ColumnModel] = [TwoCategories(two)] if two else []
+        if more:
+            models.append(cls.from_columns([c for c, _ in more], [size for _, size in more]))
+        return models
 
     @classmethod
     def from_columns(cls, columns: Sequence[int], sizes: Sequence[float]) -> Categorical:

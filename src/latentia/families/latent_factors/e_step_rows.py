@@ -33,6 +33,9 @@ from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, tra
 from latentia.numerics.linalg import spd_inverse
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
+#: Rounds of the bounds in a sweep that starts where the last one has ended.
+WARM_ROUNDS = 1
+
 #: Longest step beyond an iteration's image, in steps between images: with more, some rows
 #: oscillate.
 MAX_EXTRAPOLATION = 1.0
@@ -85,8 +88,12 @@ def infer_rows(
     tol: float,
     max_rounds: int,
     uncertainty: Uncertainty | None = None,
+    memo: dict[str, Any] | None = None,
 ) -> RowPosterior:
-    """Posterior of z for every row, class and component, with the bounds at their fixed point."""
+    """Posterior of z for every row, class and component, with the bounds at their fixed point.
+
+    The search for it starts from what an earlier call has left in `memo`.
+    """
     xp = namespace(params.loadings)
     G, q, n_rows = layout.n_gaussian, params.means.shape[-1], rows.values.shape[0]
     root = xp.sqrt(params.variances)[..., :, None, None, :]
@@ -100,8 +107,18 @@ def infer_rows(
     quadratic = Quadratic(xp.zeros_like(a0[..., None, :0]), xp.zeros_like(a0[..., None, :0]), 0.0)
     if layout.n_bounded:
         bounded = _BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows, spread.rest(G))
-        prior = _Moments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
-        quadratic = bounded.bound(_fixed_point(bounded, form, prior, tol, max_rounds - 1))
+        start = _Moments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])  # the prior
+        last = None if memo is None else memo.get("bound")
+        if last is not None and last.moments.mean.shape == (*a0.shape[:-1], n_rows, q):
+            start, bounded.warm_starts, previous = last
+        else:
+            previous = None
+        # from a warm start each round raises the bound, and the next sweep goes on
+        rounds = max_rounds - 1 if previous is None else min(WARM_ROUNDS, max_rounds - 1)
+        settled = _fixed_point(bounded, form, start, previous, tol, rounds)
+        if memo is not None:
+            memo["bound"] = settled
+        quadratic = bounded.bound(settled.moments)
         form = bounded.add_to(form, quadratic)
     A, log_det, cov, u = _posterior(form, q)
     # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there,
@@ -271,12 +288,24 @@ class _BoundedColumns:
         return Quadratic(joined([p.curvature for p in parts]), joined([p.linear for p in parts]), constant)
 
 
-def _fixed_point(bounded: _BoundedColumns, form: _Form, moments: _Moments, tol: float, max_rounds: int) -> _Moments:
-    """The moments of u that its bounds lead to, each row until its curvatures settle."""
+class _Settled(NamedTuple):
+    """Where the bounds of some rows came to rest."""
+
+    moments: _Moments
+    warm_starts: list[dict[int, Array]]
+    curvature: Array | None  # of the last round
+
+
+def _fixed_point(
+    bounded: _BoundedColumns, form: _Form, moments: _Moments, previous: Array | None, tol: float, max_rounds: int
+) -> _Settled:
+    """The moments of u that its bounds lead to, each row until its curvatures settle.
+
+    `previous` has the curvatures that the start has led to, if they are known.
+    """
     xp = namespace(moments.mean)
     q = moments.mean.shape[-1]
-    extrapolate = _Extrapolation()
-    previous: Array | None = None
+    extrapolate = _Extrapolation() if previous is None else _plain_step
     settled: Array | None = None
     for _ in range(max_rounds):
         quadratic = bounded.approximate_bound(moments)
@@ -291,7 +320,12 @@ def _fixed_point(bounded: _BoundedColumns, form: _Form, moments: _Moments, tol: 
         moments, previous = proposal, quadratic.curvature
         if settled is not None and bool(xp.all(settled)):
             break
-    return moments
+    return _Settled(moments, bounded.warm_starts, previous)
+
+
+def _plain_step(point: _Moments, image: _Moments) -> _Moments:
+    """The next point of an iteration that is not to overshoot."""
+    return image
 
 
 class _Extrapolation:
