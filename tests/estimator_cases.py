@@ -25,6 +25,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.numerics.array_api import to_numpy
 
 
 class MixedLCM(LatentClassificationModel):
@@ -34,7 +35,8 @@ class MixedLCM(LatentClassificationModel):
         if self.kinds != "auto":
             return super()._read_rows(X)
         kinds = [
-            "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous" for column in np.asarray(X).T
+            "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous"
+            for column in np.asarray(to_numpy(X)).T
         ]
         return clone(self).set_params(kinds=kinds)._read_rows(X)
 
