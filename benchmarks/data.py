@@ -3,6 +3,7 @@
 One function per layout:
 
 - `load_table`       ``NAME.csv.gz``: features, then ``class``; an empty cell is missing
+- `load_mixed`       the same, with columns that are not continuous as categories of text
 - `load_splits`      ``ida_NAME.npz``: X, y in {-1, +1}, and published training/test row numbers
 - `load_multilabel`  ``NAME.npz``: X, an indicator matrix Y, training and test row numbers
 - `load_images`      ``mnist.npz``, ``usps.npz``: training and test images
@@ -138,6 +139,17 @@ def load_numbers(name: str) -> tuple[np.ndarray, np.ndarray]:
     """A table of numbers as float64 (NaN where missing) and its labels."""
     table = load_table(name)
     return table.X.to_numpy(dtype=np.float64), table.y
+
+
+def load_mixed(name: str) -> Table:
+    """A table whose binary and categorical columns are pandas categories of text, also where the file has codes."""
+    table = load_table(name)
+    X = table.X.copy()
+    for column, kind in zip(X.columns, table.kinds, strict=True):
+        if kind != "continuous":
+            text = X[column].map(lambda v: v if isinstance(v, str) or v != v else f"{v:g}")
+            X[column] = text.astype("category")
+    return table._replace(X=X)
 
 
 def load_splits(name: str) -> Split:

@@ -15,58 +15,37 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from data import load_table
+from data import load_mixed
 from joblib import Parallel, delayed
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedStratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from usual_choices import CLASSIFIERS
 
 from latentia import LatentClassificationModelCV
 
 TABLES = ("votes", "hepatitis", "credit-approval", "heart-cleveland")
 
 
-def load(name: str) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
-    """Rows, labels (two classes), and the names of the continuous columns; the others are categories."""
-    X, y, kinds = load_table(name)
-    continuous = [column for column, kind in zip(X.columns, kinds, strict=True) if kind == "continuous"]
-    for column in X.columns.difference(continuous):
-        text = X[column].map(lambda v: v if isinstance(v, str) or v != v else f"{v:g}")
-        X[column] = text.astype("category")
-    return X, np.where(y == "0", "0", "1+") if name == "heart-cleveland" else y, continuous
+def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows and labels of two classes."""
+    table = load_mixed(name)
+    return table.X, np.where(table.y == "0", "0", "1+") if name == "heart-cleveland" else table.y
 
 
-def models(options: argparse.Namespace, continuous: list[str], others: list[str]) -> dict[str, Any]:
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    codes = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
-    plain = ColumnTransformer([("n", numbers, continuous), ("c", codes, others)])
-    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
-    coded = ColumnTransformer([("n", "passthrough", continuous), ("c", ordinal, others)])
-    boosting = HistGradientBoostingClassifier(
-        categorical_features=list(range(len(continuous), len(continuous) + len(others))), random_state=0
-    )
+def models(options: argparse.Namespace) -> dict[str, Any]:
     own = LatentClassificationModelCV(
         options.q, options.m, objective=options.objective, ridge=options.ridge, scoring=options.scoring, n_init=options.restarts, tol=options.tol,
         random_state=0,
     )  # fmt: skip
-    return {
-        "logistic": make_pipeline(plain, LogisticRegression(max_iter=2000)),
-        "boosting": make_pipeline(coded, boosting),
-        "latent": own,
-    }
+    return {"logistic": CLASSIFIERS["logistic"](), "boosting": CLASSIFIERS["boosting"](), "latent": own}
 
 
 def one_fold(name: str, train: np.ndarray, test: np.ndarray, options: argparse.Namespace) -> tuple[dict, tuple]:
     """Accuracy and log loss of each model on a test half, and what the search chose."""
     warnings.simplefilter("ignore")
-    X, y, continuous = load(name)
+    X, y = load(name)
     scores = {}
-    for label, model in models(options, continuous, [c for c in X.columns if c not in continuous]).items():
+    for label, model in models(options).items():
         model.fit(X.iloc[train], y[train])
         proba = model.predict_proba(X.iloc[test])
         right = np.mean(model.classes_[proba.argmax(axis=1)] == y[test])
@@ -90,7 +69,7 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.tables or TABLES:
         started = time.perf_counter()
-        X, y, _ = load(name)
+        X, y = load(name)
         halves = RepeatedStratifiedKFold(n_splits=2, n_repeats=options.repeats, random_state=options.seed).split(X, y)
         folds = Parallel(n_jobs=options.jobs)(delayed(one_fold)(name, *half, options) for half in halves)
         for label in folds[0][0]:

@@ -27,6 +27,18 @@ from latentia import (
 )
 
 
+class MixedLCM(LatentClassificationModel):
+    """A latent classification model that takes two-valued columns of any table for binary ones."""
+
+    def _read_rows(self, X: Any) -> Any:
+        if self.kinds != "auto":
+            return super()._read_rows(X)
+        kinds = [
+            "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous" for column in np.asarray(X).T
+        ]
+        return clone(self).set_params(kinds=kinds)._read_rows(X)
+
+
 class Data(NamedTuple):
     """A small table with something to learn for every kind of estimator; all its sizes differ."""
 
@@ -79,7 +91,7 @@ CASES = [
         GMM(1, objective="hybrid", **STEPS),
         learns_unlabeled=True,
     ),
-    Case("LatentClassification", LCM(1, 2, **FEW), LCM(1, 1, **STEPS), learns_unlabeled=True),
+    Case("LatentClassification", MixedLCM(1, 2, **FEW), MixedLCM(1, 1, **STEPS), learns_unlabeled=True),
     Case(
         "LatentClassification-continuous",
         LCM(2, 2, kinds="continuous", noise="untied", **FEW),

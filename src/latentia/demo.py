@@ -34,9 +34,10 @@ def wine_with_missing(random_state: int = 0) -> tuple[np.ndarray, np.ndarray, np
 def models(random_state: int = 0) -> dict[str, Any]:
     """The classifiers that the demo compares."""
     regression = LogisticRegression(max_iter=1000)
+    options: dict[str, Any] = {"unlabeled": -1, "random_state": random_state}
     return {
-        "latent classification model": LatentClassificationModel(n_latent=3, random_state=random_state),
-        "Gaussians with a common covariance": GaussianMixtureClassifier(covariance="tied", random_state=random_state),
+        "latent classification model": LatentClassificationModel(n_latent=3, **options),
+        "Gaussians with a common covariance": GaussianMixtureClassifier(covariance="tied", **options),
         "mean imputation + logistic regression": make_pipeline(SimpleImputer(), StandardScaler(), regression),
         "nearest neighbors + logistic regression": make_pipeline(StandardScaler(), KNNImputer(), regression),
     }

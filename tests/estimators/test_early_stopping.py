@@ -33,7 +33,7 @@ def test_rows_held_out_do_not_train(monkeypatch, rng, kept):
     monkeypatch.setattr(sources, "CACHE_MIB", kept)
     y, unit = np.repeat([0, 1, 2, -1], [12, 12, 3, 5]), 2.0**-38
     X, weight = rng.normal(size=(32, 2)) + y[:, None], np.r_[np.tile(1 + unit * 2.0 ** np.arange(12), 2), np.ones(8)]
-    options = dict(objective="conditional", early_stopping=True, validation_fraction=0.25, random_state=0)
+    options = dict(objective="conditional", early_stopping=True, validation_fraction=0.25, unlabeled=-1, random_state=0)
 
     def fit(X):
         heard = []

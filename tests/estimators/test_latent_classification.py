@@ -247,7 +247,7 @@ def test_unlabeled_rows_help(rng):
     X, y = load_iris(return_X_y=True)
     few = np.full(150, -1)
     few[::15] = y[::15]
-    model = LatentClassificationModel(2, **QUICK).fit(X, few)
+    model = LatentClassificationModel(2, unlabeled=-1, **QUICK).fit(X, few)
     assert model.score(X, y) > 0.85
 
 

@@ -48,12 +48,12 @@ def test_given_folds_name_rows_of_the_table_also_beside_unlabeled_rows(masks):
     part = np.arange(150) // 7 % 2  # unlabeled rows lie in both parts
     rows = [(part != k, part == k) for k in range(2)]
     cv = rows if masks else [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in rows]
-    model = LatentClassificationModelCV([1], [1], cv=iter(cv), **QUICK).fit(X, some)
+    model = LatentClassificationModelCV([1], [1], cv=iter(cv), unlabeled=-1, **QUICK).fit(X, some)
     own = {**QUICK, "random_state": int(np.random.RandomState(0).randint(2**31 - 1))}
     loss = []
     for train, test in rows:
         train, test = train | (some < 0), test & (some >= 0)
-        fold = LatentClassificationModel(1, kinds="continuous", **own).fit(X[train], some[train])
+        fold = LatentClassificationModel(1, kinds="continuous", unlabeled=-1, **own).fit(X[train], some[train])
         loss.append(-fold.predict_log_proba(X[test])[np.arange(test.sum()), y[test]])
     assert model.search_results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
 
@@ -126,7 +126,7 @@ def test_limits_of_the_papers_hold():
 
 def test_unlabeled_rows_train_in_every_fold():
     some = np.where(np.arange(150) % 3 == 0, y, -1)
-    model = LatentClassificationModelCV([1], [1], cv=2, **QUICK).fit(X, some)
+    model = LatentClassificationModelCV([1], [1], cv=2, unlabeled=-1, **QUICK).fit(X, some)
     assert model.score(X, y) > 0.85
 
 
@@ -198,7 +198,7 @@ def test_the_objective_is_chosen_too(scoring):
 def test_mixed_tables_have_their_own_settings(rng):
     y = np.arange(60) % 2
     table = np.column_stack([rng.normal(size=60) + y, (rng.random(60) < 0.2 + 0.6 * y).astype(float)])
-    model = LatentClassificationModelCV(cv=2, **QUICK).fit(table, y)
+    model = LatentClassificationModelCV(cv=2, kinds={1: "binary"}, **QUICK).fit(table, y)
     tried = set(zip(*(model.search_results_[name] for name in ("n_latent", "n_components", "objective")), strict=True))
     assert {(0, 2, "likelihood"), (0, 2, "conditional"), (2, 1, "likelihood"), (2, 2, "likelihood")} <= tried
     assert (0, 1, "likelihood") not in tried and (2, 1, "conditional") not in tried

@@ -206,7 +206,7 @@ def test_unlabeled_rows_are_dropped_with_a_warning(iris):
     X, y = iris
     gaps = np.where(np.arange(150) % 4 == 0, -1, y)
     with pytest.warns(UserWarning, match="38 of 150 rows have no label and are dropped"):
-        model = MultimodalSoftmaxClassifier(1, random_state=0).fit(X, gaps)
+        model = MultimodalSoftmaxClassifier(1, unlabeled=-1, random_state=0).fit(X, gaps)
     dropped = MultimodalSoftmaxClassifier(1, random_state=0).fit(X[gaps >= 0], y[gaps >= 0])
     np.testing.assert_array_equal(model.weights_, dropped.weights_)
 

@@ -257,7 +257,7 @@ def test_low_density_separation_moves_the_line_to_the_gap():
     grid = np.linspace(-6, 6, 241)[:, None]
 
     def line(**options):
-        model = ProbitEmbeddingClassifier(1, **options).fit(X, y)
+        model = ProbitEmbeddingClassifier(1, unlabeled=-1, **options).fit(X, y)
         assert np.diff(model.objective_curve_).min() >= 0
         return abs(float(grid[np.argmin(np.abs(model.predict_proba(grid)[:, 1] - 0.5)), 0]))
 

@@ -117,7 +117,7 @@ def test_unlabeled_rows_count_by_their_density():
     X, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
     X += 3 * y[:, None]
     some = np.where(np.arange(60) % 3 == 0, y, -1)
-    model = GaussianMixtureClassifier(random_state=0, max_iter=500, tol=1e-9).fit(X, some)
+    model = GaussianMixtureClassifier(unlabeled=-1, random_state=0, max_iter=500, tol=1e-9).fit(X, some)
     joint = model.predict_joint_log_proba(X)
     labeled = some >= 0
     value = joint[labeled, some[labeled]].sum() + np.logaddexp.reduce(joint[~labeled], axis=1).sum()

@@ -37,7 +37,7 @@ def test_labels_keep_their_type(y, classes):
     model = GaussianMixtureClassifier(1).fit(X, y)
     assert model.classes_.tolist() == classes
     assert {type(v) for v in model.predict(X).tolist()} == {type(classes[0])}
-    reference = GaussianMixtureClassifier(1).fit(X, np.where(np.arange(60) % 5 == 0, -1, Y))
+    reference = GaussianMixtureClassifier(1, unlabeled=-1).fit(X, np.where(np.arange(60) % 5 == 0, -1, Y))
     np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X))
 
 
@@ -60,7 +60,8 @@ def test_names_of_classes_do_not_matter_to_the_wrapper():
     y = np.r_[0, np.ones(29, int), np.full(30, -1)]
     other = np.where(y < 0, -1, 1 - y)
     fits = [
-        LatentClassificationModelCV([1], [1], cv=3, n_init=1, random_state=0).fit(X, labels) for labels in (y, other)
+        LatentClassificationModelCV([1], [1], cv=3, n_init=1, unlabeled=-1, random_state=0).fit(X, labels)
+        for labels in (y, other)
     ]
     assert fits[0].search_results_["mean_log_loss"][0] == pytest.approx(
         fits[1].search_results_["mean_log_loss"][0], rel=1e-6

@@ -36,7 +36,7 @@ def test_masked_cells_are_missing(model, rng, y):
 def test_masked_labels_are_unknown(rng, y):
     X, mask = rng.normal(size=(40, 2)) + y[:, None], np.arange(40) % 5 == 0
     a = latentia.GaussianMixtureClassifier().fit(X, np.ma.masked_array(y, mask))
-    b = latentia.GaussianMixtureClassifier().fit(X, np.where(mask, -1, y))
+    b = latentia.GaussianMixtureClassifier(unlabeled=-1).fit(X, np.where(mask, -1, y))
     np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 

@@ -53,7 +53,9 @@ class ArraySource(Source):
     y : ndarray of shape (n_rows,) or (n_rows, n_labels)
         Class codes, -1 where unlabeled; or label matrices and numbers, which know no unlabeled
         rows.
-    weight : ndarray of shape (n_rows,) or None
+    weight : ndarray of shape (n_rows,), (n_rows, n_restarts) or None
+        With a column for each restart, a batch of restarts trains on different rows: a fold of
+        cross-validation is a column with zeros.
     preprocess : callable or None
         By default missing cells are masked.
     skip_unlabeled : bool
@@ -92,7 +94,21 @@ class ArraySource(Source):
     @property
     def total_weight(self) -> float:
         counted = self.y >= 0 if self._skips else slice(None)
-        return float(self.y[counted].shape[0] if self.weight is None else self.weight[counted].sum())
+        if self.weight is None:
+            return float(self.y[counted].shape[0])
+        return float(self.weight[counted].sum(axis=0).mean())
+
+    def with_weight(self, weight: np.ndarray | None) -> ArraySource:
+        """The same rows with other weights."""
+        return self if weight is self.weight else self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
+
+    def take_restarts(self, index: np.ndarray) -> ArraySource:
+        if self.weight is None or self.weight.ndim == 1:
+            return self
+        source = self._with_rows(self.X, self.y, self.weight[:, index], self.skip_unlabeled)
+        if self._cache is not None:
+            source._cache = self._cache.take_restarts(index)
+        return source
 
     def labeled_only(self) -> ArraySource:
         """The same rows without the unlabeled ones."""
@@ -135,10 +151,11 @@ class ArraySource(Source):
             if self._skips and label < 0:
                 continue
             rows = np.flatnonzero(labels == label)
-            if self.weight is not None:
-                rows = rows[self.weight[rows] > 0]
+            weight = None if self.weight is None else self.weight[rows].reshape(rows.size, -1).mean(axis=1)
+            if weight is not None:
+                rows, weight = rows[weight > 0], weight[weight > 0]
             if rows.size > n_rows:
-                probs = None if self.weight is None else self.weight[rows] / self.weight[rows].sum()
+                probs = None if weight is None else weight / weight.sum()
                 rows = rng.choice(rows, n_rows, replace=False, p=probs)
             chosen.append(np.sort(rows))
         return self._chunk(np.concatenate(chosen), None)
@@ -250,11 +267,16 @@ class _CachedRows(NamedTuple):
     chunk: Chunk
     labels: list[RowRange]  # one for each label
 
+    def take_restarts(self, index: np.ndarray) -> _CachedRows:
+        weight = self.chunk.weight
+        keep = asarray_like(index, weight, dtype=namespace(weight).int64)
+        return self._replace(chunk=self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1)))
+
     def read(self, rows: RowRange) -> Iterator[Chunk]:
         (values, observed), y, weight, _ = self.chunk
         here = rows.as_slice
         masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
-        yield Chunk(masked, y[here, ...], None if weight is None else weight[here], rows.label)
+        yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label)
 
 
 def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic
 
+import numpy as np
 from sklearn import get_config
 
 from latentia.engine.contracts import ConditionalFamily, EMFamily, F, Family, Objective, Params, SmoothFamily, Sweep
@@ -24,6 +25,11 @@ class RowProblem(Generic[F]):
     @property
     def total_weight(self) -> float:
         return self.source.total_weight
+
+    def take_restarts(self, index: np.ndarray) -> RowProblem[F]:
+        """The problem of these restarts."""
+        source = self.source.take_restarts(index)
+        return self if source is self.source else RowProblem(self.family, self.objective, source, self.max_chunk_rows)
 
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""

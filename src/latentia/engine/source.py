@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from latentia.engine.pytree import Tree
-from latentia.numerics.array_api import Array
+from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
 class MaskedRows(NamedTuple):
@@ -24,12 +24,22 @@ class Chunk(NamedTuple):
 
     rows: MaskedRows
     y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
-    weight: Array | None  # (N,) sample weights, None for ones
+    weight: Array | None  # (N,) sample weights, (N, S) where each restart has its own, None for ones
     label: int | None  # the code that all rows share, -1 if all are unlabeled; None if mixed or not a class code
 
     def weighted(self, x: Array) -> Array:
-        """Numbers (..., N) times the sample weights."""
-        return x if self.weight is None else x * self.weight
+        """Numbers (..., N) times the sample weights; restarts are the first axis."""
+        if self.weight is None or self.weight.ndim == 1:
+            return x if self.weight is None else x * self.weight
+        weight = namespace(x).permute_dims(self.weight, (1, 0))
+        return x * weight[:, *[None] * (x.ndim - 2), :]
+
+    def mean_weight(self) -> np.ndarray:
+        """Sample weights (N,) in NumPy, averaged over the restarts."""
+        if self.weight is None:
+            return np.ones(self.y.shape[0])
+        weight = to_numpy(self.weight).astype(float)
+        return weight if weight.ndim == 1 else weight.mean(axis=1)
 
 
 Totals = dict[Hashable, Tree]
@@ -50,6 +60,10 @@ class Source(ABC):
     @abstractmethod
     def total_weight(self) -> float:
         """Sum of the sample weights."""
+
+    def take_restarts(self, index: np.ndarray) -> Source:
+        """The source that these restarts see; the same unless each has weights of its own."""
+        return self
 
     @abstractmethod
     def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:

@@ -1,30 +1,40 @@
-"""Tables with text, categories and numbers: what kind each column is, and its cells as numbers.
+"""Tables with text, categories and numbers: the cells of each column as numbers, and back.
 
-A binary or categorical column becomes the codes 0, 1, ... of its sorted values, a continuous one
-stays as it is; NaN marks a missing cell.
+A binary, categorical or ordinal column becomes the codes 0, 1, ... of its values, others stay as
+they are; NaN marks a missing cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
-from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia._user_warnings import warn_at_caller
-from latentia.inputs.dataframes import as_frame, column_dtype, column_names, frame_dtypes, frame_type, raw_column
-from latentia.inputs.labels import is_missing
+from latentia.inputs.column_kinds import (
+    ColumnKind,
+    as_numbers,
+    check_counts,
+    check_finite,
+    given_kinds,
+    holds_only_bits,
+    is_textual,
+)
+from latentia.inputs.column_levels import NO_MERGING, Levels, Merging
+from latentia.inputs.column_reader import EncodedColumn, TableReader
+from latentia.inputs.dataframes import (
+    ColumnType,
+    as_frame,
+    column_dtype,
+    column_names,
+    column_types,
+    distinct_values,
+    frame_type,
+    raw_column,
+)
+from latentia.inputs.plain_values import as_objects
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
-
-
-class ColumnKind(Protocol):
-    """How the cells of a kind of column are read."""
-
-    is_coded: ClassVar[bool]  # whether they become the codes 0, 1, ... of the sorted values of their column
-    n_categories: ClassVar[int | None]  # how many values a coded column has; None for as many as it shows
-
 
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
 NARROW_FLOATS = {"float16", "float32", "halffloat[pyarrow]", "float[pyarrow]"}
@@ -33,243 +43,188 @@ NARROW_FLOATS = {"float16", "float32", "halffloat[pyarrow]", "float[pyarrow]"}
 class ColumnEncoder(NamedTuple):
     """The kinds of a table's columns and the values of those that are coded."""
 
-    kinds: tuple[str, ...]
-    categories: tuple[Any, ...]  # sorted values of a coded column, None for a continuous one
+    columns: tuple[EncodedColumn, ...]
     names: tuple[Any, ...]  # as errors and warnings call the columns
     frame: str  # "pandas", "polars" or "array": what `decode` returns
-    dtypes: tuple[Any, ...]  # of a data frame's columns
+    types: tuple[ColumnType, ...]  # of a data frame's columns
+    whole: tuple[bool, ...]  # which columns have integers for a dtype
 
     @classmethod
-    def from_table(cls, X: Any, kinds: Any, known_kinds: Mapping[str, type[ColumnKind]]) -> ColumnEncoder:
+    def from_table(
+        cls, X: Any, kinds: Any, known_kinds: Mapping[str, type[ColumnKind]], merging: Merging = NO_MERGING
+    ) -> ColumnEncoder:
         """Read the kinds off a table, or take given ones, by the names of `known_kinds`."""
-        names = column_names(X)
-        given = _given_kinds(kinds, names, tuple(known_kinds))
-        found, categories = [], []
-        for place, name in enumerate(names):
-            kind, values = _kind_of(X, place, name, given[place], known_kinds)
-            found.append(kind)
-            categories.append(values)
-        return cls(tuple(found), tuple(categories), tuple(names), frame_type(X), frame_dtypes(X))
+        names, types = column_names(X), column_types(X)
+        given = given_kinds(kinds, names, tuple(known_kinds))
+        if any(kind is None for kind in given) and frame_type(X) == "array" and not is_textual(X):
+            found = "binary" if holds_only_bits(X) else "continuous"
+            given = [kind or found for kind in given]
+        reader = TableReader(X, names, types, known_kinds, merging)
+        columns = tuple(reader.column(place, kind) for place, kind in enumerate(given))
+        return cls(columns, tuple(names), frame_type(X), types, _whole_columns(X, types))
 
     @classmethod
-    def continuous(cls, n_columns: int) -> ColumnEncoder:
-        """For arrays of numbers, which stay as they are."""
-        return cls(("continuous",) * n_columns, (None,) * n_columns, tuple(range(n_columns)), "array", ())
+    def continuous(cls, X: Any) -> ColumnEncoder:
+        """For tables of numbers, which stay as they are."""
+        columns = (EncodedColumn("continuous", None, 0, False),) * X.shape[1]
+        types = column_types(X)
+        return cls(columns, tuple(column_names(X)), frame_type(X), types, _whole_columns(X, types))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(column.kind for column in self.columns)
+
+    @property
+    def levels(self) -> list[Levels | None]:
+        return [column.levels for column in self.columns]
+
+    @property
+    def categories(self) -> list[np.ndarray | None]:
+        """The values of each coded column, one for each code; None for others."""
+        return [None if levels is None else levels.categories() for levels in self.levels]
 
     @property
     def modeled_kinds(self) -> list[str]:
         """Kinds as they are fitted: two categories are logistic in the difference of their
-        linear predictors,
-        and the tighter bound serves.
+        linear predictors, and the tighter bound serves.
         """
         return [
-            "binary" if kind == "categorical" and values.size == 2 else kind
-            for kind, values in zip(self.kinds, self.categories, strict=True)
+            "binary" if column.levels is not None and column.levels.n_codes == 2 else column.kind
+            for column in self.columns
         ]
 
     @property
-    def n_categories(self) -> list[int]:
-        """Number of values of each coded column, at least one; zero for others."""
-        return [0 if values is None else max(1, values.size) for values in self.categories]
+    def sizes(self) -> list[float]:
+        """Number of codes of each coded column; what their models must know of the others."""
+        return [column.size for column in self.columns]
 
     @property
     def is_numeric(self) -> bool:
         """Whether all values are numbers, so that rows can be given back as a numeric array."""
-        return all(c is None or c.dtype.kind in "biuf" for c in self.categories)
+        return all(levels is None or levels.values.is_numeric for levels in self.levels)
 
     def encode(self, X: Any, handle_unknown: str) -> Any:
         """Cells as numbers, in the namespace of a numeric array, else in NumPy's; float32 where all
         continuous columns are narrow floats, else float64.
         """
-        if all(c is None for c in self.categories) and frame_type(X) == "array" and not is_textual(X):
-            return X
         if frame_type(X) == "array" and not is_textual(X):
             return self._encode_numeric(X, handle_unknown)
-        columns = []
-        for place, values in enumerate(self.categories):
-            cells = raw_column(X, place)
-            columns.append(
-                as_numbers(cells, self.names[place]) if values is None else self._codes(cells, place, handle_unknown)
-            )
+        columns = [self._encode_column(X, place, handle_unknown) for place in range(len(self.columns))]
         return np.stack(columns, axis=1, dtype=np.float32 if self._is_narrow(X) else np.float64)
+
+    def _encode_column(self, X: Any, place: int, handle_unknown: str) -> np.ndarray:
+        column, name = self.columns[place], self.names[place]
+        if column.levels is not None:
+            return self._codes(X, place, handle_unknown)
+        numbers = as_numbers(raw_column(X, place), name)
+        check_finite(numbers, name)
+        if column.is_count:
+            check_counts(numbers, name)
+        return numbers
 
     def _is_narrow(self, X: Any) -> bool:
         """Whether there are continuous columns and none needs more than float32; a column says so
         by its dtype, since gaps widen its cells.
         """
-        found = {str(column_dtype(X, k)).lower() for k, values in enumerate(self.categories) if values is None}
+        found = {str(column_dtype(X, k)).lower() for k, levels in enumerate(self.levels) if levels is None}
         return bool(found) and found <= NARROW_FLOATS
 
     def _encode_numeric(self, X: Any, handle_unknown: str) -> Any:
-        if all(c is None or (c.dtype.kind in "biuf" and np.array_equal(c, np.arange(c.size))) for c in self.categories):
-            coded = [k for k, c in enumerate(self.categories) if c is not None]
-            unknown = self._strange(to_numpy(X), coded)
-            if not unknown:
-                xp = namespace(X)
-                return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
-        numbers = np.array(to_numpy(X), dtype=np.float64)
-        for place, values in enumerate(self.categories):
-            if values is not None:
-                numbers[:, place] = self._codes(numbers[:, place], place, handle_unknown)
+        for place, column in enumerate(self.columns):
+            if column.is_count:
+                check_counts(as_numbers(to_numpy(X[:, place]), self.names[place]), self.names[place])
+        coded = [place for place, levels in enumerate(self.levels) if levels is not None]
+        if not coded:
+            return X
         xp = namespace(X)
+        if not self._has_strange_codes(X, coded):
+            return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
+        numbers = np.array(to_numpy(X), dtype=np.float64)
+        for place in coded:
+            numbers[:, place] = self._codes(numbers, place, handle_unknown)
         return asarray_like(numbers, X, dtype=X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64)
 
-    def _strange(self, X: np.ndarray, coded: list[int]) -> bool:
-        sizes = np.array([self.categories[k].size for k in coded])
-        part = X[:, coded]
-        fine = (part >= 0) & (part < sizes) & (part == np.floor(part))
-        return not bool((fine | np.isnan(part)).all()) if part.dtype.kind == "f" else not bool(fine.all())
+    def _has_strange_codes(self, X: Any, coded: Sequence[int]) -> bool:
+        """Whether a cell of a coded column is no code already."""
+        levels = [self.columns[k].levels for k in coded]
+        if not all(known is not None and known.is_plain for known in levels):
+            return True
+        part = to_numpy(X)[:, coded]
+        fine = (part >= 0) & (part < [known.n_codes for known in levels if known]) & (part == np.floor(part))
+        return not bool((fine | (part != part)).all())
 
-    def _codes(self, cells: np.ndarray, place: int, handle_unknown: str) -> np.ndarray:
-        values = self.categories[place]
-        missing = is_missing(cells)
-        codes = np.full(len(cells), np.nan)
-        known = cells[~missing]
-        known = known.astype(str) if values.dtype.kind == "U" else as_numbers(known, self.names[place])
-        index = np.clip(np.searchsorted(values, np.asarray(known)), 0, max(values.size - 1, 0))
-        match = values[index] == known if values.size else np.zeros(known.shape, bool)
-        if not match.all():
-            unseen = known[~match].tolist()[0]
+    def _codes(self, X: Any, place: int, handle_unknown: str) -> np.ndarray:
+        levels, name = self.columns[place].levels, self.names[place]
+        assert levels is not None
+        values, numbers = distinct_values(X, place)
+        if levels.values.is_numeric:
+            values = as_numbers(as_objects(values), name).tolist()
+        codes = np.append(levels.find(values), np.nan)  # the number -1 is that of a missing cell
+        unseen = np.flatnonzero(np.isnan(codes[:-1]) & (np.bincount(numbers[numbers >= 0], minlength=len(values)) > 0))
+        if unseen.size:
             text = (
-                f"column {self.names[place]!r} holds {unseen!r}, which fit did not see; known are "
-                f"{values.tolist()[:10]}"
+                f"column {name!r} holds {values[unseen[0]]!r}, which fit did not see; known are "
+                f"{levels.values.tolist()[:10]}"
             )
             if handle_unknown == "error":
                 raise ValueError(f"{text}. Pass handle_unknown='missing' to treat such cells as missing.")
-            warn_at_caller(f"{text}: such cells are treated as missing.")
-        codes[~missing] = np.where(match, index, np.nan)
-        return codes
+            numeric = levels.values.is_numeric
+            cure = f"kinds={{{name!r}: 'continuous'}} reads the column as numbers, " if numeric else ""
+            warn_at_caller(
+                f"{text}: such cells are treated as missing. {cure}handle_unknown='error' refuses such rows."
+            )
+        return codes[numbers]
 
-    def decode(self, rows: Any, index: Any = None) -> Any:
+    def decode(self, rows: Any, index: Any = None, source: Any = None) -> Any:
         """Coded rows as the user's values: a numeric array, an array of objects, or a data frame
-        like the one fitted, with this index.
+        like the one fitted, with this index. Values of `source` that share a code stay.
         """
         if self.is_numeric and self.frame == "array":
             return self._decode_numeric(rows)
         numbers = to_numpy(rows)
-        columns = []
-        for place, values in enumerate(self.categories):
-            cells = numbers[:, place]
-            columns.append(cells if values is None else _take(values, cells))
+        columns = [self._decode_column(numbers[:, place], place) for place in range(len(self.columns))]
+        if source is not None:
+            columns = [self._keep_merged(cells, source, place) for place, cells in enumerate(columns)]
         if self.frame == "array":
             return np.stack([c.astype(object) for c in columns], axis=1)
-        return as_frame(self.frame, self.names, columns, self.dtypes, index)
+        return as_frame(self.frame, self.names, columns, self.types, index)
+
+    def _decode_column(self, cells: np.ndarray, place: int) -> np.ndarray:
+        column = self.columns[place]
+        if column.levels is None:
+            return cells
+        is_category = bool(self.types) and self.types[place].is_category
+        return column.levels.take(cells, between=column.kind == "binary" and not is_category)
+
+    def _keep_merged(self, cells: np.ndarray, source: Any, place: int) -> np.ndarray:
+        """Cells of a column, with known values that share a code as they were."""
+        levels = self.columns[place].levels
+        if levels is None or levels.merged() is None:
+            return cells
+        values, numbers = distinct_values(source, place)
+        known = np.append(~np.isnan(levels.find(values)), False)[numbers]
+        kept = as_objects(cells.tolist())
+        kept[known] = [values[number] for number in numbers[known].tolist()]
+        return kept
 
     def _decode_numeric(self, rows: Any) -> Any:
-        moved = [k for k, c in enumerate(self.categories) if c is not None and not np.array_equal(c, np.arange(c.size))]
+        moved = [k for k, levels in enumerate(self.levels) if levels is not None and not levels.is_plain]
         if not moved:
             return rows
         numbers = np.array(to_numpy(rows))
         for place in moved:
-            numbers[:, place] = _take(self.categories[place], numbers[:, place])
+            numbers[:, place] = self._decode_column(numbers[:, place], place)
         return asarray_like(numbers, rows)
 
-
-def _take(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Values at codes; between the values of a numeric binary column for codes between."""
-    if values.dtype.kind in "biuf" and values.size == 2:
-        # the values' own precision, not that of the continuous columns beside them
-        return values[0] + codes.astype(np.float64) * (float(values[1]) - float(values[0]))
-    return values[np.clip(np.rint(codes), 0, values.size - 1).astype(int)]
+    def round_whole(self, rows: Any) -> Any:
+        """Coded rows with whole numbers in columns of integers that are not coded."""
+        rounded = [whole and levels is None for whole, levels in zip(self.whole, self.levels, strict=True)]
+        xp = namespace(rows)
+        return xp.where(asarray_like(rounded, rows, dtype=xp.bool), xp.round(rows), rows) if any(rounded) else rows
 
 
-def is_textual(X: Any) -> bool:
-    """Whether an array holds objects or text."""
-    return getattr(getattr(X, "dtype", None), "kind", None) in ("O", "U", "S")
-
-
-def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
-    """Cells as float64, NaN where missing."""
-    if cells.dtype.kind in "biuf":
-        return cells.astype(np.float64)
-    out = np.full(cells.shape, np.nan)
-    known = ~is_missing(cells)
-    try:
-        out[known] = [float(c) for c in cells[known].tolist()]
-    except TypeError as error:
-        strange = next(c for c in cells[known].tolist() if not isinstance(c, str | bytes | Real))
-        cure = "convert them to numbers" if isinstance(strange, date) else "allowed are numbers, text and categories"
-        what = "dates" if isinstance(strange, date) else f"a {type(strange).__name__}"
-        raise TypeError(f"column {name!r} of X holds {what}: argument must be a string or a number; {cure}.") from error
-    except ValueError as error:
-        raise ValueError(
-            f"column {name!r} of X holds text, but its kind is 'continuous' or numeric: {error}"
-        ) from error
-    return out
-
-
-def _given_kinds(kinds: Any, names: Sequence[Any], known: tuple[str, ...]) -> list[str | None]:
-    allowed = (
-        f"'auto', one of {known} for all columns, a sequence with one of them per column, or a dict from column to kind"
-    )
-    if isinstance(kinds, str):
-        if kinds != "auto" and kinds not in known:
-            raise ValueError(f"kinds={kinds!r}; allowed are {allowed}.")
-        return [None if kinds == "auto" else kinds] * len(names)
-    if isinstance(kinds, Mapping):
-        unknown = [k for k in kinds if k not in names]
-        if unknown:
-            raise ValueError(
-                f"kinds names the column {unknown[0]!r}, which X does not have; its columns are {list(names)}."
-            )
-        kinds = [kinds.get(name, "auto") for name in names]
-    if not isinstance(kinds, Sequence | np.ndarray):
-        raise ValueError(f"kinds={kinds!r}; allowed are {allowed}.")
-    kinds = list(kinds)
-    if len(kinds) != len(names):
-        raise ValueError(f"kinds has {len(kinds)} entries, but X has {len(names)} columns; allowed are {allowed}.")
-    for kind in kinds:
-        if kind not in ("auto", *known):
-            raise ValueError(f"kinds holds {kind!r}; allowed are {allowed}.")
-    return [None if kind == "auto" else kind for kind in kinds]
-
-
-def _kind_of(
-    X: Any, place: int, name: Any, given: str | None, known_kinds: Mapping[str, type[ColumnKind]]
-) -> tuple[str, np.ndarray | None]:
-    """The kind of a column and its sorted values."""
-    if given is not None and not known_kinds[given].is_coded:
-        return given, None
-    cells = raw_column(X, place)
-    known = cells[~is_missing(cells)]
-    textual = known.dtype.kind in "OUS" and any(isinstance(c, str | bytes) for c in known.tolist())
-    dtype = str(column_dtype(X, place))
-    category = textual or dtype.lower().startswith(("category", "categorical", "enum"))
-    if textual:
-        if not all(isinstance(c, str | bytes) for c in known.tolist()):
-            known = np.array([str(c) for c in known.tolist()], dtype=str)
-        values = np.unique(known.astype(str))
-    else:
-        values = np.unique(as_numbers(known, name)) if known.dtype.kind not in "biu" else np.unique(known)
-        values = values.astype(np.int64) if values.dtype.kind == "b" else values
-        if np.isinf(values).any():
-            raise ValueError(
-                f"Input X contains infinity in column {name!r}; allowed are finite numbers, and NaN or None where a "
-                "cell is missing."
-            )
-    if given is None:
-        two_integers = values.size == 2 and not category and bool((values == np.floor(values)).all())
-        if category:
-            given = "categorical"
-        elif known.dtype.kind == "b" or dtype.lower() in ("bool", "boolean") or two_integers:
-            given = "binary"
-        else:
-            return "continuous", None
-    n_categories = known_kinds[given].n_categories
-    if n_categories is not None and values.size > n_categories:
-        raise ValueError(
-            f"column {name!r} is to be {given}, but holds {values.size} different values: {values.tolist()[:5]}..."
-        )
-    if n_categories is not None and values.size < n_categories and not textual:
-        values = _with_unseen_values(values, n_categories)
-    return given, values
-
-
-def _with_unseen_values(values: np.ndarray, n_categories: int) -> np.ndarray:
-    """The sorted values, and as many that a column might have shown besides: 0, 1, ..., or the next
-    numbers.
-    """
-    usual = np.arange(n_categories, dtype=values.dtype)
-    if np.isin(values, usual).all():
-        return usual
-    return np.concatenate([values, values[-1] + 1 + np.arange(n_categories - values.size, dtype=values.dtype)])
+def _whole_columns(X: Any, types: Sequence[ColumnType]) -> tuple[bool, ...]:
+    """Which columns have integers for a dtype."""
+    if types:
+        return tuple(kind.is_integer for kind in types)
+    return ("int" in str(getattr(X, "dtype", "")),) * X.shape[1]

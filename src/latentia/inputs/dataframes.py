@@ -5,12 +5,43 @@ them, and a frame of the same dtypes back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia.inputs.labels import is_missing
+from latentia.inputs.plain_values import PlainValues, as_objects
 from latentia.numerics.array_api import to_numpy
+
+
+class ColumnType(NamedTuple):
+    """The dtype of a data frame's column, in plain values."""
+
+    name: str  # as its library writes it
+    categories: PlainValues | None = None
+    ordered: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name.lower().startswith(("int", "uint")) and not self.name.lower().startswith("interval")
+
+    @property
+    def is_float(self) -> bool:
+        return self.name.lower().startswith(("float", "double", "halffloat"))
+
+    @property
+    def is_bool(self) -> bool:
+        return self.name.lower() in ("bool", "boolean", "bool[pyarrow]")
+
+    @property
+    def is_category(self) -> bool:
+        return self.name.lower().startswith(("category", "categorical", "enum", "dictionary"))
+
+    @property
+    def is_date(self) -> bool:
+        """Whether a column holds points or spans of time."""
+        times = ("datetime", "timestamp", "date", "period", "time", "duration", "interval[datetime")
+        return self.name.lower().startswith(times)
 
 
 def frame_type(X: Any) -> str:
@@ -42,6 +73,36 @@ def raw_column(X: Any, place: int) -> np.ndarray:
     return to_numpy(X[:, place])
 
 
+def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
+    """The different values of a column, and the number of each cell's value, -1 where missing.
+
+    Those of a pandas category are in its order and may be absent; others are sorted, where they can
+    be.
+    """
+    if frame_type(X) == "pandas" and str(column_dtype(X, place)) == "category":
+        column = X.iloc[:, place].cat
+        return column.categories.tolist(), column.codes.to_numpy().astype(np.int64)
+    cells = raw_column(X, place)
+    known = ~is_missing(cells)
+    numbers = np.full(cells.shape, -1, dtype=np.int64)
+    if cells.dtype.kind == "S":
+        cells = cells.astype(str)
+    if cells.dtype.kind != "O":
+        values, numbers[known] = np.unique(cells[known], return_inverse=True)
+        return values.tolist(), numbers
+    found = sorted(set(cells[known].tolist()), key=_sorting_key)
+    number_of = {value: number for number, value in enumerate(found)}
+    numbers[known] = [number_of[value] for value in cells[known].tolist()]
+    return found, numbers
+
+
+def _sorting_key(value: Any) -> tuple[str, Any]:
+    """Numbers before others, each type in its own order, or by its text."""
+    if isinstance(value, int | float | np.number | np.bool_):
+        return "", float(value)
+    return type(value).__name__, value if isinstance(value, str | bytes) else str(value)
+
+
 def column_dtype(X: Any, place: int) -> Any:
     """The dtype of one column of a data frame; "" for arrays."""
     if frame_type(X) == "pandas":
@@ -49,36 +110,30 @@ def column_dtype(X: Any, place: int) -> Any:
     return X.to_series(place).dtype if frame_type(X) == "polars" else ""
 
 
-def frame_column_dtypes(X: Any) -> list[Any]:
-    """The dtypes of a data frame's columns as they are."""
-    return [column_dtype(X, k) for k in range(X.shape[1])]
-
-
-def is_date(dtype: Any) -> bool:
-    """Whether a column of this dtype holds points or spans of time."""
-    name = str(dtype).lower()
-    return name.startswith(("datetime", "timestamp", "date", "period", "time", "duration", "interval[datetime"))
-
-
-def frame_dtypes(X: Any) -> tuple[Any, ...]:
-    """The dtypes of a data frame's columns, none for an array; bool for objects that are all True,
-    False or missing.
+def column_type(X: Any, place: int) -> ColumnType:
+    """The dtype of one column in plain values; bool for objects that are all True, False or
+    missing.
     """
-    if frame_type(X) == "array":
-        return ()
-    dtypes = []
-    for place in range(X.shape[1]):
-        dtype = column_dtype(X, place)
-        if str(dtype).lower() == "object":
-            cells = raw_column(X, place)
-            known = cells[~is_missing(cells)].tolist()
-            dtype = np.dtype(bool) if known and all(isinstance(c, bool | np.bool_) for c in known) else dtype
-        dtypes.append(dtype)
-    return tuple(dtypes)
+    dtype = column_dtype(X, place)
+    name = str(dtype)
+    if name == "category":
+        return ColumnType(name, PlainValues.from_index(dtype.categories), bool(dtype.ordered))
+    if name.startswith("Enum"):
+        return ColumnType("Enum", PlainValues.from_values(dtype.categories.to_list()))
+    if name.lower() == "object":
+        cells = raw_column(X, place)
+        known = cells[~is_missing(cells)].tolist()
+        name = "bool" if known and all(isinstance(c, bool | np.bool_) for c in known) else name
+    return ColumnType(name)
+
+
+def column_types(X: Any) -> tuple[ColumnType, ...]:
+    """The dtypes of a data frame's columns, none for an array."""
+    return () if frame_type(X) == "array" else tuple(column_type(X, k) for k in range(X.shape[1]))
 
 
 def as_frame(
-    frame: str, names: Sequence[Any], columns: Sequence[np.ndarray], dtypes: Sequence[Any], index: Any = None
+    frame: str, names: Sequence[Any], columns: Sequence[np.ndarray], types: Sequence[ColumnType], index: Any = None
 ) -> Any:
     """A data frame of these columns in their own dtypes; a column keeps its numbers where its dtype
     cannot hold them.
@@ -88,36 +143,43 @@ def as_frame(
     if frame == "polars":
         import polars
 
-        return polars.DataFrame([_as_polars(*column) for column in zip(names, columns, dtypes, strict=True)])
+        return polars.DataFrame([_as_polars(*column) for column in zip(names, columns, types, strict=True)])
     import pandas
 
-    series = [_as_pandas(cells, dtype) for cells, dtype in zip(columns, dtypes, strict=True)]
+    series = [_as_pandas(cells, kind) for cells, kind in zip(columns, types, strict=True)]
     table = pandas.concat(series, axis=1) if series else pandas.DataFrame()
     table.columns = pandas.Index(names)
     return table if index is None else table.set_index(index)
 
 
-def _as_pandas(cells: np.ndarray, dtype: Any) -> Any:
+def _as_pandas(cells: np.ndarray, kind: ColumnType) -> Any:
     import pandas
 
+    if kind.categories is not None:
+        values = as_objects(cells.tolist()) if cells.dtype.kind == "O" else cells
+        return pandas.Series(pandas.Categorical(values, kind.categories.to_index(), ordered=kind.ordered))
     series = pandas.Series(cells)
-    if pandas.api.types.is_bool_dtype(dtype):
+    if kind.is_bool:
         series = series > 0.5
     try:
-        own = series.astype(dtype)
+        own = series.astype(kind.name)
     except (TypeError, ValueError):  # a share in a column of nullable integers
         return series
-    exact = pandas.api.types.is_float_dtype(dtype) or bool((own.astype(object) == series.astype(object)).all())
+    is_float = pandas.api.types.is_float_dtype(own.dtype)
+    exact = is_float or bool((own.astype(object) == series.astype(object)).all())
     return own if exact else series
 
 
-def _as_polars(name: Any, cells: np.ndarray, dtype: Any) -> Any:
+def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:
     import polars
 
     series = polars.Series(name, cells.tolist() if cells.dtype.kind in "OU" else cells)
-    if dtype == polars.Boolean:
+    dtype = getattr(polars, kind.name, None)
+    if kind.is_bool:
         return series > 0.5
-    if dtype == polars.Null:  # a column without any value has no dtype of its own
+    if dtype is None or dtype == polars.Null:  # a column without any value has no dtype of its own
         return series
+    if kind.categories is not None:
+        return series.cast(polars.Enum(kind.categories.tolist()))
     whole = series.dtype.is_float() and bool((series == series.round()).all())
-    return series if dtype.is_integer() and not whole else series.cast(dtype)
+    return series if kind.is_integer and not whole else series.cast(dtype)

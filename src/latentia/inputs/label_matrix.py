@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia._user_warnings import warn_at_caller
-from latentia.inputs.labels import encode_labels, is_missing
+from latentia.inputs.labels import Mark, is_missing, read_labels
 from latentia.numerics.array_api import is_sparse, to_numpy
 
 ALLOWED = "0, 1, and -1, NaN or None for an unknown entry"
@@ -22,8 +22,11 @@ class LabelMatrix(NamedTuple):
     names: np.ndarray | None  # of the columns of a data frame
 
 
-def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
-    """A matrix of several columns is multilabel; else a class is a column each, two classes one."""
+def encode_label_matrix(y: Any, n_rows: int, unlabeled: Mark) -> LabelMatrix:
+    """A matrix of several columns is multilabel; else a class is a column each, two classes one.
+
+    In a matrix -1 always marks an unknown entry; `unlabeled` is about rows of one label.
+    """
     if is_sparse(y):
         y = y.toarray()
     shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
@@ -31,7 +34,7 @@ def encode_label_matrix(y: Any, n_rows: int) -> LabelMatrix:
         return _multilabel(y, n_rows)
     if len(shape) > 2:
         raise ValueError(f"y has shape {shape}; allowed are (n_samples,) and (n_samples, n_labels).")
-    labels = encode_labels(y, n_rows)
+    labels = read_labels(y, n_rows, unlabeled)
     n_classes = len(labels.classes)
     if n_classes <= 2:
         codes = labels.codes[:, None]

@@ -9,7 +9,27 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from latentia._user_warnings import warn_at_caller
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+
+#: What marks an unlabeled row besides None and NaN: an integer, "auto" (-1 among integers, unless
+#: -1 and 1 are all there is: then they are two classes), or None for no integer.
+Mark = str | int | None
+
+NO_LABEL = (
+    "y has no label: all its entries mark unlabeled rows (-1 among integers, or what the argument unlabeled names; "
+    "None and NaN). At least one row of each class must be labeled."
+)
+
+
+def check_unlabeled(name: str, value: Any) -> None:
+    """ "auto", an integer or None."""
+    if value is None or (isinstance(value, str) and value == "auto") or _is_integer(value):
+        return
+    raise ValueError(
+        f"{name}={value!r}; allowed are 'auto' (-1 among integers marks an unlabeled row, unless the labels are just "
+        "-1 and 1), the integer that marks an unlabeled row, and None (no integer does)."
+    )
 
 
 class EncodedLabels(NamedTuple):
@@ -17,29 +37,57 @@ class EncodedLabels(NamedTuple):
 
     classes: np.ndarray
     codes: np.ndarray
+    n_assumed: int  # rows that count as unlabeled by convention alone: nobody has said what -1 means
 
 
-NO_LABEL = "y has no label: all its entries are -1, None or NaN. At least one row of each class must be labeled."
+class SplitLabels(NamedTuple):
+    """The labels of the labeled rows, in one dtype, and which rows are unlabeled."""
+
+    labels: np.ndarray
+    unlabeled: np.ndarray
+    n_assumed: int
 
 
-def encode_labels(y: Any, n_rows: int) -> EncodedLabels:
-    """Classes and codes of labels; -1 (integers), None or NaN (others) mark unlabeled rows.
+def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
+    """Classes and codes of what a user passes to `fit`, who is told what was assumed."""
+    encoded = encode_labels(y, n_rows, unlabeled)
+    if encoded.n_assumed:
+        warn_at_caller(
+            f"{encoded.n_assumed} of {n_rows} labels are -1 and count as unlabeled. If -1 is a class, pass "
+            "unlabeled=None; if it marks unlabeled rows, unlabeled=-1 says so and ends this warning."
+        )
+    return encoded
 
-    Integer labels that are all -1 or 1 are the two classes of the -1/+1 convention: with a single
-    other label there would be nothing to classify.
-    """
-    labels, unlabeled = split_unlabeled(y, n_rows)
-    if unlabeled.all():
+
+def encode_labels(y: Any, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabels:
+    """Classes and codes of labels; unlabeled rows are those that `unlabeled`, None or NaN marks."""
+    labels, is_unlabeled, n_assumed = split_unlabeled(y, n_rows, unlabeled)
+    if is_unlabeled.all():
         raise ValueError(NO_LABEL)
     check_classification_targets(labels)
     classes, label_codes = np.unique(labels, return_inverse=True)
     codes = np.full(n_rows, -1, dtype=np.int64)
-    codes[~unlabeled] = label_codes
-    return EncodedLabels(classes, codes)
+    codes[~is_unlabeled] = label_codes
+    return EncodedLabels(classes, codes, n_assumed)
 
 
-def split_unlabeled(y: Any, n_rows: int, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of the labeled rows, in one dtype, and which rows are unlabeled."""
+def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -> SplitLabels:
+    """Labels that predictions are compared with; the user is told of rows that do not count.
+
+    One who has named the integer that marks unlabeled rows knows of them already.
+    """
+    split = split_unlabeled(y, n_rows, unlabeled, classes)
+    if split.unlabeled.all():
+        raise ValueError(NO_LABEL)
+    n_left_out = int(split.unlabeled.sum())
+    if n_left_out and not _is_integer(unlabeled):
+        cure = " -1 counts as such; pass unlabeled=None if it is a class." if split.n_assumed else ""
+        warn_at_caller(f"score leaves out {n_left_out} of {n_rows} rows, which have no label.{cure}")
+    return split
+
+
+def split_unlabeled(y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.ndarray | None = None) -> SplitLabels:
+    """Labels as they come, apart from the rows that have none; `classes` are those of a fit."""
     if y is None:
         raise ValueError(
             "y=None: a classifier requires y to be passed, but the target y is None. "
@@ -63,8 +111,8 @@ def split_unlabeled(y: Any, n_rows: int, classes: np.ndarray | None = None) -> t
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
-    unlabeled = _is_unlabeled(y, classes)
-    labels = y[~unlabeled]
+    is_unlabeled, n_assumed = _find_unlabeled(y, unlabeled, classes)
+    labels = y[~is_unlabeled]
     if labels.dtype == object:
         types = {type(v) for v in labels.tolist()}
         if len(types) > 1 and any(issubclass(kind, str) for kind in types):
@@ -74,18 +122,27 @@ def split_unlabeled(y: Any, n_rows: int, classes: np.ndarray | None = None) -> t
             labels = np.array(labels.tolist())
     if labels.dtype.kind == "f" and is_integer:
         labels = labels.astype(np.int64)
-    return labels, unlabeled
+    return SplitLabels(labels, is_unlabeled, n_assumed)
 
 
-def _is_unlabeled(y: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
-    """Which rows are unlabeled. -1 among integers marks one, unless -1 and 1 are the classes."""
-    unlabeled = is_missing(y)
-    labels = y[~unlabeled].tolist()
-    if y.dtype.kind == "i" or (y.dtype.kind == "O" and all(_is_integer(v) for v in labels)):
+def _find_unlabeled(y: np.ndarray, mark: Mark, classes: np.ndarray | None) -> tuple[np.ndarray, int]:
+    """Which rows are unlabeled, and how many of them by convention alone.
+
+    By convention -1 marks them among integers. Labels that are all -1 or 1 are two classes, though:
+    with a single other label there would be nothing to classify.
+    """
+    missing = is_missing(y)
+    if mark is None or y.dtype.kind not in "iufO":
+        return missing, 0
+    labels = y[~missing].tolist()
+    if mark == "auto":
         is_class = set(labels) == {-1, 1} if classes is None else -1 in classes.tolist()
-        if not is_class:
-            unlabeled[~unlabeled] = [v == -1 for v in labels]
-    return unlabeled
+        if is_class or y.dtype.kind == "f" or not all(_is_integer(v) for v in labels):
+            return missing, 0
+    number = -1 if mark == "auto" else mark
+    marked = missing.copy()
+    marked[~missing] = [isinstance(v, Real) and not isinstance(v, bool) and v == number for v in labels]
+    return marked, int(marked.sum() - missing.sum()) if mark == "auto" else 0
 
 
 def _is_integer(value: Any) -> bool:
@@ -102,9 +159,9 @@ def is_missing(values: np.ndarray) -> np.ndarray:
     return np.array(missing, dtype=bool).reshape(values.shape)
 
 
-def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
+def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int, unlabeled: Mark = "auto") -> np.ndarray:
     """Codes of labels among known classes; -1 for unlabeled rows."""
-    labels, unlabeled = split_unlabeled(y, n_rows, classes)
+    labels, is_unlabeled, _ = split_unlabeled(y, n_rows, unlabeled, classes)
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     unknown = [label for label in labels.tolist() if label not in code_of]
     if unknown:
@@ -112,7 +169,7 @@ def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
             f"y holds the class {unknown[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
         )
     codes = np.full(n_rows, -1, dtype=np.int64)
-    codes[~unlabeled] = [code_of[label] for label in labels.tolist()]
+    codes[~is_unlabeled] = [code_of[label] for label in labels.tolist()]
     return codes
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from latentia.inputs.column_encoder import ColumnEncoder, is_textual
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.column_kinds import is_textual
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.rows import plain_table, validate_rows
 from latentia.numerics.array_api import Array, has_nan, namespace
@@ -29,10 +30,7 @@ def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
 
 def encode_rows(encoder: ColumnEncoder, table: Any, handle_unknown: str) -> Array:
     """The cells as numbers, NaN where missing."""
-    coded = encoder.encode(table, handle_unknown)
-    if coded is not table and isinstance(coded, np.ndarray) and np.isinf(coded).any():
-        raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
-    return coded
+    return encoder.encode(table, handle_unknown)
 
 
 def is_complete(X: Array, weight: np.ndarray | None, weight_sum: Array) -> bool:

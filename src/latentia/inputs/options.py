@@ -89,9 +89,9 @@ def choice(*allowed: str) -> Check:
     return lambda name, value: check_choice(name, value, allowed)
 
 
-def registered(registry: Mapping[str, Any]) -> Check:
-    """A check for the names of a registry, which may grow."""
-    return lambda name, value: check_choice(name, value, registry)
+def registered(registry: Mapping[str, Any], *others: str) -> Check:
+    """A check for the names of a registry, which may grow, and for some others."""
+    return lambda name, value: check_choice(name, value, [*others, *registry])
 
 
 def optional(check: Check) -> Check:

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
-from latentia.inputs.dataframes import column_names, frame_column_dtypes, frame_type, is_date
+from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import is_sparse, namespace, stored_values
 
@@ -59,8 +59,9 @@ def plain_table(X: Any) -> Any:
             raise ValueError(
                 f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: X has no column."
             )
-        for name, dtype in zip(column_names(X), frame_column_dtypes(X), strict=True):
-            if is_date(dtype):
+        for place, name in enumerate(column_names(X)):
+            dtype = str(column_dtype(X, place))
+            if ColumnType(dtype).is_date:
                 raise TypeError(
                     f"column {name!r} of X holds dates ({dtype}): convert them to numbers first, "
                     f"for example to days since a start date."

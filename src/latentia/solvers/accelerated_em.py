@@ -97,7 +97,7 @@ class _Batch:
             return
         bad = np.flatnonzero(~good)
         plain = take_restarts(plain, bad.tolist())
-        fallback = self.problem.sweep(plain)
+        fallback = self.problem.take_restarts(bad).sweep(plain)
         values[bad] = to_float_array(fallback.value)
         self.params = replace_restarts(trial, bad, plain)
         self.stats = replace_restarts(sweep.stats, bad, fallback.stats)
@@ -117,4 +117,5 @@ class _Batch:
             return
         self.params, self.stats = take_restarts(self.params, index.tolist()), take_restarts(self.stats, index.tolist())
         self.values = self.values[index]
+        self.problem = self.problem.take_restarts(index)
         self.history.keep(index)

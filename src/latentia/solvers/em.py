@@ -52,6 +52,7 @@ class EM:
                     break
                 values = values[keep]
                 params, stats = take_restarts(params, keep.tolist()), take_restarts(stats, keep.tolist())
+                problem = problem.take_restarts(keep)
             if iteration == self.max_iter or stopped:
                 record.finish(np.arange(values.size), params, Outcome.STOPPED if stopped else Outcome.MAX_ITER)
                 break

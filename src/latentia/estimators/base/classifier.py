@@ -5,14 +5,15 @@ criteria.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from latentia.estimators.base.fitting import LatentEstimator
-from latentia.inputs.labels import NO_LABEL, decode_labels, split_unlabeled
+from latentia.inputs.labels import Mark, check_unlabeled, decode_labels, labels_to_score
+from latentia.inputs.options import Check
 from latentia.inputs.rows import require_fitted_namespace
 from latentia.inputs.weights import check_loss_matrix, check_weight
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
@@ -23,6 +24,8 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
 
     classes_: np.ndarray
     loss_matrix: Any = None  # a constructor argument where an estimator has it
+    unlabeled: Mark
+    _CHECKS: ClassVar[dict[str, Check]] = {"unlabeled": check_unlabeled}
 
     @abstractmethod
     def _log_proba(self, X: Any) -> Array:
@@ -87,7 +90,8 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Classes; rows marked as unlabeled, as in `fit`, do not count.
+            Classes; rows marked as unlabeled, as in `fit`, do not count, and a warning says how
+            many there are unless `unlabeled` is an integer.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -95,9 +99,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         accuracy : float
         """
         predicted = self.predict(X)
-        labels, unlabeled = split_unlabeled(y, predicted.shape[0], self.classes_)
-        if unlabeled.all():
-            raise ValueError(NO_LABEL)
+        labels, unlabeled, _ = labels_to_score(y, predicted.shape[0], self.unlabeled, self.classes_)
         if not unlabeled.any():
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         weight = check_weight(sample_weight, predicted.shape[0])

@@ -30,8 +30,21 @@ def delegated_on_rows(method: Callable[..., Any]) -> Callable[..., Any]:
     return require_fitted_namespace(delegated(method))
 
 
+def as_frame_if_possible(table: dict[str, list[Any]]) -> Any:
+    """Columns as a data frame, or as they are without pandas."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        return table
+    return DataFrame(table)
+
+
 class LearnedAttributesMixin:
-    """What `best_estimator_` has learned are attributes of its holder, too."""
+    """What `best_estimator_` has learned are attributes of its holder, too.
+
+    The table of trials is shown as a data frame and saved as plain lists, which any serializer
+    takes.
+    """
 
     def __getattr__(self, name: str) -> Any:
         best = self.__dict__.get("best_estimator_")
@@ -44,3 +57,15 @@ class LearnedAttributesMixin:
         return sorted(
             {*super().__dir__(), *(name for name in vars(best) if is_learned(name))} if best else super().__dir__()
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        if "search_results_" in state:
+            table = state["search_results_"]
+            state["search_results_"] = {str(name): list(table[name]) for name in table}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        table = state.get("search_results_")
+        shown = {} if table is None else {"search_results_": as_frame_if_possible(table)}
+        super().__setstate__(state | shown)  # type: ignore[misc]

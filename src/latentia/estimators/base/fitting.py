@@ -91,8 +91,8 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         X : array-like of shape (n_samples, n_features)
             Rows. Generative models take NaN for missing cells.
         y : array-like of shape (n_samples,)
-            Classes, or outputs for regression; -1 (integers), None or NaN (others) mark unlabeled
-            rows. Integer labels that are all -1 or 1 are two classes.
+            Classes, or outputs for regression. None and NaN mark unlabeled rows, and so does the
+            integer that the argument `unlabeled` of classifiers names.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights; a row of weight 2 counts as that row twice.
 

@@ -7,7 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,12 +21,15 @@ from latentia.engine.pytree import leaves, select_restart
 from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
+from latentia.estimators.base.generative_options import check_n_init, check_objective, check_unlabeled_weight
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.unlabeled_weight import choose_unlabeled_weight, scale_unlabeled
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
-from latentia.inputs.labels import encode_labels
-from latentia.inputs.options import Check, check_bool, integer, number, optional
-from latentia.inputs.rows import validate_rows
+from latentia.inputs.labels import read_labels
+from latentia.inputs.options import Check, check_bool, choice, integer, number, optional
+from latentia.inputs.power_transform import learn_power_transform
+from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.splits import train_validation_split
 from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
@@ -34,15 +37,11 @@ from latentia.numerics.array_api import Array, compute_dtype, namespace, to_nump
 from latentia.numerics.logspace import log_softmax
 from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 
+#: Starts of EM where the user leaves their number to us.
+DEFAULT_N_INIT = 10
+
 #: One confident mistake must not decide when to stop.
 MAX_LOG_LOSS = 50.0
-
-
-class NumericColumn:
-    """The cells of a column of numbers are read as they are."""
-
-    is_coded: ClassVar[bool] = False
-    n_categories: ClassVar[int | None] = None
 
 
 class GenerativeInput(NamedTuple):
@@ -78,30 +77,12 @@ class GenerativeFit(NamedTuple):
     model: FittedModel
     solution: Solution
     log_jacobian: float  # what the log density of all rows loses to the units of X
+    is_posterior: bool  # whether the value of the solution is a bound of the evidence
+    unlabeled_weight: float
 
     @property
     def outcome(self) -> Outcome:
         return self.solution.outcomes[0]
-
-
-def check_objective(name: str, value: Any) -> None:
-    """The name of an objective, or an objective."""
-    if isinstance(value, Objective) or (isinstance(value, str) and value in OBJECTIVES):
-        return
-    names = ", ".join(repr(a) for a in OBJECTIVES)
-    raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
-
-
-def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str]) -> None:
-    """Say where there are more components than rows that they could describe."""
-    sizes, rows = np.broadcast_arrays(n_components, n_rows)
-    idle = np.flatnonzero(sizes > rows)
-    if idle.size:
-        k = int(idle[0])
-        warn_at_caller(
-            f"n_components={sizes[k]}, but {owners[k]} has {int(rows[k])} rows: components without a row of their own "
-            "describe nothing. Use fewer components."
-        )
 
 
 class GenerativeClassifier(GenerativePredictMixin):
@@ -109,11 +90,14 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
+        "inference": choice("vb", "ml"),
+        "marginals": choice("power", "normal"),
+        "unlabeled_weight": check_unlabeled_weight,
         "trade_off": number(ge=0),
         "margin": number(gt=0),
         "ramp": optional(number(gt=0)),
         "var_floor": number(gt=0),
-        "n_init": integer(ge=1),
+        "n_init": check_n_init,
         "max_iter": integer(ge=1),
         "tol": number(ge=0),
         "validation_fraction": number(gt=0, lt=1),
@@ -134,25 +118,32 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
-        rows = validate_rows(blank, X, reset=True)
-        if frame_type(X) == "array":
-            return rows, ColumnEncoder.continuous(rows.shape[1]), input_attributes(blank)
-        # rows that are made up later go into a frame like this one
-        encoder = ColumnEncoder.from_table(X, "continuous", {"continuous": NumericColumn})
-        return rows, encoder, input_attributes(blank)
+        table = plain_table(X)
+        rows = validate_rows(blank, table, reset=True)
+        return rows, ColumnEncoder.continuous(rows if frame_type(table) == "array" else table), input_attributes(blank)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""
         return Standardizer.from_moments(*moments)
 
+    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
+        """Which columns may be made normal by a power transform."""
+        return [True] * len(encoder.kinds)
+
+    def _make_posterior_family(self, family: Any, data: GenerativeInput) -> Any:
+        """The family whose parameters are the posterior of `family`'s; None for points."""
+        return None
+
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
         X, encoder, attributes = self._read_rows(X)
-        labels = encode_labels(y, X.shape[0])
+        labels = read_labels(y, X.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
         log_prior = check_priors(self.priors, labels.classes)
         check_loss_matrix(self.loss_matrix, len(labels.classes))
         moments = column_moments(X, weight, compute_dtype(X))
-        preprocessor = self._make_preprocessor(moments, encoder)
+        preprocessor: Any = self._make_preprocessor(moments, encoder)
+        if self.marginals == "power":
+            preprocessor = learn_power_transform(X, weight, preprocessor, self._transformed_columns(encoder))
         if preprocessor.empty_columns is not None:
             names = attributes.get("feature_names_in_", np.arange(X.shape[1]))
             empty = names[to_numpy(preprocessor.empty_columns)].tolist()
@@ -166,14 +157,18 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
         objective = self._objective()
         source, held_out = self._hold_out(data.make_source(), objective, rng)
+        family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
+        trained = self._trained_family(family, data, objective)
+        unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
+        source = source.with_weight(scale_unlabeled(source.weight, source.y, unlabeled_weight))
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
-        family = self._make_family(data, em_source, rng, notifier)
 
         def model_at(params: Params) -> FittedModel:
-            return self._finish(FittedModel(family, params, data.preprocessor, data.encoder))
+            point = params if trained is family else trained.predictive(params)
+            return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
 
         notifier.attributes_at = lambda params: data.attributes | self._attributes_of(model_at(params))
-        solution = self._run_em_restarts(family, em_source, rng, notifier)
+        solution = self._run_em_restarts(trained, em_source, rng, notifier)
         if notifier.stopped and not objective.rises_under_em:
             solution = solution._replace(outcomes=[Outcome.STOPPED])
             objective, source = Likelihood(), em_source
@@ -183,7 +178,22 @@ class GenerativeClassifier(GenerativePredictMixin):
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = model_at(select_restart(solution.params, 0))
-        return GenerativeFit(model, solution, _log_jacobian(source, data) if objective.is_density else 0.0)
+        log_jacobian = _log_jacobian(source, data) if objective.is_density else 0.0
+        return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
+
+    def _trained_family(self, family: Any, data: GenerativeInput, objective: Objective) -> Any:
+        """What the solver sees: the posterior, or the points themselves."""
+        posterior = None
+        if self.inference == "vb" and objective.rises_under_em:
+            posterior = self._make_posterior_family(family, data)
+        return family if posterior is None else posterior
+
+    def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
+        if not source.any_unlabeled:
+            return 1.0
+        if not isinstance(self.unlabeled_weight, str):
+            return float(self.unlabeled_weight)
+        return choose_unlabeled_weight(family, source, rng)
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):
@@ -205,7 +215,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         self, family: Any, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> Solution:
         """EM from all restarts in one batch; the winner alone is returned."""
-        params = family.init(source.labeled_only(), rng, self._n_restarts(family))
+        is_point = isinstance(family, GenerativeFamily)
+        params = family.init(source.labeled_only() if is_point else source, rng, self._n_restarts(family))
         problem = family.specialized_problem(Likelihood(), source) or RowProblem(family, Likelihood(), source)
         solution = self._em_solver(family).solve(problem, params, notifier)
         return solution.select_restart(self._select_restart(family, solution, source, rng))
@@ -216,7 +227,7 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     def _n_restarts(self, family: Any) -> int:
         """Number of restarts of EM."""
-        return int(self.n_init)
+        return DEFAULT_N_INIT if isinstance(self.n_init, str) else int(self.n_init)
 
     def _select_restart(self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
         """Which restart wins."""
@@ -231,6 +242,9 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     def _fitted_attributes(self, data: GenerativeInput, fitted: GenerativeFit) -> Attributes:
         attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
+        attributes["unlabeled_weight_"] = fitted.unlabeled_weight
+        if fitted.is_posterior:
+            attributes["log_evidence_"] = float(attributes["objective_curve_"][-1])
         return attributes | self._attributes_of(fitted.model)
 
     def __sklearn_tags__(self) -> Any:

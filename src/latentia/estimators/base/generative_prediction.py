@@ -5,6 +5,7 @@ sampling.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
-from latentia.inputs.rows import require_fitted_namespace, validate_rows
+from latentia.inputs.rows import plain_table, require_fitted_namespace, validate_rows
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import (
     Array,
@@ -35,7 +36,8 @@ from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 F = TypeVar("F", bound=GenerativeFamily)
 
 
-class FittedModel(NamedTuple, Generic[F]):
+@dataclass(frozen=True)
+class FittedModel(Generic[F]):
     """All that predictions need."""
 
     family: F
@@ -49,9 +51,11 @@ class FittedModel(NamedTuple, Generic[F]):
         parts = map_rows(X, self.preprocessor, fn, max_rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
-    def decode(self, values: Array, index: Any = None) -> Any:
-        """Modeled values as the user's: in the units, types and frame of X."""
-        return self.encoder.decode(self.preprocessor.inverse_transform(values), index)
+    def decode_samples(self, values: Array) -> Any:
+        """Sampled values as the user's: in the units, types and frame of X, whole where it has
+        integers.
+        """
+        return self.encoder.decode(self.encoder.round_whole(self.preprocessor.inverse_transform(values)))
 
 
 class _FillOptions(NamedTuple):
@@ -125,8 +129,9 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             Classes of the rows, where they are known: their cells are completed given the class.
             Rows marked as unlabeled, as in `fit`, are completed as without y.
         method : {"mean", "mode"}, default="mean"
-            Expected values, or the most probable value of binary columns. Columns of categories,
-            and a data frame's columns of bool, always get their most probable value.
+            Expected values, or the most probable value of binary columns and the nearest of integer
+            ones. Columns of categories, and a data frame's columns of bool, always get their most
+            probable value.
         condition : {"class"} or None, default=None
             Of rows without a known class. "class": given the most probable class of the row; None:
             averaged over the classes.
@@ -146,17 +151,20 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         if y is None:
             filled = self._fill(rows_in, -1, options)
         else:
-            codes = encode_known_labels(y, self.classes_, rows_in.shape[0])
+            codes = encode_known_labels(y, self.classes_, rows_in.shape[0], self.unlabeled)
             order = np.argsort(codes, kind="stable")  # rows of one class after the other
             by_class = [(code, order[codes[order] == code]) for code in np.unique(codes).tolist()]
             parts = [self._fill(take_rows(rows_in, index), code, options) for code, index in by_class]
             filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
-        index = X.index if frame_type(X) == "pandas" else None
-        return self._model.encoder.decode(keep_observed(rows_in, filled), index)
+        index, encoder = X.index if frame_type(X) == "pandas" else None, self._model.encoder
+        filled = encoder.round_whole(filled) if options.mode else filled
+        return encoder.decode(
+            keep_observed(rows_in, filled), index, source=plain_table(X if hasattr(X, "shape") else np.asarray(X))
+        )
 
     def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
         """Rows of one class, -1 for any, as the model expects them."""
-        family, params, preprocessor, _ = self._model
+        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
 
         def fill(rows: MaskedRows) -> Array:
             class_probs = softmax(family.scores(params, rows), axis=-2)
@@ -184,17 +192,18 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         Returns
         -------
         X : array of shape (n_samples, n_features), or a data frame like the one fitted
+            Rounded to whole numbers where the dtype of a column is one of integers.
         y : ndarray of shape (n_samples,)
         """
         self._require_fitted()
-        family, params, preprocessor, _ = self._model
+        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
         rng = random_generator(self.random_state)
         codes = self._sample_codes(n_samples, y, rng)
         if component is not None:  # every class that is drawn must have it
             sizes = np.broadcast_to(family.n_components, (len(self.classes_),))
             check_number("component", component, ge=0, lt=int(sizes[codes].min()), integer=True)
         values = asarray_like(family.sample(params, codes, rng, component), preprocessor.shift)
-        return self._model.decode(values), self.classes_[codes]
+        return self._model.decode_samples(values), self.classes_[codes]
 
     def _sample_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
         """Codes of the classes to sample from."""
@@ -205,7 +214,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         labels = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
         if labels.shape != (n_samples,):
             raise ValueError(f"y has shape {labels.shape}; allowed are one class, or n_samples={n_samples} classes.")
-        codes = encode_known_labels(labels, self.classes_, n_samples)
+        codes = encode_known_labels(labels, self.classes_, n_samples, self.unlabeled)
         if (codes < 0).any():
             raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
         return codes
@@ -217,7 +226,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
-        codes = encode_known_labels(y, self.classes_, joint.shape[0])
+        codes = encode_known_labels(y, self.classes_, joint.shape[0], self.unlabeled)
         own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
 

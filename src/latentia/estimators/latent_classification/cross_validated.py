@@ -15,12 +15,13 @@ from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated, delegated_on_rows
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
-from latentia.estimators.base.generative import GenerativeInput, check_objective
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, is_mixed, search_settings
+from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, check_grid, is_mixed, search_settings
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_number, choice, integer, legacy_generator, optional
+from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
 from latentia.inputs.splits import make_folds
 from latentia.solvers import Outcome
 
@@ -90,6 +91,10 @@ class LatentClassificationModelCV(
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
+    inference : {"ml", "vb"}, default="ml"
+        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked
+        for.
+
     All other parameters are those of `LatentClassificationModel`.
 
     Attributes
@@ -138,13 +143,16 @@ class LatentClassificationModelCV(
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
+        inference: str = "ml",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Sequence[str] | None = None,
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-3,
         early_stopping: bool = False,
@@ -152,11 +160,14 @@ class LatentClassificationModelCV(
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float | Sequence[float] | None = None,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
         refine: str | None = None,
         n_importance_samples: int = 200,
         bound_tol: float = 1e-3,
         bound_max_iter: int = 100,
+        unlabeled: str | int | None = "auto",
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -167,6 +178,9 @@ class LatentClassificationModelCV(
         self.structure = structure
         self.kinds = kinds
         self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
@@ -181,11 +195,14 @@ class LatentClassificationModelCV(
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
         self.handle_unknown = handle_unknown
         self.refine = refine
         self.n_importance_samples = n_importance_samples
         self.bound_tol = bound_tol
         self.bound_max_iter = bound_max_iter
+        self.unlabeled = unlabeled
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -199,14 +216,7 @@ class LatentClassificationModelCV(
     def _check_options(self) -> None:
         super()._check_options()
         for name, ge, whole in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
-            grid = getattr(self, name)
-            if grid is None:
-                continue
-            if isinstance(grid, str) or not as_list(grid):
-                what = "integer" if whole else "number"
-                raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
-            for value in as_list(grid):
-                check_number(name, value, ge=ge, integer=whole)
+            check_grid(name, getattr(self, name), ge, whole)
         if self.objective is not None and not as_list(self.objective):
             raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
         for objective in [] if self.objective is None else as_list(self.objective):
@@ -255,8 +265,7 @@ class LatentClassificationModelCV(
 
     def _grids(self) -> dict[str, list[Any] | None]:
         """What the arguments ask to be tried; None for the defaults."""
-        given = ((name, getattr(self, name)) for name in Setting._fields)
-        return {name: None if value is None else as_list(value) for name, value in given}
+        return {n: None if getattr(self, n) is None else as_list(getattr(self, n)) for n in Setting._fields}
 
     def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
         """A model to be scored on folds of the coded rows."""
@@ -266,17 +275,17 @@ class LatentClassificationModelCV(
             callback=None,
             verbose=0,
             loss_matrix=None,
+            unlabeled=-1,  # as in codes
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
+            max_categories=None,  # rare values share a code already
+            min_frequency=None,
             priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
         )
 
     def _report(self, trial: CVTrial) -> bool:
         if self.verbose > 0:
-            sizes = f"n_latent={trial.n_latent} n_components={trial.n_components}"
-            scores = f"accuracy {trial.mean_accuracy:.4f}, log loss {trial.mean_log_loss:.4f}"
-            setting = f"{sizes} {trial.objective} ridge={trial.ridge:g}"
-            print(f"{setting}: {scores} ({trial.seconds:.1f} s)", file=sys.stderr)
+            print(trial.summary(), file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False
 
     def __sklearn_tags__(self) -> Any:

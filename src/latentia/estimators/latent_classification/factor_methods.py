@@ -82,7 +82,7 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
 
     def _refined_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c) by importance sampling with the bound's posterior as proposal."""
-        family, params, preprocessor, _ = self._model
+        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
         rng = random_generator(self.random_state)
         normals = rng.standard_normal((self.n_importance_samples, family.n_latent))
 

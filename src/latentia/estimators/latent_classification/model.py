@@ -5,30 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitting import Attributes, input_attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
+from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
-from latentia.estimators.latent_classification.restart_selection import best_restart
-from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
+from latentia.estimators.latent_classification.mixed_tables import MixedTableMixin
+from latentia.estimators.latent_classification.training import FactorTrainingMixin
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.mixed_rows import encode_rows, is_complete, validate_table
-from latentia.inputs.options import Check, choice, integer, number, optional
-from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.numerics.array_api import Array
-from latentia.solvers import EM, Solution, Solver, StructuralEM
+from latentia.inputs.options import Check, choice, integer, optional
 
 
-class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
+class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFactorMixin):
     """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose
@@ -39,9 +27,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
 
     Parameters
     ----------
-    n_latent : int, default=2
+    n_latent : int or "auto", default="auto"
         Number of latent factors; zero gives naive Bayes with a mixture, and more than there are
-        columns is allowed.
+        columns is allowed. "auto": with posteriors a generous number, of which needless factors
+        lose their loadings; two for points.
     n_components : int, default=1
         Number of mixture components, which the classes share.
     noise : {"tied", "untied"}, default="tied"
@@ -51,28 +40,39 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         solutions that are nearly equal the sparsest are looked for, and graphs are compared by
         penalized likelihood. Takes several times as long.
     kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
-        The kind of all columns, of each, or of those named. "auto": columns of bool and those with
-        just two different values, both integers, are binary; text and data-frame categories are
-        categorical; the rest is continuous.
+        The kind of all columns, of each, or of those that a dict names or numbers. "auto" goes by
+        dtypes, which are the same in every fold: in data frames text and categories are
+        categorical, columns of bool and of just two integers binary, the rest continuous; an array
+        of numbers is binary if all its cells are 0 or 1, else continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
         the papers do), or the best likelihood. With a learned structure, the likelihood is
         penalized for every free loading.
+    inference : {"vb", "ml"}, default="vb"
+        "vb": the posterior of all parameters by variational Bayes, averaged over in predictions;
+        classes are pulled towards what they share, as strongly as the table suggests. "ml": the
+        point of maximum likelihood, as in the papers. Other objectives than the likelihood, and a
+        learned structure, train points.
+    marginals : {"power", "normal"}, default="power"
+        "power": each continuous column is made as normal as a power transform can make it.
+        Densities, samples and imputations are those of the raw column.
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS from the best EM solution.
-    trade_off : float, default=1.0
-        Weight of the margin term of the hybrid objective.
-    margin : float, default=1.0
-        Desired log ratio between a row's class and its best competitor.
+    trade_off, margin : float, default=1.0
+        Weight of the margin term of the hybrid objective, and the desired log ratio between a row's
+        class and its best competitor.
     ramp : float or None, default=None
         Largest loss of a row in the margin term; None for a hinge without limit.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class priors.
     var_floor : float, default=1e-3
         Least noise variance of a continuous column, relative to the column's variance.
-    n_init : int, default=10
-        Number of starts of EM; they run as one batch.
+    n_init : int or "auto", default="auto"
+        Number of starts of EM; they run as one batch. "auto": ten for points, one for posteriors,
+        five if they have components.
     max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-3
@@ -80,16 +80,18 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
         no effect on likelihood training.
-    validation_fraction : float, default=0.1
-        Share of the labeled rows held out for early stopping.
-    n_iter_no_change : int, default=10
-        Early stopping waits this many iterations for an improvement.
+    validation_fraction, n_iter_no_change : float, default=0.1, and int, default=10
+        Share of the labeled rows held out for early stopping, which waits for so many iterations.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
     ridge : float, default=0.3
         Precision of a normal prior on the loadings and offsets of binary and categorical columns;
         keeps them finite where a column separates the rows.
+    max_categories, min_frequency : int or None, and int, float or None, default=None
+        Rare values of a categorical column become one category, as in `OneHotEncoder`: those beyond
+        the most frequent ``max_categories - 1``, those of fewer than `min_frequency` known cells or
+        a smaller share of them. `impute` and `sample` return the most frequent of them for all.
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     refine : {"importance"} or None, default=None
@@ -101,6 +103,10 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         The bound of a row has converged when no curvature changes by more than this, relatively.
     bound_max_iter : int, default=100
         Maximum number of iterations of the bound of a row.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
+        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
+        always mark one.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
     callback : callable, default=None
@@ -115,8 +121,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         Classes in sorted order.
     kinds_ : tuple of str
         Kind of each column.
-    categories_ : list
-        Sorted values of each binary or categorical column, None for continuous ones.
+    categories_, infrequent_categories_ : list
+        Values of each binary or categorical column, one for each category, and those that share
+        one because they are rare; None where there are none.
     priors_ : array of shape (n_classes,)
         Class priors.
     mixing_weights_ : array of shape (n_classes, n_components)
@@ -137,14 +144,11 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     edges_ : ndarray of shape (n_features, n_latent)
         Which factors feed which columns.
     n_iter_, converged_, stopping_reason_ : int, bool, str
-        Iterations of the solver that finished the training, whether it stopped by its own rule, and
-        why it stopped.
+        Of the solver that finished the training: iterations, whether and why it stopped by itself.
     objective_curve_ : ndarray
         The objective after each sweep, of the start that won.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of columns, and their names if X had any.
 
     References
     ----------
@@ -164,35 +168,29 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
-        "n_latent": integer(ge=0),
-        "n_components": integer(ge=1),
-        "ridge": number(ge=0),
-        "noise": choice("tied", "untied"),
-        "structure": choice("full", "learn"),
-        "selection": choice("accuracy", "likelihood"),
-        "handle_unknown": choice("missing", "error"),
         "refine": optional(choice("importance")),
         "n_importance_samples": integer(ge=1),
-        "bound_tol": number(ge=0),
-        "bound_max_iter": integer(ge=1),
     }
 
     def __init__(
         self,
-        n_latent: int = 2,
+        n_latent: int | str = "auto",
         n_components: int = 1,
         *,
         noise: str = "tied",
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",
+        inference: str = "vb",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-3,
         early_stopping: bool = False,
@@ -200,11 +198,14 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
         ridge: float = 0.3,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
         refine: str | None = None,
         n_importance_samples: int = 200,
         bound_tol: float = 1e-3,
         bound_max_iter: int = 100,
+        unlabeled: str | int | None = "auto",
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
@@ -215,6 +216,9 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.structure = structure
         self.kinds = kinds
         self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
@@ -229,70 +233,17 @@ class LatentClassificationModel(LatentFactorMixin, GenerativeClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
         self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
         self.handle_unknown = handle_unknown
         self.refine = refine
         self.n_importance_samples = n_importance_samples
         self.bound_tol = bound_tol
         self.bound_max_iter = bound_max_iter
+        self.unlabeled = unlabeled
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
 
-    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
-        blank = self._blank_copy()
-        table = validate_table(blank, X, reset=True)
-        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS)
-        learned = {"kinds_": encoder.kinds, "categories_": list(encoder.categories)}
-        return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
-
-    def _check_rows(self, X: Any) -> Array:
-        self._require_fitted()
-        table = validate_table(self, X, reset=False)
-        return encode_rows(self._model.encoder, table, self.handle_unknown)
-
-    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        standardizer = Standardizer.from_moments(*moments)
-        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
-
-    def _make_family(
-        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> LatentFactors:
-        warn_of_idle_components([self.n_components], [data.X.shape[0]], ["X"])
-        return LatentFactors(
-            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.n_categories),
-            data.n_classes,
-            self.n_latent,
-            self.n_components,
-            tied=self.noise == "tied",
-            var_floor=self.var_floor,
-            complete=is_complete(data.X, data.weight, data.moments.weight_sum),
-            all_edges=self.structure == "full" or self.n_latent == 0,
-            log_prior=data.log_prior,
-            ridge=self.ridge,
-            bound_tol=self.bound_tol,
-            bound_max_iter=self.bound_max_iter,
-        )
-
-    def _n_restarts(self, family: LatentFactors) -> int:
-        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
-
-    def _em_solver(self, family: LatentFactors) -> Solver[Any]:
-        em = EM(self.max_iter, self.tol)
-        return em if family.all_edges else StructuralEM(em)
-
-    def _select_restart(
-        self, family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
-    ) -> int:
-        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
-
-    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
-        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
-        return model._replace(family=family, params=to_canonical_form(model.params))
-
     def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = True
-        return tags

@@ -8,6 +8,7 @@ from typing import Any
 from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.latent_classification.size_search import Setting
 from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.options import check_number
 
 #: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
 COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
@@ -61,6 +62,17 @@ def default_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
     else:  # a single component without factors would know no classes
         grids = MIXED_LATENT, {2, data.n_classes}, ["likelihood", "conditional"], MIXED_RIDGES
     return dict(zip(Setting._fields, grids, strict=True))
+
+
+def check_grid(name: str, grid: Any, ge: int, whole: bool) -> None:
+    """None, or one or more numbers from `ge` on."""
+    if grid is None:
+        return
+    if isinstance(grid, str) or not as_list(grid):
+        what = "integer" if whole else "number"
+        raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
+    for value in as_list(grid):
+        check_number(name, value, ge=ge, integer=whole)
 
 
 def is_mixed(encoder: ColumnEncoder) -> bool:

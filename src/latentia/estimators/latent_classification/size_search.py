@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import Array, take_rows, to_numpy
 
@@ -47,6 +48,12 @@ class CVTrial(NamedTuple):
     @property
     def setting(self) -> Setting:
         return Setting(self.n_latent, self.n_components, self.objective, self.ridge)
+
+    def summary(self) -> str:
+        """A line to read."""
+        sizes = f"n_latent={self.n_latent} n_components={self.n_components}"
+        scores = f"accuracy {self.mean_accuracy:.4f}, log loss {self.mean_log_loss:.4f}"
+        return f"{sizes} {self.objective} ridge={self.ridge:g}: {scores} ({self.seconds:.1f} s)"
 
     def rank(self, scoring: str) -> tuple[float, float]:
         """What is compared: accuracy, then log loss, or the other way round."""
@@ -124,12 +131,10 @@ def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndar
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        # moved, so that a fold with one class and unlabeled rows is not taken for the classes -1
-        # and 1
-        model.fit(take_rows(X, train), np.where(y < 0, -1, y + 2)[train], None if weight is None else weight[train])
+        model.fit(take_rows(X, train), y[train], None if weight is None else weight[train])
         log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
     full = np.full((len(test), y.max() + 1), MIN_LOG_PROBA)
-    full[:, model.classes_ - 2] = np.maximum(log_proba, MIN_LOG_PROBA)
+    full[:, model.classes_] = np.maximum(log_proba, MIN_LOG_PROBA)
     each = np.ones(len(test)) if weight is None else weight[test]
     right = np.average(full.argmax(axis=1) == y[test], weights=each)
     loss = -np.average(full[np.arange(len(test)), y[test]], weights=each)
@@ -138,9 +143,4 @@ def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndar
 
 def as_table(trials: Sequence[CVTrial]) -> Any:
     """A data frame with one row per trial, or a dict of lists without pandas."""
-    table = {name: [getattr(t, name) for t in trials] for name in CVTrial._fields}
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        return table
-    return DataFrame(table)
+    return as_frame_if_possible({name: [getattr(t, name) for t in trials] for name in CVTrial._fields})

@@ -13,7 +13,7 @@ from latentia.estimators.base.classifier import InformationCriteriaMixin, Probab
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, SoftmaxInput
 from latentia.estimators.latent_softmax.fitted import plugin
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
-from latentia.inputs.labels import encode_known_labels, encode_labels
+from latentia.inputs.labels import encode_known_labels, read_labels
 from latentia.inputs.weights import check_loss_matrix, check_weight
 from latentia.numerics.array_api import Array, take_rows, to_numpy
 
@@ -29,7 +29,7 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxInput:
         X, attributes = self._read_rows(X)
-        labels = encode_labels(y, X.shape[0])
+        labels = read_labels(y, X.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
         check_loss_matrix(self.loss_matrix, len(labels.classes))
         codes, labeled = labels.codes, labels.codes >= 0
@@ -51,7 +51,7 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         """At the point estimate, of the labeled rows."""
         log_proba = to_numpy(self._map_rows(X, self._class_log_proba, plugin)).astype(float)
-        codes = encode_known_labels(y, self.classes_, log_proba.shape[0])
+        codes = encode_known_labels(y, self.classes_, log_proba.shape[0], self.unlabeled)
         labeled = np.flatnonzero(codes >= 0)
         return float(log_proba[labeled, codes[labeled]].sum()), labeled.size
 

@@ -58,6 +58,10 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
+        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
+        always mark one.
     n_init : int, default=10
         Number of restarts: random weights improved by penalized likelihood, then all in one batch.
         The best bound wins.
@@ -137,6 +141,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         annealing: bool = False,
         standardize: bool = True,
         loss_matrix: Any = None,
+        unlabeled: str | int | None = "auto",
         n_init: int = 10,
         max_iter: int = 600,
         tol: float = 1e-5,
@@ -156,6 +161,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         self.annealing = annealing
         self.standardize = standardize
         self.loss_matrix = loss_matrix
+        self.unlabeled = unlabeled
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol

@@ -62,6 +62,10 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     standardize : bool, default=True
         Whether columns are standardized first (for sparse X, scaled to unit root mean square), as
         the priors expect.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
+        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
+        always mark one, and so does -1 an unknown entry of a label matrix.
     n_init : int, default=1
         Number of restarts, run as one batch; the largest bound wins. The first starts from the
         directions of label space that ridge regression predicts best, the others from random ones.
@@ -114,11 +118,9 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
         The bound after each sweep.
     n_iter_, converged_, stopping_reason_ : int, bool, str
-        Iterations, whether the fit converged, and why it stopped.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string column names.
+        Iterations, whether the fit converged, why it stopped.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of features, and their names when X has string column names.
 
     References
     ----------
@@ -165,6 +167,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         semi_supervised: bool = False,
         margin: float = 1.0,
         standardize: bool = True,
+        unlabeled: str | int | None = "auto",
         n_init: int = 1,
         max_iter: int = 2000,
         tol: float = 1e-4,
@@ -181,6 +184,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.semi_supervised = semi_supervised
         self.margin = margin
         self.standardize = standardize
+        self.unlabeled = unlabeled
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -189,7 +193,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.verbose = verbose
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> EmbeddingInput:
-        return read_input(self._blank_copy(), X, y, sample_weight, self.standardize)
+        return read_input(self._blank_copy(), X, y, sample_weight)
 
     def _train(self, data: EmbeddingInput, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
         n_labels = data.labels.codes.shape[1]

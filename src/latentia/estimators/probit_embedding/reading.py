@@ -48,16 +48,16 @@ def read_rows(estimator: Any, X: Any, reset: bool) -> Array:
     return sparse.csr_array(X) if is_sparse(X) else X
 
 
-def read_input(blank: Any, X: Any, y: Any, sample_weight: Any, standardize: bool) -> EmbeddingInput:
+def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> EmbeddingInput:
     """Rows, labels and weights; `blank` is a copy of the estimator to validate on."""
     X = read_rows(blank, X, reset=True)
-    labels = encode_label_matrix(y, X.shape[0])
+    labels = encode_label_matrix(y, X.shape[0], blank.unlabeled)
     weight = check_weight(sample_weight, X.shape[0])
     _check_label_weights(labels, weight)
     attributes = {**input_attributes(blank), "classes_": labels.classes, "multilabel_": labels.multilabel}
     if labels.names is not None:
         attributes["label_names_"] = labels.names
-    return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, standardize), attributes)
+    return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
 
 
 def label_matrix_accuracy(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:

@@ -62,6 +62,13 @@ class Covariance(ABC):
         """What `log_density` needs of the parameters for any row, computed once for all chunks."""
         return ()
 
+    def shift_cells(self, natural: Tree, constant: Array) -> Tree:
+        """`natural` with (..., C, K, D) added to the log density for each known cell.
+
+        Types that treat a row's cells jointly have no such constants.
+        """
+        return natural
+
     @abstractmethod
     def log_density(
         self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
@@ -140,6 +147,10 @@ class Diagonal(Covariance):
         precision_mean = precision * means
         constant = -0.5 * (LOG_2PI + xp.log(variance) + precision_mean * means)
         return -0.5 * precision, precision_mean, constant, xp.sum(constant, axis=-1)
+
+    def shift_cells(self, natural: Tree, constant: Array) -> Tree:
+        quadratic, linear, old, total = natural
+        return quadratic, linear, old + constant, total + namespace(constant).sum(constant, axis=-1)
 
     def log_density(
         self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows

@@ -78,7 +78,7 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianParams:
         sample = source.sample_rows(SAMPLE_ROWS, rng)
         values, y = to_numpy(sample.rows.values).astype(float), to_numpy(sample.y)
-        weight = np.ones(len(y)) if sample.weight is None else to_numpy(sample.weight).astype(float)
+        weight = sample.mean_weight()
         K, D = self.present.shape[1], values.shape[1]
         means = np.zeros((n_restarts, self.n_classes, K, D))
         variances = np.ones((n_restarts, self.n_classes, K, D))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Generic
 
+import numpy as np
+
 from latentia.engine.contracts import F, Sweep
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, Source, Totals
@@ -27,6 +29,10 @@ class ClassMoments(Generic[F]):
         xp = namespace(*totals.values())
         empty = xp.zeros_like(next(iter(totals.values())))
         self.sums = xp.stack([totals.get(c, empty) for c in range(family.n_classes)], axis=0)[:, None, :]
+
+    def take_restarts(self, index: np.ndarray) -> ClassMoments[F]:
+        """All restarts see the same rows."""
+        return self
 
     def sweep(self, params: FactorParams) -> Sweep:
         """Value and statistics, at a cost that does not depend on the number of rows."""

@@ -41,6 +41,10 @@ class ColumnModel(ABC):
     is_coded: ClassVar[bool] = False
     #: How many categories a coded column has; None for as many as it shows.
     n_categories: ClassVar[int | None] = None
+    #: Whether cells are whole numbers from zero on.
+    is_count: ClassVar[bool] = False
+    #: Whether `column_size` must see the cells of its columns.
+    needs_size: ClassVar[bool] = False
     #: Whether cells are standardized.
     is_standardized: ClassVar[bool] = False
 
@@ -48,8 +52,15 @@ class ColumnModel(ABC):
         self.columns = tuple(columns)
 
     @classmethod
-    def from_columns(cls, columns: Sequence[int], n_categories: Sequence[int]) -> ColumnModel:
-        """The model of these columns, and of these numbers of categories where they are coded."""
+    def column_size(cls, cells: np.ndarray) -> float:
+        """What the model must know of the known cells of a column that is not coded."""
+        return 0.0
+
+    @classmethod
+    def from_columns(cls, columns: Sequence[int], sizes: Sequence[float]) -> ColumnModel:
+        """The model of these columns, of these numbers of categories where they are coded, of these
+        sizes by `column_size` where not.
+        """
         return cls(columns)
 
     def __repr__(self) -> str:

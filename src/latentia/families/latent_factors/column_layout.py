@@ -24,15 +24,13 @@ class ColumnLayout:
         self.all_gaussian = not self.n_bounded and self.gaussian.columns == tuple(range(self.n_columns))
 
     @classmethod
-    def from_kinds(cls, kinds: Sequence[str], n_categories: Sequence[int]) -> ColumnLayout:
-        """Columns of these kinds, by name, and these numbers of categories, which kinds without
-        ignore.
-        """
+    def from_kinds(cls, kinds: Sequence[str], sizes: Sequence[float]) -> ColumnLayout:
+        """Columns of these kinds, by name, and these sizes: numbers of categories of coded ones."""
         models = []
         for name, model in COLUMN_MODELS.items():
             columns = [column for column, kind in enumerate(kinds) if kind == name]
             if columns:
-                models.append(model.from_columns(columns, [n_categories[column] for column in columns]))
+                models.append(model.from_columns(columns, [sizes[column] for column in columns]))
         return cls(models, len(kinds))
 
     @classmethod

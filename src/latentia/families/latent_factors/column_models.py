@@ -131,8 +131,8 @@ class Categorical(BoundedColumnModel):
         self.first = tuple(int(first) for first in np.cumsum((0, *self.sizes))[:-1])
 
     @classmethod
-    def from_columns(cls, columns: Sequence[int], n_categories: Sequence[int]) -> Categorical:
-        return cls(columns, n_categories)
+    def from_columns(cls, columns: Sequence[int], sizes: Sequence[float]) -> Categorical:
+        return cls(columns, [int(size) for size in sizes])
 
     @property
     def n_predictors(self) -> int:

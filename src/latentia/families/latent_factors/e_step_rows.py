@@ -10,6 +10,10 @@ over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The precisions o
 product of curvatures with the packed :math:`KK^\top` of the predictors; the variances of all
 predictors are one product of the packed posterior covariances with the same matrix.
 
+Where the weights are uncertain (`posterior`), a predictor's expected square has the further term
+:math:`\tilde z^\top V \tilde z`, a quadratic in u like the others: what `_WeightSpread` holds is
+added to the products of a column before the rows see them.
+
 The bounds are those for the moments of the predictors, first under the prior, then under the
 posterior, until the curvatures settle (Algorithm 1 of Langseth & Nielsen 2009). A bound that is off
 by a small step costs only the step's square.
@@ -23,6 +27,7 @@ from latentia.engine.pytree import tree_map
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse
@@ -74,7 +79,12 @@ class RowPosterior(NamedTuple):
 
 
 def infer_rows(
-    layout: ColumnLayout, params: FactorParams, rows: MaskedRows, tol: float, max_rounds: int
+    layout: ColumnLayout,
+    params: FactorParams,
+    rows: MaskedRows,
+    tol: float,
+    max_rounds: int,
+    uncertainty: Uncertainty | None = None,
 ) -> RowPosterior:
     """Posterior of z for every row, class and component, with the bounds at their fixed point."""
     xp = namespace(params.loadings)
@@ -83,10 +93,13 @@ def infer_rows(
     loadings = params.loadings[..., None, :, :, :]
     K = loadings * root  # (..., C, M, H, q)
     a0 = xp.matmul(loadings, params.means[..., :, None, :, None])[..., 0] + params.offsets[..., None, :, :]
-    form = _gaussian_form(layout, K[..., :G, :], a0[..., :G], params.noise[..., None, :, :], rows)
+    spread = _WeightSpread.of(params, uncertainty)
+    theta = params.noise[..., None, :, :]
+    cells = 0.0 if uncertainty is None else uncertainty.cell_constant[..., None, :, :]
+    form = _gaussian_form(layout, K[..., :G, :], a0[..., :G], theta, rows, spread.first(G), cells)
     quadratic = Quadratic(xp.zeros_like(a0[..., None, :0]), xp.zeros_like(a0[..., None, :0]), 0.0)
     if layout.n_bounded:
-        bounded = _BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows)
+        bounded = _BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows, spread.rest(G))
         prior = _Moments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])
         quadratic = bounded.bound(_fixed_point(bounded, form, prior, tol, max_rounds - 1))
         form = bounded.add_to(form, quadratic)
@@ -96,6 +109,8 @@ def infer_rows(
     maximum = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
     scores = form.constant + maximum - 0.5 * log_det
     scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
+    if uncertainty is not None:
+        scores = scores + uncertainty.class_constant[..., :, None, None]
     shape = (*scores.shape[:-1], n_rows)
     mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
     cov = xp.broadcast_to(root[..., None] * cov * root[..., None, :], (*shape, q, q))
@@ -117,34 +132,78 @@ class _Moments(NamedTuple):
     cov: Array  # (..., N, q(q+1)/2)
 
 
-def _gaussian_form(layout: ColumnLayout, K: Array, a0: Array, theta: Array, rows: MaskedRows) -> _Form:
-    """What the continuous columns add."""
+class _WeightSpread(NamedTuple):
+    """Of each predictor, the quadratic c + 2 l'u + u'Pu that its weights' spread adds to its
+    square.
+
+    Zero where the weights are known.
+    """
+
+    precision: Any  # (..., C, M, H, q(q+1)/2) P, packed
+    linear: Any  # (..., C, M, H, q)
+    constant: Any  # (..., C, M, H)
+
+    @classmethod
+    def of(cls, params: FactorParams, uncertainty: Uncertainty | None) -> _WeightSpread:
+        if uncertainty is None:
+            return cls(0.0, 0.0, 0.0)
+        xp = namespace(params.means)
+        q = params.means.shape[-1]
+        V = uncertainty.weights[..., None, :, :, :]
+        square, cross, one = V[..., : -q - 1], V[..., -q - 1 : -1], V[..., -1]
+        mu, root = params.means[..., :, None, None, :], xp.sqrt(params.variances)[..., :, None, None, :]
+        shift = xp.matmul(unpack(square, q), mu[..., None])[..., 0] + cross  # V_zz mu + V_zb
+        constant = xp.sum((shift + cross) * mu, axis=-1) + one
+        return cls(square * packed_outer(root), root * shift, constant)
+
+    @property
+    def is_zero(self) -> bool:
+        return isinstance(self.constant, float)
+
+    def first(self, G: int) -> _WeightSpread:
+        """That of the continuous predictors."""
+        return self if self.is_zero else _WeightSpread(*(self._cut(slice(None, G))))
+
+    def rest(self, G: int) -> _WeightSpread:
+        """That of the bounded ones."""
+        return self if self.is_zero else _WeightSpread(*(self._cut(slice(G, None))))
+
+    def _cut(self, index: slice) -> tuple[Array, Array, Array]:
+        return self.precision[..., index, :], self.linear[..., index, :], self.constant[..., index]
+
+
+def _gaussian_form(
+    layout: ColumnLayout, K: Array, a0: Array, theta: Array, rows: MaskedRows, spread: _WeightSpread, cells: Any
+) -> _Form:
+    """What the continuous columns add; `cells` is added for each known cell."""
     xp = namespace(K)
     if not layout.n_gaussian:
         return _Form(0.0, 0.0, 0.0)
     x, observed = layout.select_columns(layout.gaussian, rows)
     scaled = K / theta[..., None]
-    square = packed_outer(K) / theta[..., None]
+    square = packed_outer(K) / theta[..., None] + spread.precision
     linear = xp.matmul(x, scaled)
-    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta)
+    shift = scaled * a0[..., None] + spread.linear
+    per_cell = cells - 0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta + spread.constant)
     constant = xp.matmul(x, (a0 / theta)[..., None])[..., 0] - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])[..., 0]
     if observed is None:  # all rows share their precision: it has one row
-        linear = linear - xp.sum(scaled * a0[..., None], axis=-2, keepdims=True)
+        linear = linear - xp.sum(shift, axis=-2, keepdims=True)
         constant = constant + xp.sum(per_cell, axis=-1, keepdims=True)
         return _Form(xp.sum(square, axis=-2, keepdims=True), linear, constant)
-    linear = linear - xp.matmul(observed, scaled * a0[..., None])
+    linear = linear - xp.matmul(observed, shift)
     return _Form(xp.matmul(observed, square), linear, constant + xp.matmul(observed, per_cell[..., None])[..., 0])
 
 
 class _BoundedColumns:
     """The bounded columns of some rows: their bounds for given moments of u, and what these add."""
 
-    def __init__(self, layout: ColumnLayout, K: Array, a0: Array, rows: MaskedRows):
+    def __init__(self, layout: ColumnLayout, K: Array, a0: Array, rows: MaskedRows, spread: _WeightSpread):
         self.models = layout.bounded_slices()
         self.cells = [layout.select_columns(model, rows) for model in layout.bounded]
         self.warm_starts: list[dict[int, Array]] = [{} for _ in layout.bounded]
         self.K, self.a0 = K, a0
-        self.K2 = packed_outer(K)
+        self.spread = spread
+        self.K2 = packed_outer(K) + spread.precision
         self.K2_doubled = transpose(with_doubled_offdiagonal(self.K2, K.shape[-1]))
 
     def bound(self, moments: _Moments) -> Quadratic:
@@ -174,17 +233,29 @@ class _BoundedColumns:
         xp = namespace(self.K)
         curvature, linear, constant = quadratic
         shift = curvature * self.a0
-        return _Form(
+        form = _Form(
             form.precision + xp.matmul(curvature, self.K2),
             form.linear + xp.matmul(linear - shift, self.K),
             form.constant + constant + xp.sum((linear - 0.5 * shift) * self.a0, axis=-1),
+        )
+        if self.spread.is_zero:
+            return form
+        return form._replace(
+            linear=form.linear - xp.matmul(curvature, self.spread.linear),
+            constant=form.constant - 0.5 * xp.matmul(curvature, self.spread.constant[..., None])[..., 0],
         )
 
     def _predictors(self, moments: _Moments) -> tuple[Array, Array]:
         """Means and variances of the predictors."""
         xp = namespace(self.K)
         mean = xp.matmul(moments.mean, transpose(self.K)) + self.a0
-        return mean, xp.clip(xp.matmul(moments.cov, self.K2_doubled), min=0.0)
+        variance = xp.matmul(moments.cov, self.K2_doubled)
+        if not self.spread.is_zero:
+            squares = with_doubled_offdiagonal(packed_outer(moments.mean), moments.mean.shape[-1])
+            variance = variance + xp.matmul(squares, transpose(self.spread.precision))
+            variance = variance + 2 * xp.matmul(moments.mean, transpose(self.spread.linear))
+            variance = variance + self.spread.constant[..., None, :]
+        return mean, xp.clip(variance, min=0.0)
 
     def _side_by_side(self, parts: list[Quadratic], mean: Array) -> Quadratic:
         if len(parts) == 1:

@@ -45,12 +45,13 @@ def initial_params(
     """Parameters of each restart, beside the source's arrays."""
     sample = source.sample_rows(SAMPLE_ROWS, rng)
     y = to_numpy(sample.y)
-    weight = _row_weights(sample, y)
-    offsets, rows = _predictors(layout, sample, weight)
+    weight = sample_weights(sample, y)
+    weight = weight if weight.ndim == 1 else weight.mean(axis=1)
+    offsets, rows = initial_predictors(layout, sample, weight)
     weight /= weight.sum()
     C, M, q = sizes
     H = rows.shape[1]
-    axes, deviations = _principal_axes(rows, weight)
+    axes, deviations = principal_axes(rows, weight)
     scaled_axes = axes * deviations  # (H, k)
     loadings = scaled_axes @ rng.standard_normal((n_restarts, 1, H, q))[..., : axes.shape[1], :]
     if M > 1:
@@ -62,7 +63,7 @@ def initial_params(
     if M > 1:
         random_rows = rows[_rows_at_quantiles(rows @ axes[:, 0], weight, rng.random((n_restarts, M)))]
         centers = centers + CENTER_STEP * random_rows
-    means, variances = _class_moments(loadings.mean(axis=1), rows, weight, y, C)
+    means, variances = class_moments(loadings.mean(axis=1), rows, weight, y, C)
     noise = (1 - SIGNAL_VARIANCE_SHARE) * (weight @ rows[:, : layout.n_gaussian] ** 2)
     log_prior = np.full(C, -np.log(C)) if log_prior is None else log_prior
     params = FactorParams(
@@ -78,7 +79,7 @@ def initial_params(
     return FactorParams(*(asarray_like(np.ascontiguousarray(a), sample.rows.values) for a in params))
 
 
-def _predictors(layout: ColumnLayout, sample: Chunk, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def initial_predictors(layout: ColumnLayout, sample: Chunk, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Offsets (H,) and centered values (N, H) of all predictors, in NumPy."""
     offsets, rows = [], []
     for model in layout.models:
@@ -90,17 +91,17 @@ def _predictors(layout: ColumnLayout, sample: Chunk, weight: np.ndarray) -> tupl
     return np.concatenate(offsets), np.concatenate(rows, axis=1)
 
 
-def _row_weights(sample: Chunk, y: np.ndarray) -> np.ndarray:
+def sample_weights(sample: Chunk, y: np.ndarray) -> np.ndarray:
     """Weights of the rows; those of a class that was too large were drawn by their weight."""
     weight = np.ones(len(y)) if sample.weight is None else to_numpy(sample.weight).astype(float)
     for label in np.unique(y):
         in_class = y == label
         if in_class.sum() >= SAMPLE_ROWS:
-            weight[in_class] = weight[in_class].mean()
+            weight[in_class] = weight[in_class].mean(axis=0)
     return weight
 
 
-def _principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Axes (H, k) and standard deviations (k,), largest first.
 
     The sign of an axis makes the sum of its cubes positive.
@@ -122,20 +123,23 @@ def _rows_at_quantiles(scores: np.ndarray, weight: np.ndarray, quantiles: np.nda
     return order[np.minimum(np.searchsorted(cumulative, quantiles * cumulative[-1]), len(order) - 1)]
 
 
-def _class_moments(
+def class_moments(
     L: np.ndarray, rows: np.ndarray, weight: np.ndarray, y: np.ndarray, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances (S, C, q) of the latents' regression on the rows, as if all had unit
-    noise.
+    noise; `weight` is (N,), or (N, S).
     """
     S, _, q = L.shape
+    weight = np.broadcast_to(weight[:, None] if weight.ndim == 1 else weight, (len(rows), S)).T
     cov, _ = spd_inverse(np.eye(q) + np.swapaxes(L, -1, -2) @ L)
     means, variances = np.zeros((S, n_classes, q)), np.ones((S, n_classes, q))
     for c in range(n_classes):
-        in_class, w = rows[y == c], weight[y == c]
-        if len(in_class) and w.sum() > 0:
-            w = w / w.sum()
-            z = in_class @ (L @ cov)  # (S, n_c, q)
-            means[:, c] = w @ z
-            variances[:, c] = w @ (z - means[:, c, None, :]) ** 2 + np.diagonal(cov, axis1=-2, axis2=-1)
+        w = weight[:, None, y == c]
+        total = w.sum(axis=-1, keepdims=True)
+        if total.any():
+            w = w / np.where(total > 0, total, 1.0)
+            z = rows[y == c] @ (L @ cov)  # (S, n_c, q)
+            means[:, c] = (w @ z)[:, 0]
+            square = (w @ (z - means[:, c, None, :]) ** 2)[:, 0]
+            variances[:, c] = square + np.diagonal(cov, axis1=-2, axis2=-1)
     return means, variances

@@ -52,6 +52,10 @@ class EmbeddingProblem(ABC):
         self.family = replace(family, form=form)
         self.form = form
 
+    def take_restarts(self, index: np.ndarray) -> EmbeddingProblem:
+        """All restarts see the same rows."""
+        return self
+
     @abstractmethod
     def label_sums(self) -> LabelSums:
         """The totals from which variational Bayes starts."""

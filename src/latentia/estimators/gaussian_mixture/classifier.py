@@ -5,32 +5,28 @@ of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_class
-from latentia.engine.source import Chunk, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, warn_of_idle_components
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
-from latentia.families.gaussian_mixture.covariance import Covariance
+from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
+from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.families.gaussian_mixture.family import GaussianMixtures
+from latentia.families.gaussian_mixture.posterior import GaussianPrior, conjugate_prior
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.numerics.array_api import namespace, to_numpy
+from latentia.numerics.array_api import namespace
 from latentia.solvers import EM
-
-#: The most components that n_components="bic" tries for a class.
-MAX_COMPONENTS = 10
 
 
 class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
@@ -45,9 +41,20 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     n_components : int, sequence of int or "bic", default=1
         Components of every class, of each class in the order of `classes_`, or the number with the
         least Bayesian information criterion, chosen for each class.
-    covariance : {"diag", "full", "tied", "spherical"}, default="diag"
+    covariance : {"auto", "diag", "full", "tied", "spherical"}, default="auto"
         Shape of the covariances: a variance per feature, a matrix per component, one matrix that
-        all components of all classes share, or one variance per component.
+        all components of all classes share, or one variance per component. "auto": of the first
+        three the one with the largest evidence; "diag" for points, and for over 100 features.
+    inference : {"vb", "ml"}, default="vb"
+        "vb": the posterior of all parameters by variational Bayes, averaged over in predictions;
+        components are pulled towards a common mean and covariance. "ml": the point of maximum
+        likelihood. Other objectives than the likelihood train points.
+    marginals : {"power", "normal"}, default="power"
+        "power": each column is made as normal as a power transform can make it. Densities, samples
+        and imputations are those of the raw column. Spherical covariances, which compare the units
+        of columns, leave them.
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by L-BFGS from the best EM solution.
@@ -79,6 +86,10 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
+        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
+        always mark one.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None
@@ -93,6 +104,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         Classes in sorted order.
     n_components_ : ndarray of shape (n_classes,)
         Components of each class.
+    covariance_ : str
+        Shape of the covariances.
     priors_ : array of shape (n_classes,)
         Class priors.
     weights_ : array of shape (n_classes, max_components)
@@ -129,37 +142,44 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> X[::7, 2] = np.nan  # gaps need no imputation
     >>> y[::5] = -1  # rows without a label help too
-    >>> model = GaussianMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    >>> model = GaussianMixtureClassifier(n_components=2, unlabeled=-1, random_state=0).fit(X, y)
     >>> model.predict_proba([[5.1, 3.5, np.nan, np.nan]]).round(2)
     array([[1., 0., 0.]])
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES)}
+    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto")}
 
     def __init__(
         self,
         n_components: int | Sequence[int] | str = 1,
         *,
-        covariance: str = "diag",
+        covariance: str = "auto",
+        inference: str = "vb",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
         priors: Any = "empirical",
         var_floor: float = 1e-3,
-        n_init: int = 10,
+        n_init: int | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-4,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         loss_matrix: Any = None,
+        unlabeled: str | int | None = "auto",
         random_state: Any = None,
         callback: Callable[..., Any] | None = None,
         verbose: int = 0,
     ):
         self.n_components = n_components
         self.covariance = covariance
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
@@ -173,6 +193,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.loss_matrix = loss_matrix
+        self.unlabeled = unlabeled
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -185,18 +206,32 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
             for size in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
                 check_number("n_components", size, ge=1, integer=True)
 
+    @property
+    def _common_scale(self) -> bool:
+        """Whether columns keep the proportions of their units."""
+        return self.covariance != "auto" and COVARIANCES[self.covariance].common_scale
+
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        return Standardizer.from_moments(*moments, common_scale=COVARIANCES[self.covariance].common_scale)
+        return Standardizer.from_moments(*moments, common_scale=self._common_scale)
+
+    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
+        return [not self._common_scale] * len(encoder.kinds)
 
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> GaussianMixtures:
         shift = data.preprocessor.shift
-        rounding = float(namespace(shift).finfo(shift.dtype).eps)
-        covariance = COVARIANCES[self.covariance](max(self.var_floor, rounding))
+        floor = max(self.var_floor, float(namespace(shift).finfo(shift.dtype).eps))
+        name = self.covariance
+        if name == "auto" and (self.inference == "ml" or not self._objective().rises_under_em):
+            name = "diag"
+        elif name == "auto":
+            name = most_evident_covariance(source.labeled_only(), data.n_classes, floor, rng, notifier)
+        covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
             n_features = data.X.shape[1] - data.preprocessor.n_empty_columns
-            search = ComponentSearch(covariance, data.n_classes, n_features, self.n_init, EM(self.max_iter, self.tol))
+            n_init = super()._n_restarts(None)
+            search = ComponentSearch(covariance, data.n_classes, n_features, n_init, EM(self.max_iter, self.tol))
             return GaussianMixtures(search.run(source.labeled_only(), rng, notifier), covariance, data.log_prior)
         sizes = np.asarray(self.n_components, dtype=int)
         sizes = np.full(data.n_classes, sizes) if sizes.ndim == 0 else sizes
@@ -209,75 +244,24 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         warn_of_idle_components(sizes, n_rows, [f"class {label!r}" for label in data.attributes["classes_"].tolist()])
         return GaussianMixtures(sizes, covariance, data.log_prior)
 
-    def _n_restarts(self, family: GaussianMixtures) -> int:
-        return super()._n_restarts(family) if (family.n_components > 1).any() else 1
+    def _make_posterior_family(
+        self, family: GaussianMixtures, data: GenerativeInput
+    ) -> BayesianGaussianMixtures | None:
+        has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
+        return BayesianGaussianMixtures(family) if has_prior else None
+
+    def _n_restarts(self, family: GaussianMixtures | BayesianGaussianMixtures) -> int:
+        model = family.model if isinstance(family, BayesianGaussianMixtures) else family
+        return super()._n_restarts(family) if (model.n_components > 1).any() else 1
 
     def _model_attributes(self, model: FittedModel[GaussianMixtures]) -> Attributes:
         params, preprocessor = model.params, model.preprocessor
         xp = namespace(params.means)
         return {
             "n_components_": model.family.n_components,
+            "covariance_": next(n for n, kind in COVARIANCES.items() if type(model.family.covariance_type) is kind),
             "priors_": xp.exp(params.log_prior),
             "weights_": xp.exp(params.log_weights),
             "means_": preprocessor.inverse_transform(params.means),
             "covariances_": model.family.covariance_type.in_units(params.covariance, preprocessor.scale),
         }
-
-
-class ComponentSearch(NamedTuple):
-    """The number of components of each class with the least BIC."""
-
-    covariance: Covariance
-    n_classes: int
-    n_features: int
-    n_init: int
-    solver: EM
-
-    def run(self, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier) -> np.ndarray:
-        """A class stops growing after two numbers without gain, all of them when a callback stops
-        the fit.
-        """
-        in_class = _class_sizes(source, self.n_classes)
-        best, sizes = np.full(self.n_classes, np.inf), np.ones(self.n_classes, dtype=int)
-        for k in range(1, MAX_COMPONENTS + 1):
-            growing = (k - sizes <= 2) & (in_class >= 2 * k)
-            if k > 1 and (notifier.stopped or not growing.any()):
-                break
-            family = GaussianMixtures(np.where(growing, k, sizes), self.covariance)
-            params = family.init(source, rng, self.n_init if k > 1 else 1)
-            problem = RowProblem(family, Likelihood(), source)
-            fitted = self.solver.solve(problem, params, notifier).params
-            scores = _class_log_likelihoods(problem, fitted, self.n_classes)  # (restarts, classes)
-            n_free = k - 1 + k * self.n_features + self.covariance.n_free(self.n_features, k)
-            bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
-            better = growing & (bic < best) | (k == 1)
-            best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
-        return sizes
-
-
-def _class_sizes(source: ArraySource, n_classes: int) -> np.ndarray:
-    """Weight of the rows of each class, but at least their number: weights that sum to one make no
-    fewer rows, and no negative logarithm.
-    """
-    labeled = source.y >= 0
-    if source.weight is None:
-        return np.bincount(source.y[labeled], minlength=n_classes)
-    weight = source.weight[labeled]
-    sums, numbers = (np.bincount(source.y[labeled], w, minlength=n_classes) for w in (weight, weight > 0))
-    return np.maximum(sums, numbers)
-
-
-def _class_log_likelihoods(problem: RowProblem[GaussianMixtures], params: GaussianParams, n_classes: int) -> np.ndarray:
-    """Log p(x | y) summed over the labeled rows of each class, for each restart: (R, C)."""
-    family = problem.family
-
-    def visit(chunk: Chunk) -> Totals:
-        if chunk.label is None or chunk.label < 0:
-            return {}
-        mine = select_class(params, family.params_class_axes, chunk.label)
-        score = family.infer(mine, chunk.rows).log_joint[..., 0, :] - mine.log_prior
-        xp = namespace(score)
-        return {chunk.label: xp.sum(chunk.weighted(score), axis=-1)}
-
-    totals = problem.source.sum_over_chunks(visit, problem.rows_per_chunk(params), by_label=True)
-    return np.stack([to_numpy(totals[c]) for c in range(n_classes)], axis=1)

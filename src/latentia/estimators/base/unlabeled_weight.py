@@ -1,0 +1,116 @@
+"""How much unlabeled rows count: the weight that predicts held-out labels best, zero included.
+
+Under a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So
+labels are held out in folds, and every weight is tried on all of them in one batch: a fold is a
+column of weights with zeros. The middle weight is kept unless another is better by more than a
+standard error of the difference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentia.engine.array_source import ArraySource
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import RowProblem, rows_per_chunk
+from latentia.engine.pytree import leaves
+from latentia.engine.source import Chunk
+from latentia.numerics.array_api import namespace, to_numpy
+from latentia.numerics.logspace import log_softmax
+from latentia.solvers import EM
+
+#: Weights tried; the second is the default.
+WEIGHTS = (0.0, 0.1, 1.0)
+DEFAULT = 1
+
+N_FOLDS = 5
+
+#: Rows of each label that the choice looks at, at most.
+MAX_ROWS = 500
+
+#: EM in the folds need not settle.
+MAX_ITER = 40
+
+#: One confident mistake must not decide.
+MAX_LOSS = 5.0
+
+
+def scale_unlabeled(weight: np.ndarray | None, codes: np.ndarray, factor: float) -> np.ndarray | None:
+    """Row weights in which unlabeled rows count `factor` times."""
+    if factor == 1.0 or not (codes < 0).any():
+        return weight
+    return np.where(codes < 0, factor, 1.0) * (1.0 if weight is None else weight)
+
+
+def choose_unlabeled_weight(family: Any, source: ArraySource, rng: np.random.Generator) -> float:
+    """One of `WEIGHTS`, by the log loss of labels held out."""
+    source = _at_most(source, MAX_ROWS, rng)
+    folds = assign_folds(source)
+    if folds.max() < 1:  # no class has rows to spare
+        return WEIGHTS[DEFAULT]
+    n_folds = int(folds.max()) + 1
+    settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    columns = [np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings]
+    batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
+    params = family.init(batch, rng, len(settings))
+    params = EM(MAX_ITER, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
+    labeled = source.subset(np.flatnonzero(source.y >= 0))
+    losses = _log_losses(family, params, labeled)  # (settings, rows)
+    own = folds[source.y >= 0]
+    held_out = np.stack([losses[own * len(WEIGHTS) + k, np.arange(own.size)] for k in range(len(WEIGHTS))])
+    counted = own >= 0
+    return WEIGHTS[_best(held_out[:, counted], weight[source.y >= 0][counted])]
+
+
+def _best(losses: np.ndarray, weight: np.ndarray) -> int:
+    """The number of the best row of `losses`, or of the default where the lead may be chance."""
+    share = weight / weight.sum()
+    best = int(np.argmin(losses @ share))
+    lead = losses[DEFAULT] - losses[best]
+    error = np.sqrt((share**2 * (lead - lead @ share) ** 2).sum())
+    return best if lead @ share > error else DEFAULT
+
+
+def assign_folds(source: ArraySource) -> np.ndarray:
+    """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
+
+    By the ranks of the rows' sums in their class: equal rows share a fold, so a row of weight two
+    is that row twice, and neither units nor the order of rows and columns matter.
+    """
+    rows = source.all_rows().rows.values
+    sums = np.round(to_numpy(namespace(rows).sum(rows, axis=-1)).astype(float), 6)
+    folds = np.full(source.n_rows, -1)
+    for label in np.unique(source.y[source.y >= 0]):
+        in_class = np.flatnonzero(source.y == label)
+        _, rank = np.unique(sums[in_class], return_inverse=True)
+        if rank.max() > 0:
+            folds[in_class] = rank % N_FOLDS
+    return folds
+
+
+def _at_most(source: ArraySource, n_rows: int, rng: np.random.Generator) -> ArraySource:
+    """At most so many rows of each label."""
+    chosen = []
+    for label in np.unique(source.y):
+        rows = np.flatnonzero(source.y == label)
+        chosen.append(rows if rows.size <= n_rows else np.sort(rng.choice(rows, n_rows, replace=False)))
+    index = np.sort(np.concatenate(chosen))
+    return source if index.size == source.n_rows else source.subset(index)
+
+
+def _log_losses(family: Any, params: Any, source: ArraySource) -> np.ndarray:
+    """Of each restart and row, in the order of the rows."""
+    chunk: Chunk = source.all_rows()
+    size = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
+    parts = []
+    for first in range(0, source.n_rows, size):
+        here = slice(first, first + size)
+        observed = None if chunk.rows.observed is None else chunk.rows.observed[here, ...]
+        rows = chunk.rows._replace(values=chunk.rows.values[here, ...], observed=observed)
+        parts.append(to_numpy(log_softmax(family.infer(params, rows).log_joint, axis=-2)))
+    log_proba = np.concatenate(parts, axis=-1)
+    own = np.take_along_axis(log_proba, source.y[None, None, :], axis=1)[:, 0]
+    return np.minimum(-own, MAX_LOSS)

@@ -1,0 +1,70 @@
+"""How latent classification models read tables of numbers, text and categories."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from latentia.estimators.base.fitting import Attributes, input_attributes
+from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.families.latent_factors.column_models import COLUMN_MODELS
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.column_levels import Merging, check_min_frequency
+from latentia.inputs.mixed_rows import encode_rows, validate_table
+from latentia.inputs.options import Check, choice, integer, optional
+from latentia.inputs.standardization import ColumnMoments, Standardizer
+from latentia.numerics.array_api import Array
+
+
+class MixedTableMixin(GenerativeClassifier):
+    """Reads columns by their kinds, and shows what it read."""
+
+    kinds: Any
+    max_categories: int | None
+    min_frequency: int | float | None
+    handle_unknown: str
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "max_categories": optional(integer(ge=1)),
+        "min_frequency": check_min_frequency,
+        "handle_unknown": choice("missing", "error"),
+    }
+
+    @property
+    def categories_(self) -> list[np.ndarray | None]:
+        """Values of each binary, categorical or ordinal column, one for each code; None for others.
+
+        Kept by the encoder, in a form that any serializer takes.
+        """
+        return self._model.encoder.categories
+
+    @property
+    def infrequent_categories_(self) -> list[np.ndarray | None]:
+        """Values of each column that share a code because they are rare; None where none do."""
+        return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
+
+    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
+        blank = self._blank_copy()
+        table = validate_table(blank, X, reset=True)
+        encoder = ColumnEncoder.from_table(
+            table, self.kinds, COLUMN_MODELS, Merging(self.max_categories, self.min_frequency)
+        )
+        learned = {"kinds_": encoder.kinds}
+        return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
+
+    def _check_rows(self, X: Any) -> Array:
+        self._require_fitted()
+        table = validate_table(self, X, reset=False)
+        return encode_rows(self._model.encoder, table, self.handle_unknown)
+
+    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
+        standardizer = Standardizer.from_moments(*moments)
+        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
+
+    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
+        return [COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags

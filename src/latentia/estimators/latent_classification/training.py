@@ -1,0 +1,111 @@
+"""How latent classification models are trained: sizes, posterior or point, solver, which start
+wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from latentia.engine.array_source import ArraySource
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative_options import warn_of_idle_components
+from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.latent_classification.restart_selection import best_restart
+from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
+from latentia.families.latent_factors.canonical_form import to_canonical_form
+from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.family import LatentFactors
+from latentia.inputs.mixed_rows import is_complete
+from latentia.inputs.options import Check, check_choice, check_number, choice, integer, number
+from latentia.solvers import EM, Solution, Solver, StructuralEM
+
+#: Factors where their number is left to us: of a posterior, and of a point.
+MAX_AUTO_LATENT = 8
+POINT_N_LATENT = 2
+
+#: Starts of a posterior with several components.
+POSTERIOR_N_INIT = 5
+
+
+def check_n_latent(name: str, value: Any) -> None:
+    """A number of factors, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and integers >= 0")
+    else:
+        check_number(name, value, ge=0, integer=True)
+
+
+class FactorTrainingMixin(GenerativeClassifier):
+    """The family, the solver and the starts that the options ask for."""
+
+    n_latent: int | str
+    n_components: int
+    noise: str
+    structure: str
+    selection: str
+    ridge: float
+    bound_tol: float
+    bound_max_iter: int
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "n_latent": check_n_latent,
+        "n_components": integer(ge=1),
+        "ridge": number(ge=0),
+        "noise": choice("tied", "untied"),
+        "structure": choice("full", "learn"),
+        "selection": choice("accuracy", "likelihood"),
+        "bound_tol": number(ge=0),
+        "bound_max_iter": integer(ge=1),
+    }
+
+    def _make_family(
+        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+    ) -> LatentFactors:
+        n_latent = self._choose_n_latent(data)
+        warn_of_idle_components([self.n_components], [data.X.shape[0]], ["X"])
+        return LatentFactors(
+            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
+            data.n_classes,
+            n_latent,
+            self.n_components,
+            tied=self.noise == "tied",
+            var_floor=self.var_floor,
+            complete=is_complete(data.X, data.weight, data.moments.weight_sum),
+            all_edges=self.structure == "full" or n_latent == 0,
+            log_prior=data.log_prior,
+            ridge=self.ridge,
+            bound_tol=self.bound_tol,
+            bound_max_iter=self.bound_max_iter,
+        )
+
+    def _choose_n_latent(self, data: GenerativeInput) -> int:
+        if not isinstance(self.n_latent, str):
+            return int(self.n_latent)
+        points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
+        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.X.shape[1])
+
+    def _make_posterior_family(self, family: LatentFactors, data: GenerativeInput) -> BayesianLatentFactors | None:
+        return BayesianLatentFactors(family) if family.all_edges else None
+
+    def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
+        if isinstance(family, BayesianLatentFactors):
+            if isinstance(self.n_init, str):
+                return 1 if family.model.n_components == 1 else POSTERIOR_N_INIT
+            return int(self.n_init)
+        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
+
+    def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
+        em = EM(self.max_iter, self.tol)
+        return em if isinstance(family, BayesianLatentFactors) or family.all_edges else StructuralEM(em)
+
+    def _select_restart(self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
+        if isinstance(family, BayesianLatentFactors):
+            return super()._select_restart(family, solution, source, rng)
+        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
+
+    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
+        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
+        return replace(model, family=family, params=to_canonical_form(model.params))

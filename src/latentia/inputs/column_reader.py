@@ -1,0 +1,106 @@
+"""What is read off each column of a table when a model is fitted: its kind and its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.inputs.column_kinds import (
+    ColumnKind,
+    as_numbers,
+    check_counts,
+    check_finite,
+    check_values,
+    found_kind,
+)
+from latentia.inputs.column_levels import Levels, Merging
+from latentia.inputs.dataframes import ColumnType, distinct_values, frame_type, raw_column
+from latentia.inputs.plain_values import PlainValues
+
+
+class EncodedColumn(NamedTuple):
+    """How one column is read."""
+
+    kind: str
+    levels: Levels | None  # values of a coded column
+    size: float  # codes of a coded column; else what its model must know of it
+    is_count: bool  # whether only whole numbers from zero on are allowed
+
+
+class TableReader(NamedTuple):
+    """Reads kinds and values off the columns of a table."""
+
+    X: Any
+    names: Sequence[Any]
+    types: Sequence[ColumnType]
+    known_kinds: Mapping[str, type[ColumnKind]]
+    merging: Merging
+
+    def column(self, place: int, given: str | None) -> EncodedColumn:
+        """The kind of a column, given or found, and what it takes to read it."""
+        if given is None and self.types and self.types[place].is_float:
+            given = "continuous"
+        if given is not None and not self.known_kinds[given].is_coded:
+            return self._numbers(place, given)
+        values, numbers = self._distinct_values(place)
+        counts = np.bincount(numbers[numbers >= 0], minlength=len(values))
+        seen = [values[k] for k in np.flatnonzero(counts).tolist()]
+        kind = given or found_kind(self.types[place] if self.types else None, seen)
+        if not self.known_kinds[kind].is_coded:
+            return self._numbers(place, kind)
+        if kind == "categorical" and given is None and not self.merging.is_asked_for:
+            check_values(self.names[place], len(seen), int(counts.sum()))
+        levels = self._levels(place, kind, values, counts)
+        return EncodedColumn(kind, levels, max(1, levels.n_codes), False)
+
+    def _numbers(self, place: int, kind: str) -> EncodedColumn:
+        """A column that is not coded."""
+        model, size = self.known_kinds[kind], 0.0
+        if model.needs_size or model.is_count:
+            cells = as_numbers(raw_column(self.X, place), self.names[place])
+            if model.is_count:
+                check_counts(cells, self.names[place])
+            size = model.column_size(cells[~np.isnan(cells)])
+        return EncodedColumn(kind, None, size, model.is_count)
+
+    def _distinct_values(self, place: int) -> tuple[list[Any], np.ndarray]:
+        try:
+            return distinct_values(self.X, place)
+        except TypeError:  # a list has no hash
+            as_numbers(raw_column(self.X, place), self.names[place])  # whose error names the column
+            raise
+
+    def _levels(self, place: int, kind: str, values: Sequence[Any], counts: np.ndarray) -> Levels:
+        """The values that a coded column shows, in their order."""
+        name, seen = self.names[place], np.flatnonzero(counts)
+        is_category = bool(self.types) and self.types[place].categories is not None
+        if is_category and frame_type(self.X) == "pandas":
+            plain = self.types[place].categories
+            known = plain.take(seen.tolist()) if plain is not None else PlainValues.from_values([])
+        else:
+            shown = [values[k] for k in seen.tolist()]
+            if all(isinstance(v, Real) and not isinstance(v, bool) for v in shown):
+                check_finite(np.array(shown, dtype=np.float64), name)
+            known = PlainValues.from_values(shown)
+        n_categories = self.known_kinds[kind].n_categories
+        if n_categories is not None and len(known) > n_categories:
+            raise ValueError(
+                f"column {name!r} is to be {kind}, but holds {len(known)} different values: {known.tolist()[:5]}..."
+            )
+        if n_categories is not None and len(known) < n_categories and known.is_numeric:
+            known = PlainValues("array", (_with_unseen_values(known.to_array(), n_categories),))
+        levels = Levels.of(known)
+        return levels.merge(counts[seen], self.merging) if kind == "categorical" else levels
+
+
+def _with_unseen_values(values: np.ndarray, n_categories: int) -> np.ndarray:
+    """The sorted values, and as many that a column might have shown besides: 0, 1, ..., or the next
+    numbers.
+    """
+    usual = np.arange(n_categories).astype(values.dtype)
+    if np.isin(values, usual).all():
+        return usual
+    return np.concatenate([values, values[-1] + 1 + np.arange(n_categories - values.size, dtype=values.dtype)])

@@ -1,0 +1,186 @@
+r"""Columns that are normal after a power transform.
+
+A standardized cell u becomes
+
+.. math:: v = (\psi_\lambda((u - c) / s) - m) / d
+
+with the transform of Yeo & Johnson (2000), :math:`\psi_\lambda(t) = ((1 + t)^\lambda - 1)/\lambda`
+for :math:`t \ge 0` and :math:`-((1 - t)^{2 - \lambda} - 1) / (2 - \lambda)` below. c is the median;
+a small s makes the transform stronger. With :math:`0 \le \lambda \le 2`, it maps the whole line
+onto the whole line, so every value that a model draws or expects has an original. :math:`\lambda`
+and s are those of the largest likelihood of the known cells under a normal density of v, the
+transform's slope included, and a column stays as it is unless that gains more than :math:`\ln n`.
+
+What densities owe to the slopes is in `log_det_jacobian`, so they stay densities of the raw rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentia.engine.source import MaskedRows
+from latentia.inputs.standardization import Standardizer
+from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
+
+#: Values tried, for every column.
+LAMBDAS = np.linspace(0.0, 2.0, 9)
+SCALES = (0.1, 0.3, 1.0, 3.0)
+
+#: A column in which one value has this share of the known cells stays as it is: no transform makes
+#: it normal, and the likelihood would be that of a steep slope at the value.
+MAX_ATOM = 0.3
+
+#: Rows that the transform is learned from at most, evenly spaced in the table.
+MAX_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class PowerTransform:
+    """A standardizer followed by a power transform of each column; arrays are (D,)."""
+
+    standardizer: Standardizer
+    center: Array  # c
+    stretch: Array  # s
+    power: Array  # lambda; one leaves a column as it is
+    mean: Array  # m
+    deviation: Array  # d
+
+    @property
+    def shift(self) -> Array:
+        """The raw value whose transform is zero."""
+        return self.inverse_transform(namespace(self.mean).zeros_like(self.mean))
+
+    @property
+    def scale(self) -> Array:
+        """Raw units per transformed unit where the transform is zero."""
+        xp = namespace(self.mean)
+        at_zero = self._original(xp.zeros_like(self.mean))
+        return xp.exp(-self._log_slope(at_zero)) * self.standardizer.scale
+
+    @property
+    def empty_columns(self) -> Array | None:
+        return self.standardizer.empty_columns
+
+    @property
+    def n_empty_columns(self) -> int:
+        return self.standardizer.n_empty_columns
+
+    def __call__(self, X: Array) -> MaskedRows:
+        rows = self.standardizer(X)
+        values = (yeo_johnson((rows.values - self.center) / self.stretch, self.power) - self.mean) / self.deviation
+        return rows._replace(values=values if rows.observed is None else values * rows.observed)
+
+    def inverse_transform(self, values: Array) -> Array:
+        return self.standardizer.inverse_transform(self._original(values) * self.stretch + self.center)
+
+    def log_det_jacobian(self, rows: MaskedRows) -> Array:
+        """Minus the log slope of what was done to each row's known cells, (N,)."""
+        xp = namespace(self.mean)
+        slopes = self._log_slope(self._original(rows.values))
+        slopes = slopes if rows.observed is None else slopes * rows.observed
+        return self.standardizer.log_det_jacobian(rows) - xp.sum(slopes, axis=-1)
+
+    def _original(self, values: Array) -> Array:
+        """(u - c) / s of transformed values."""
+        return inverse_yeo_johnson(values * self.deviation + self.mean, self.power)
+
+    def _log_slope(self, t: Array) -> Array:
+        """Log dv/du where (u - c) / s = t."""
+        xp = namespace(t)
+        slope = (self.power - 1.0) * xp.sign(t) * xp.log1p(xp.abs(t))
+        return slope - xp.log(self.stretch * self.deviation)
+
+
+def yeo_johnson(t: Array, power: Array) -> Array:
+    """The transform of each cell (..., D) by the power of its column (D,)."""
+    xp = namespace(t)
+    side = xp.where(t >= 0, power + xp.zeros_like(t), 2.0 - power + xp.zeros_like(t))
+    size = _expm1_ratio(xp.log1p(xp.abs(t)), side)
+    return xp.where(side == 1.0, t, xp.where(t >= 0, size, -size))
+
+
+def inverse_yeo_johnson(v: Array, power: Array) -> Array:
+    """The cells whose transforms are `v`."""
+    xp = namespace(v)
+    side = xp.where(v >= 0, power + xp.zeros_like(v), 2.0 - power + xp.zeros_like(v))
+    flat = side == 0.0
+    safe = xp.where(flat, xp.ones_like(side), side)
+    log_size = xp.where(flat, xp.abs(v), xp.log1p(safe * xp.abs(v)) / safe)
+    limit = 0.5 * float(np.log(float(xp.finfo(v.dtype).max)))
+    size = xp.expm1(xp.clip(log_size, max=limit))
+    return xp.where(side == 1.0, v, xp.where(v >= 0, size, -size))
+
+
+def _expm1_ratio(log_size: Array, power: Array) -> Array:
+    """(exp(power log_size) - 1) / power, and its limit at zero."""
+    xp = namespace(log_size)
+    flat = power == 0.0
+    safe = xp.where(flat, xp.ones_like(power), power)
+    return xp.where(flat, log_size, xp.expm1(safe * log_size) / safe)
+
+
+def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Standardizer, columns: Any) -> Any:
+    """The transform of these columns (a mask) that known cells prefer; none, the standardizer."""
+    index = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MAX_ROWS)).astype(int))
+    rows = standardizer(take_rows(X, index))
+    values = to_numpy(rows.values).astype(float)
+    observed = np.ones_like(values) if rows.observed is None else to_numpy(rows.observed).astype(float)
+    w = observed if weight is None else observed * np.asarray(weight, dtype=float)[index, None]
+    n = w.sum(axis=0)
+    usable = np.asarray(columns, dtype=bool) & (n > 2) & (_largest_atoms(values, w) < MAX_ATOM)
+    center = _weighted_medians(values, w)
+    best = _log_likelihood(values, w, np.zeros_like(center), 1.0, 1.0) + np.log(np.maximum(n, 2.0))
+    stretch, power = np.ones_like(center), np.ones_like(center)
+    for s in SCALES:
+        for lam in LAMBDAS[LAMBDAS != 1.0]:
+            value = _log_likelihood(values, w, center, s, lam)
+            better = usable & (value > best)
+            best = np.where(better, value, best)
+            stretch, power = np.where(better, s, stretch), np.where(better, lam, power)
+    changed = power != 1.0
+    if not changed.any():
+        return standardizer
+    center = np.where(changed, center, 0.0)
+    transformed = yeo_johnson((values - center) / stretch, power)
+    mean, variance = _moments(transformed, w)
+    mean, deviation = np.where(changed, mean, 0.0), np.where(changed, np.sqrt(variance), 1.0)
+    arrays = (asarray_like(a, standardizer.shift) for a in (center, stretch, power, mean, deviation))
+    return PowerTransform(standardizer, *arrays)
+
+
+def _log_likelihood(values: np.ndarray, w: np.ndarray, center: np.ndarray, s: float, lam: float) -> np.ndarray:
+    """Of the cells of each column, at the best mean and variance; -inf where there is none."""
+    t = (values - center) / s
+    _, variance = _moments(yeo_johnson(t, np.full(t.shape[1], lam)), w)
+    slopes = (lam - 1.0) * np.sign(t) * np.log1p(np.abs(t)) - np.log(s)
+    with np.errstate(divide="ignore"):
+        value = -0.5 * w.sum(axis=0) * np.log(variance) + (w * slopes).sum(axis=0)
+    return np.where(variance > 1e-12, value, -np.inf)
+
+
+def _moments(values: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each column."""
+    n = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+    mean = (w * values).sum(axis=0) / n
+    return mean, (w * (values - mean) ** 2).sum(axis=0) / n
+
+
+def _largest_atoms(values: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The share of the most frequent value of each column."""
+    shares = np.zeros(values.shape[1])
+    for column, (cells, weight) in enumerate(zip(values.T, w.T, strict=True)):
+        _, group = np.unique(cells, return_inverse=True)
+        total = weight.sum()
+        shares[column] = np.bincount(group, weight).max() / total if total > 0 else 1.0
+    return shares
+
+
+def _weighted_medians(values: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Of the cells of each column; cells without weight do not count."""
+    order = np.argsort(values, axis=0, kind="stable")
+    cumulative = np.cumsum(np.take_along_axis(w, order, axis=0), axis=0)
+    first = (cumulative >= 0.5 * cumulative[-1:]).argmax(axis=0)
+    return np.take_along_axis(values, np.take_along_axis(order, first[None, :], axis=0), axis=0)[0]
