@@ -38,17 +38,9 @@ CHECKED = [
     ProbitEmbeddingClassifier(max_iter=30, random_state=0),
 ]
 
-#: Checks that cannot hold, with the reason.
-KNOWN = {
-    MultimodalSoftmaxClassifier: {
-        "check_sample_weight_equivalence_on_dense_data": "k-means starts draw rows, and the ascent from equal sums stops where rounding takes it: equal to 1e-7 only at the optimum",
-    },
-}
-
 
 @parametrize_with_checks(
     [GaussianMixtureClassifier(), *CHECKED, ProbitEmbeddingClassifier(prior="columns", max_iter=30)],
-    expected_failed_checks=lambda estimator: KNOWN.get(type(estimator), {}),
 )
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
