@@ -176,6 +176,18 @@ def test_a_fit_that_did_not_converge_says_so_at_the_line_that_called(case, quick
     assert not model.converged_ and model.n_iter_ == 1
 
 
+@few_steps
+def test_no_solver_takes_more_steps_than_max_iter_also_where_restarts_race(case, quick, data, y):
+    heard = []
+    quick.set_params(callback=lambda step: heard.append(step) if hasattr(step, "solver") else None)
+    model = quick.set_params(n_init=5, max_iter=45, tol=0.0).fit(data.X, y)
+    assert model.n_iter_ <= 45
+    for solver in {step.solver for step in heard}:
+        steps = [step.iteration for step in heard if step.solver == solver]
+        runs = steps.count(1) if solver == "L-BFGS" else 1  # which goes from one restart to the next
+        assert len(steps) <= 45 * runs
+
+
 def test_the_curve_never_falls_and_has_a_point_for_each_iteration(case, fits):
     model = fits(case, "quick")
     curve = model.objective_curve_
