@@ -247,6 +247,23 @@ def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):
 
 
 @few_steps
+@pytest.mark.estimators("cross-validates")
+@pytest.mark.parametrize(
+    "scoring, column, factor", [("accuracy", "mean_accuracy", 1), ("log_loss", "mean_log_loss", -1)]
+)
+def test_the_best_score_is_that_of_the_setting_chosen_and_more_is_better(case, quick, data, y, scoring, column, factor):
+    labels = np.where(np.arange(45) % 4 == 0, (y + 1) % 3, y)  # so that no setting is right everywhere
+    quick.set_params(scoring=scoring, max_iter=3, n_latent=[1, 2], n_components=[1, 2], search="exhaustive")
+    model = quick.fit(data.X, labels)
+    table = model.search_results_
+    scores = factor * np.asarray(table[column])
+    chosen = (np.asarray(table["n_latent"]) == model.n_latent_) & (
+        np.asarray(table["n_components"]) == model.n_components_
+    )
+    assert len(set(scores)) > 1 and model.best_score_ == scores.max() == scores[chosen]
+
+
+@few_steps
 @pytest.mark.estimators("has criterion")
 @pytest.mark.parametrize(
     "criterion, column, factor",
