@@ -171,6 +171,7 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "has criterion": _has("criterion"),
     "cross-validates": _has("cv"),
     "has bic": lambda case: hasattr(case.quick, "bic"),
+    "embeds": _has("latent_noise"),
 }
 
 
