@@ -71,7 +71,7 @@ class ComponentSearch(NamedTuple):
         best, sizes = np.full(self.n_classes, np.inf), np.ones(self.n_classes, dtype=int)
         for k in range(1, MAX_COMPONENTS + 1):
             growing = (k - sizes <= 2) & (in_class >= 2 * k)
-            if k > 1 and (notifier.stopped or not growing.any()):
+            if k > 1 and not growing.any():
                 break
             family = GaussianMixtures(np.where(growing, k, sizes), self.covariance)
             notifier = tell_of(family, family)
@@ -83,6 +83,8 @@ class ComponentSearch(NamedTuple):
             bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
             better = growing & (bic < best) | (k == 1)
             best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
+            if notifier.stopped:
+                break
         return sizes
 
 

@@ -91,11 +91,8 @@ class LatentClassificationModelCV(
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
-    inference : {"ml", "vb"}, default="ml"
-        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked
-        for.
-
-    All other parameters are those of `LatentClassificationModel`.
+    All other parameters are those of `LatentClassificationModel`; points, as in the papers, unless
+    `inference` asks for posteriors.
 
     Attributes
     ----------

@@ -13,7 +13,8 @@ import numpy as np
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
-from latentia.families.gaussian_mixture.missing_data import MissingnessPatterns, Precision
+from latentia.families.gaussian_mixture.missing_data import Precision
+from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, symmetric
 
