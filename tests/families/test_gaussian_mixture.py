@@ -135,7 +135,7 @@ def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
     X[4] = np.nan
 
     def answers(many):
-        monkeypatch.setattr(missing_data, "MIN_PATTERN_ROWS", many)
+        monkeypatch.setattr(missingness_patterns, "MIN_PATTERN_ROWS", many)
         model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0).fit(X, y)
         return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
 
@@ -153,7 +153,7 @@ def test_gaps_beside_nearly_equal_columns():
     known[[0, 3]] = False
     holes = np.where(known, X, np.nan)
     cells = MaskedRows(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
-    (group,) = missing_data.MissingnessPatterns.from_mask(cells).groups
+    (group,) = missingness_patterns.MissingnessPatterns.from_mask(cells).groups
     assert isinstance(group, missing_data.ScatteredRows)
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
     density = group.log_density(means, sigmas, missing_data.Precision.from_covariance(sigmas))[0, 0]
