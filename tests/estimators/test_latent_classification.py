@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL
 
-from latentia import LatentClassificationModel, LatentClassificationModelCV
+from latentia import CompletionDisplay, LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.array_source import ArraySource
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 
@@ -394,3 +394,18 @@ def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
         assert some.n_rows == 200
         total = np.bincount(y, w)
         np.testing.assert_allclose(np.bincount(some.y, some.weight), total)
+
+
+def test_a_picture_of_completions_shows_what_the_model_says(rng):
+    """Pixels that are bright in the most probable of three classes alone: on average over the classes they are dark."""
+    y = np.repeat([0, 1, 2], [40, 30, 30])
+    X = (rng.random((100, 6)) < np.where(y == 0, 0.95, 0.05)[:, None]).astype(int)
+    model = LatentClassificationModel(1, kinds="binary", n_init=1, tol=1e-2, random_state=0).fit(X, y)
+    shown = CompletionDisplay.from_estimator(model, X[0], shape=(3, 2), lines=[0, 1, 3], plot=False)
+    rows = np.where(np.arange(6) < np.array([[0], [2], [6]]), X[0], np.nan)
+    np.testing.assert_array_equal(shown.disclosed.reshape(3, 6), rows)
+    np.testing.assert_allclose(shown.probabilities, model.predict_proba(rows), **EQUAL)
+    np.testing.assert_allclose(shown.expected.reshape(3, 6), model.impute(rows), **EQUAL)
+    probable = model.impute(rows, method="mode", condition="class")
+    np.testing.assert_array_equal(shown.probable.reshape(3, 6), probable)
+    assert (probable != model.impute(rows, method="mode")).any()  # or the law would say nothing
