@@ -39,6 +39,9 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
 #: Of many matrices, blocks up to this size are inverted an entry of all of them at a time.
 SWEEP_MAX_SIZE = 10
 
+#: Of many matrices, larger ones are inverted by NumPy's loop over them.
+LOOP_MIN_SIZE = 12
+
 #: Numbers in the blocks that are inverted together: what the second-level cache holds.
 SWEEP_FLOATS = 2**16
 
@@ -131,6 +134,12 @@ def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     size = matrix.shape[-1]
     flat = np.reshape(matrix, (math.prod(matrix.shape[:-2]), size, size))
+    if size > LOOP_MIN_SIZE:
+        try:
+            log_det = 2 * np.log(np.diagonal(np.linalg.cholesky(flat), axis1=-2, axis2=-1)).sum(axis=-1)
+            return symmetric(np.linalg.inv(flat)).reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
+        except np.linalg.LinAlgError:  # the way below finds out which it is
+            pass
     inverse = np.empty_like(flat)
     with np.errstate(over="ignore", invalid="ignore"):  # of matrices that are not positive definite
         log_det = _invert_batch(flat, inverse)

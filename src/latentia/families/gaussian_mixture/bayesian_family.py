@@ -17,13 +17,19 @@ import numpy as np
 from latentia.engine.contracts import AcceleratedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.source import Chunk, MaskedRows, Source
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior
 from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior, conjugate_prior
-from latentia.numerics.array_api import Array, asarray_like, namespace
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax, safe_log
 from latentia.numerics.special import digamma, log_gamma
+
+#: Rows of each label that the start of the covariances is taken from.
+SAMPLE_ROWS = 2000
+
+#: Share of the variances that the start of a covariance matrix has at least on every axis.
+MIN_EIGENVALUE = 0.05
 
 
 class GaussianBelief(NamedTuple):
@@ -63,10 +69,11 @@ class BayesianGaussianMixtures(AcceleratedFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianBelief:
         """One M-step from the start of the points."""
         point = self.model.init(source, rng, n_restarts)
+        pooled = asarray_like(pooled_covariance(source.sample_rows(SAMPLE_ROWS, rng)), point.means)
         belief = GaussianBelief(
             point.log_prior,
             1.0 + 1e6 * namespace(point.means).exp(point.log_weights),
-            self.conjugate.certain(point.means, point.covariance),
+            self.conjugate.certain(point.means, self.conjugate.start(point.covariance, pooled)),
         )
         return self.update(belief, RowProblem(self, Likelihood(), source).sweep(belief).stats)
 
@@ -164,3 +171,22 @@ class BayesianGaussianMixtures(AcceleratedFamily):
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:
         """Those of the points."""
         return [cls(model) for model in GaussianMixtures.examples(n_features, n_classes)]
+
+
+def pooled_covariance(sample: Chunk) -> np.ndarray:
+    """Covariance within the classes, each entry from the rows that know both cells."""
+    values, codes, weight = to_numpy(sample.rows.values).astype(float), to_numpy(sample.y), sample.mean_weight()
+    observed = np.ones_like(values) if sample.rows.observed is None else to_numpy(sample.rows.observed).astype(float)
+    centered = np.zeros_like(values)
+    for label in np.unique(codes):
+        here = codes == label
+        w = observed[here] * weight[here, None]
+        mean = (w * values[here]).sum(axis=0) / np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+        centered[here] = (values[here] - mean) * observed[here]
+    known = (observed * weight[:, None]).T @ observed
+    # one more row of unit variance, and no correlation
+    covariance = ((centered * weight[:, None]).T @ centered + np.eye(values.shape[1])) / (known + 1.0)
+    roots = np.sqrt(np.diagonal(covariance))
+    eigenvalues, axes = np.linalg.eigh(covariance / np.outer(roots, roots))
+    raised = (axes * np.maximum(eigenvalues, MIN_EIGENVALUE)) @ axes.T
+    return np.asarray(raised * np.outer(roots, roots))

@@ -7,10 +7,11 @@ or a matrix :math:`\Lambda` of D columns) of a component,
     \Lambda \sim W(\nu_0, \Psi_0^{-1}) \quad\text{or}\quad \lambda \sim G(g/2, b_0),
 
 so :math:`\kappa` rows at the overall mean and g rows of a common covariance are added to those of
-each component, :math:`\nu_0 = g + D - 1`. :math:`\kappa`, and the common covariance through
-:math:`\Psi_0` or :math:`b_0`, are set where they raise the bound most; the weak prior :math:`\exp(-
-\tfrac12 \beta \operatorname{tr} \Psi_0^{-1})` keeps the covariance from vanishing where columns are
-collinear. Expectations that the E-step needs:
+each component, :math:`\nu_0 = g + D - 1`. :math:`\kappa`, and the common covariance :math:`S_0 =
+\Psi_0 / \nu_0` or :math:`2 b_0 / g`, are set where they raise the bound most, the latter under a
+prior of h rows of unit variance, :math:`|S_0|^{-h/2} \exp(-\tfrac h2 \operatorname{tr} S_0^{-1})`:
+where columns are collinear or have few known cells in common, the rows alone would make it vanish.
+Expectations that the E-step needs:
 
 .. math::
 
@@ -29,10 +30,12 @@ import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import numpy as np
+
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Moments
 from latentia.families.gaussian_mixture.covariance_types import Spherical, Tied
 from latentia.families.gaussian_mixture.full_covariance import Full
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
+from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, symmetric
 from latentia.numerics.special import digamma, log_gamma
 
@@ -40,8 +43,8 @@ from latentia.numerics.special import digamma, log_gamma
 class GaussianPrior(NamedTuple):
     """What is fixed of the priors; see the module's docstring."""
 
-    pooled_rows: float = 100.0  # g
-    barrier: float = 1.0  # beta
+    pooled_rows: float = 300.0  # g
+    unit_rows: float = 1.0  # rows of unit variance that the common covariance is given: beta / nu_0
     strength_shape: float = 3.0  # the density of kappa is kappa^shape exp(-rate kappa)
     strength_rate: float = 3.0
 
@@ -85,6 +88,10 @@ class ConjugatePrior(ABC):
     @abstractmethod
     def certain(self, means: Array, covariance: Array) -> ComponentBelief:
         """A belief with hardly any spread, to take first statistics by."""
+
+    def start(self, covariance: Array, pooled: Array) -> Array:
+        """The covariance to start from, where rows with gaps suggest the matrix `pooled` (D, D)."""
+        return covariance
 
     @abstractmethod
     def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
@@ -137,7 +144,7 @@ class NormalGamma(ConjugatePrior):
         here = present[..., None] if self._per_column(belief) else present
         total = xp.sum(rows / scatter * here, axis=(-3, -2) if self._per_column(belief) else (-2, -1))
         n = self.prior.pooled_rows * xp.sum(present)
-        common = 0.5 * (n + xp.sqrt(n * n + 4 * self.prior.barrier * total)) / total
+        common = _barred_scale(n - self.prior.unit_rows, total, self.prior.unit_rows * self.prior.pooled_rows)
         squares = xp.sum(self._mean_squares(belief) * present[..., None], axis=(-3, -2, -1))
         strength = self._best_strength(squares, xp.sum(present) * means.shape[-1])
         return belief._replace(common=common, strength=strength)
@@ -163,8 +170,9 @@ class NormalGamma(ConjugatePrior):
         ratio = self._spread_out(belief) / belief.scatter
         kl = (a - a0) * digamma(a) - log_gamma(a) + log_gamma(a0) - a0 * xp.log(ratio) + a * (ratio - 1.0)
         kl = xp.sum(kl * here, axis=(-3, -2, -1) if self._per_column(belief) else (-2, -1))
-        barrier = 0.5 * prior.barrier / belief.common
-        kl = kl + (xp.sum(barrier, axis=-1) if self._per_column(belief) else barrier)
+        variance = belief.common / prior.pooled_rows
+        unit = 0.5 * prior.unit_rows * (xp.log(variance) + 1.0 / variance)
+        kl = kl + (xp.sum(unit, axis=-1) if self._per_column(belief) else unit)
         kappa = belief.strength[..., None, None, None]
         spread = 0.5 * (kappa * self._mean_squares(belief) - 1.0 - xp.log(kappa / belief.count))
         return kl + xp.sum(spread * present[..., None], axis=(-3, -2, -1)) - self._strength_density(belief.strength)
@@ -194,6 +202,9 @@ class NormalWishart(ConjugatePrior):
         count = CERTAIN_ROWS * xp.ones_like(means[..., :1])
         return ComponentBelief(means, count, rows, rows[..., None, None] * covariance, common, ones[..., 0])
 
+    def start(self, covariance: Array, pooled: Array) -> Array:
+        return pooled + namespace(covariance).zeros_like(covariance)
+
     def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         xp, D = namespace(moments.first), moments.first.shape[-1]
         pool = self.type.pool  # type: ignore[attr-defined]
@@ -208,7 +219,12 @@ class NormalWishart(ConjugatePrior):
         n_groups, total = 1.0, precision
         if not self._tied:
             n_groups, total = xp.sum(present), xp.sum(precision * present[..., None, None], axis=(-4, -3))
-        common = _barred_scale(total, n_groups * self._prior_rows(D), self.prior.barrier)
+        values, axes = xp.linalg.eigh(symmetric(total))
+        values = xp.clip(values, min=float(xp.finfo(values.dtype).smallest_normal) ** 0.5)
+        n, unit = n_groups * self._prior_rows(D), self.prior.unit_rows
+        # the maximum has the axes of the mean precision
+        best = _barred_scale(n - unit, values, unit * self._prior_rows(D))
+        common = xp.matmul(axes * best[..., None, :], transpose(axes))
         squares = xp.sum(self._mean_squares(belief, precision) * present, axis=(-2, -1))
         return belief._replace(common=common, strength=self._best_strength(squares, xp.sum(present) * D))
 
@@ -234,18 +250,18 @@ class NormalWishart(ConjugatePrior):
         inverse, log_det = spd_inverse(belief.scatter)
         precision = nu[..., None, None] * inverse
         common_inverse, common_log_det = spd_inverse(belief.common)
-        if not self._tied:
-            common_log_det = common_log_det[..., None, None]
+        prior_log_det = common_log_det if self._tied else common_log_det[..., None, None]
         trace = xp.sum(self._spread_out(belief.common) * precision, axis=(-2, -1)) - nu * D
         expected = _expected_log_det(nu, D) - log_det - D * math.log(2.0)
-        kl = 0.5 * ((nu - nu0) * expected + trace + nu * log_det - nu0 * common_log_det)
+        kl = 0.5 * ((nu - nu0) * expected + trace + nu * log_det - nu0 * prior_log_det)
         kl = kl - _log_multigamma(0.5 * nu, D) + _log_multigamma(0.5 * nu0 + xp.zeros_like(nu), D)
         kl = kl if self._tied else xp.sum(kl * present, axis=(-2, -1))
         kappa = belief.strength[..., None, None]
         squares = self._mean_squares(belief, precision)
         spread = 0.5 * (kappa * squares - D * (1.0 + xp.log(kappa / belief.count[..., 0])))
-        barrier = 0.5 * self.prior.barrier * xp.sum(xp.linalg.diagonal(common_inverse), axis=-1)
-        return kl + xp.sum(spread * present, axis=(-2, -1)) + barrier - self._strength_density(belief.strength)
+        trace = nu0 * xp.sum(xp.linalg.diagonal(common_inverse), axis=-1)
+        unit = 0.5 * self.prior.unit_rows * (common_log_det - D * math.log(nu0) + trace)
+        return kl + xp.sum(spread * present, axis=(-2, -1)) + unit - self._strength_density(belief.strength)
 
     @property
     def _tied(self) -> bool:
@@ -267,24 +283,25 @@ class NormalWishart(ConjugatePrior):
 
 def _expected_log_det(nu: Array, D: int) -> Array:
     """Of the precision, without the log determinant of its scale."""
-    return sum(digamma(0.5 * (nu - i)) for i in range(D)) + D * math.log(2.0)
+    xp = namespace(nu)
+    return xp.sum(digamma(0.5 * (nu[..., None] - _integers(D, nu))), axis=-1) + D * math.log(2.0)
 
 
 def _log_multigamma(a: Array, D: int) -> Array:
     """Log of the multivariate gamma function."""
-    return sum(log_gamma(a - 0.5 * i) for i in range(D)) + 0.25 * D * (D - 1) * math.log(math.pi)
+    xp = namespace(a)
+    total = xp.sum(log_gamma(a[..., None] - 0.5 * _integers(D, a)), axis=-1)
+    return total + 0.25 * D * (D - 1) * math.log(math.pi)
 
 
-def _barred_scale(total: Array, n_rows: Array | float, barrier: float) -> Array:
-    """The matrix P that maximizes n ln|P| - tr(P E) - barrier tr(P^-1), E = `total`.
+def _integers(n: int, like: Array) -> Array:
+    return asarray_like(np.arange(n, dtype=float), like)
 
-    With P = E^(-1/2) Y E^(-1/2): n Y - Y^2 + barrier E = 0, so Y has the axes of E.
-    """
+
+def _barred_scale(n_rows: Array | float, total: Array, barrier: float) -> Array:
+    """The number p that maximizes n ln p - p total - barrier / p."""
     xp = namespace(total)
-    values, vectors = xp.linalg.eigh(symmetric(total))
-    values = xp.clip(values, min=float(xp.finfo(total.dtype).smallest_normal) ** 0.5)
-    best = 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * values)) / values
-    return xp.matmul(vectors * best[..., None, :], transpose(vectors))
+    return 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * total)) / total
 
 
 #: By exact type: what a subclass pools or shares another way needs a prior of its own.
