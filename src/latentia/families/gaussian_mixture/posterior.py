@@ -176,9 +176,11 @@ class NormalWishart(ConjugatePrior):
         gap = 0.5 * (expected + log_det - D * xp.log(nu))  # E[ln |Lambda|] - ln |E[Lambda]|
         row = (gap[..., None, None] if tied else gap) - 0.5 * D / count
         nu_free = nu[..., None, None] - D - 1
-        growth = 1.0 + 1.0 / count
-        growth = xp.mean(growth, axis=(-2, -1))[..., None, None] if tied else growth[..., None, None]
-        predictive = psi / nu_free * growth
+        of_mean = 1.0 / count
+        if tied:  # that of the mean of a row's component, whichever it is; padding and empty ones have no row
+            shares = moments.count / xp.sum(moments.count, axis=(-2, -1), keepdims=True)
+            of_mean = xp.sum(shares * of_mean, axis=(-2, -1))
+        predictive = psi / nu_free * (1.0 + of_mean)[..., None, None]
         covariance = psi / nu[..., None, None]
         cells = xp.zeros_like(means)
         return ComponentPosterior(means, covariance, predictive, row, cells, new_scale, new_strength, kl)
