@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_cases import POINTS
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, make_classification
@@ -108,7 +109,7 @@ def test_completion_fills_the_gaps_and_nothing_else(table, rng):
 
 def test_continuous_completion_is_the_conditional_expectation():
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(2, **QUICK).fit(X, y)
+    model = LatentClassificationModel(2, marginals="normal", **QUICK).fit(X, y)
     gaps = X.copy()
     gaps[:, 2] = np.nan
     proba, expected = model.predict_proba(gaps), np.zeros(len(X))
@@ -131,7 +132,7 @@ def two_components(rng, far):
     group, y = np.arange(240) // 120, np.arange(240) % 2
     X = rng.normal(size=(240, 3)) * np.where(group, 1.5, 0.3)[:, None] + far * group[:, None]
     X[:, 0] += y
-    options = dict(noise="untied", n_init=4, selection="likelihood", random_state=0)
+    options = dict(noise="untied", n_init=4, selection="likelihood", random_state=0, **POINTS)
     return LatentClassificationModel(1, 2, **options).fit(X, y), X, y, group
 
 
@@ -247,7 +248,7 @@ def test_unlabeled_rows_help(rng):
     X, y = load_iris(return_X_y=True)
     few = np.full(150, -1)
     few[::15] = y[::15]
-    model = LatentClassificationModel(2, unlabeled=-1, **QUICK).fit(X, few)
+    model = LatentClassificationModel(2, unlabeled=-1, **POINTS, **QUICK).fit(X, few)
     assert model.score(X, y) > 0.85
 
 
@@ -308,7 +309,7 @@ def test_selection_says_which_start_wins():
     """By accuracy the winner classifies more training rows rightly, by likelihood it has the higher value."""
     X, y = make_classification(150, 8, n_informative=6, n_classes=3, random_state=0)
     fits = {
-        rule: LatentClassificationModel(2, 3, selection=rule, n_init=8, max_iter=20, random_state=0).fit(X, y)
+        rule: LatentClassificationModel(2, 3, selection=rule, n_init=8, max_iter=20, random_state=0, **POINTS).fit(X, y)
         for rule in ("accuracy", "likelihood")
     }
     assert fits["accuracy"].score(X, y) > fits["likelihood"].score(X, y)

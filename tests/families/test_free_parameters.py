@@ -60,7 +60,7 @@ def factors(*args, **options):
         (mixtures(covariance="spherical"), NUMBERS, PRIORS + (0 + 1 + 2) + 6 * 4 + 6),
         (mixtures(covariance="full"), NUMBERS, PRIORS + (0 + 1 + 2) + 6 * 4 + 6 * (4 + 3 + 2 + 1)),
         (mixtures(covariance="tied"), NUMBERS, PRIORS + (0 + 1 + 2) + 6 * 4 + (4 + 3 + 2 + 1)),
-        (mixtures(priors="uniform"), NUMBERS, (0 + 1 + 2) + 6 * 4 + 6 * 4),
+        (mixtures(covariance="diag", priors="uniform"), NUMBERS, (0 + 1 + 2) + 6 * 4 + 6 * 4),
         # two factors: means and variances of all classes but one; loadings and offsets of the columns; noise
         (factors(2), NUMBERS, PRIORS + 2 * (2 + 2) + (8 + 4) + 4),
         (factors(2, priors="uniform"), NUMBERS, 2 * (2 + 2) + (8 + 4) + 4),

@@ -237,8 +237,9 @@ class NormalWishart(ConjugatePrior):
     def predictive(self, belief: ComponentBelief) -> StudentScale:
         xp, D = namespace(belief.means), belief.means.shape[-1]
         dof, growth = belief.rows - (D - 1), 1.0 + 1.0 / belief.count[..., 0]
-        if self._tied:
-            growth = xp.mean(growth, axis=(-2, -1))
+        if self._tied:  # that of a row's component, whichever it is
+            count = belief.count[..., 0]
+            growth = xp.sum(count * growth, axis=(-2, -1)) / xp.sum(count, axis=(-2, -1))
         scale = belief.scatter * (growth / dof)[..., None, None]
         return StudentScale(
             scale, xp.broadcast_to(dof[..., None, None] if self._tied else dof, belief.means.shape[:-1])
