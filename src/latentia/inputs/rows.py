@@ -68,7 +68,7 @@ def plain_table(X: Any) -> Any:
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a lazy frame, which has no rows yet: call .collect() first.")
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dict of its cells
         raise TypeError("X is a dict: pass a data frame, for example pandas.DataFrame(X).")
     if isinstance(X, list | tuple):
         lengths = sorted({len(row) for row in X if isinstance(row, list | tuple)})
