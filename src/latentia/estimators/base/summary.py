@@ -119,6 +119,7 @@ def _plain(value: Any) -> str:
 #: Learned attributes that say what the model is like, in the order in which they are shown.
 SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "n_components_": ("components", _plain),
+    "covariance_": ("covariance", str),
     "mixing_weights_": ("components", lambda weights: str(weights.shape[1])),
     "latent_means_": ("latent dimensions", lambda means: str(means.shape[1])),
     "n_latent_": ("latent dimensions", _plain),

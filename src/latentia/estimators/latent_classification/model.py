@@ -61,6 +61,9 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Densities, samples and imputations are those of the raw column.
     unlabeled_weight : float or "auto", default="auto"
         Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
+    temperature : float or "auto", default="auto"
+        Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
+        the labeled rows ask for, at least one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS from the best EM solution.
@@ -187,6 +190,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         inference: str = "vb",
         marginals: str = "power",
         unlabeled_weight: float | str = "auto",
+        temperature: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
@@ -222,6 +226,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         self.inference = inference
         self.marginals = marginals
         self.unlabeled_weight = unlabeled_weight
+        self.temperature = temperature
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
