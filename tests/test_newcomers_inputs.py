@@ -397,6 +397,7 @@ def test_counts_are_drawn_as_counts(rng, dtype):
     assert set(model.impute(frame, method="mode")["visits"]) <= set(range(10))
 
 
+@few_steps
 @pytest.mark.parametrize("wrong", [-1.0, 0.5])
 def test_what_is_no_count_is_refused_by_the_name_of_its_column(wrong):
     frame = pd.DataFrame({"visits": [0.0, 2.0, np.nan, 1.0], "x": np.arange(4.0)})
@@ -408,3 +409,110 @@ def test_what_is_no_count_is_refused_by_the_name_of_its_column(wrong):
         model.predict(bad)
     with pytest.raises(ValueError, match="column 0 of X holds"):
         quick_lcm(kinds={0: "count"}).fit(bad.to_numpy(), [0, 1, 0, 1])
+
+
+# ---------------------------------------------------------------- E: messages
+def every_estimator():
+    return [
+        *quick_classifiers()[:2],
+        *quick_classifiers()[3:],
+        latentia.MixtureOfExpertsRegressor(1, n_init=1, max_iter=20),
+    ]
+
+
+every_model = pytest.mark.parametrize("model", every_estimator(), ids=lambda m: type(m).__name__)
+TWO = np.arange(40) % 2
+NUMBERS = np.random.default_rng(0).normal(size=(40, 2)) + TWO[:, None]
+
+
+@pytest.mark.parametrize("model", every_estimator()[:-1], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "form", [list, pd.Series, lambda lists: pd.Series(lists).to_numpy()], ids=["list", "series", "array"]
+)
+@pytest.mark.parametrize(
+    "lists", [[["a"], ["b", "c"]], [["a", "b"], ["b", "c"]], [{"a"}, {"b"}]], ids=["ragged", "even", "sets"]
+)
+def test_lists_of_labels_are_refused_with_the_cure(model, form, lists):  # E5
+    with pytest.raises(ValueError, match="y holds lists of labels.*MultiLabelBinarizer"):
+        model.fit(NUMBERS, form(lists * 20))
+
+
+@few_steps
+def test_lists_of_zeros_and_ones_are_a_label_matrix():
+    Y = [[int(v), 1 - int(v)] for v in TWO]
+    assert latentia.ProbitEmbeddingClassifier(1, max_iter=20).fit(NUMBERS, Y).multilabel_
+
+
+@every_model
+@pytest.mark.parametrize(
+    "table, error, message",
+    [
+        (lambda: np.array(pd.date_range("2020", periods=40))[:, None], TypeError, "column 0 of X holds dates"),  # E7
+        (
+            lambda: pd.DataFrame({"d": pd.period_range("2020", periods=40, freq="D")}),
+            TypeError,
+            "column 'd' of X holds dates",
+        ),
+        (
+            lambda: pd.DataFrame({"d": pd.Series(list(pd.date_range("2020", periods=40)), dtype=object)}),
+            TypeError,
+            "column 'd' of X holds dates",
+        ),
+        (lambda: [[1.0], [1.0, 2.0]] * 20, ValueError, "rows of 1 and of 2 cells"),  # E11
+        (lambda: {"a": NUMBERS[:, 0]}, TypeError, "X is a dict"),
+        (lambda: pd.DataFrame(NUMBERS, columns=["inc", "inc"]), ValueError, "several columns of the name 'inc'"),  # E17
+        (
+            lambda: pd.DataFrame({"a": NUMBERS[:, 0], "inc": NUMBERS[:, 1] * 1e155}),
+            ValueError,
+            "column 'inc' so far apart",
+        ),  # E23
+        (lambda: NUMBERS * [1, 1e155], ValueError, "column 1 so far apart"),
+        (
+            lambda: pd.DataFrame({"a": NUMBERS[:, 0], "inc": np.r_[np.inf, NUMBERS[1:, 1]]}),
+            ValueError,
+            "infinity in column 'inc'",
+        ),
+    ],
+    ids=["dates", "periods", "timestamps", "ragged", "dict", "same names", "large", "large array", "infinity"],
+)
+def test_tables_that_cannot_be_read_are_refused_by_the_names_of_their_columns(model, table, error, message):
+    with pytest.raises(error, match=message):
+        clone(model).fit(table(), TWO)
+
+
+@every_model
+def test_a_fit_without_labels_is_told_to_pass_them(model):  # E15, E16
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        model.fit(NUMBERS)
+    with pytest.raises(ValueError, match="y='target' is a string: pass the"):
+        model.fit(NUMBERS, "target")
+
+
+@pytest.mark.parametrize("wrong", ["a", 1.5])
+def test_numbers_of_jobs_are_checked_here(wrong):  # E13
+    with pytest.raises(ValueError, match=f"n_jobs={wrong!r}; allowed is an integer, or None"):
+        latentia.LatentClassificationModelCV(n_jobs=wrong).fit(NUMBERS, TWO)
+
+
+@few_steps
+@every_model
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_narwhals_frames_keep_their_names(model, library):
+    narwhals = pytest.importorskip("narwhals")
+    frame = narwhals.from_native(pytest.importorskip(library).DataFrame({"a": NUMBERS[:, 0], "b": NUMBERS[:, 1]}))
+    model = clone(model).fit(frame, TWO)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="names should match"):
+        model.predict(frame.select("b", "a"))
+    if hasattr(model, "impute"):
+        assert type(model.impute(frame)).__module__.startswith(library)
+
+
+@few_steps
+def test_text_in_narwhals_and_pyarrow_frames_is_read():
+    frame = pd.DataFrame({"a": NUMBERS[:, 0], "b": ["u", "v"] * 20})
+    for table in (
+        pytest.importorskip("narwhals").from_native(frame),
+        pytest.importorskip("pyarrow").Table.from_pandas(frame),
+    ):
+        assert quick_lcm().fit(table, TWO).kinds_ == ("continuous", "categorical")
