@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> None:
 def append(path: Path, rows: list[dict]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if file.tell() == 0:
             writer.writeheader()
         writer.writerows(

@@ -1,8 +1,8 @@
 """The arena's results as Markdown: means, ratios, ranks, wins and tests by setting and method.
 
-All figures of a setting are over the tables that every method shown there has finished, so that they can be compared. A
-method with fewer than half of the trials is left out, unless it is asked for. A trial that failed or ran out of time
-counts as the class proportions ("prior"; for imputers the column means), and is counted.
+All figures of a setting are over the tables that every method shown there has finished, so that they can be compared.
+A method with fewer than half of the trials, or whose name ends in "@labeled", is left out unless it is asked for.
+A trial that failed or ran out of time counts as the class proportions ("prior"; for imputers the column means).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from arena_trials import IMPUTE_SETTINGS, SETTINGS
+from methods import LABELED_ONLY
 from scipy import stats
 from usual_choices import CLASSIFIERS, IMPUTERS
 
@@ -44,7 +45,8 @@ class Scores:
         for method, *trial in self.cells:
             trials[method].add(tuple(trial))
         most = max(map(len, trials.values()))
-        self.methods = [m for m in methods or order(trials) if m in trials and (methods or 2 * len(trials[m]) >= most)]
+        usual = [m for m in order(trials) if 2 * len(trials[m]) >= most and not m.endswith(LABELED_ONLY)]
+        self.methods = [m for m in methods if m in trials] if methods else usual
         self.left_out = [m for m in trials if m not in self.methods and not methods]
         self.trials = sorted(set.intersection(*(trials[m] for m in self.methods))) if self.methods else []
         self.tables = sorted({table for table, _ in self.trials})

@@ -188,9 +188,13 @@ def test_report_means_ratios_ranks_and_failures():
 
 
 def test_report_compares_on_the_tables_that_all_methods_have():
-    rows = results(logistic=[0.5, 1.0, 3.0], ours=[0.25, 0.5], begun=[0.1])
+    rows = results(logistic=[0.5, 1.0, 3.0], ours=[0.25, 0.5], begun=[0.1], **{"ours@labeled": [0.1, 0.1]})
     scores = Scores(rows)
-    assert scores.tables == ["t0", "t1"] and scores.methods == ["ours", "logistic"] and scores.left_out == ["begun"]
+    assert (
+        scores.tables == ["t0", "t1"]
+        and scores.methods == ["ours", "logistic"]
+        and scores.left_out == ["begun", "ours@labeled"]
+    )
     assert Scores(rows, ["begun", "ours"]).tables == ["t0"]
     np.testing.assert_allclose(scores.array("log_loss").mean(axis=1), [0.375 * 1.005, 0.75 * 1.005])
 

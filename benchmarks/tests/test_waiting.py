@@ -45,9 +45,9 @@ def test_every_case_and_curve_has_rows_that_its_estimator_may_take(monkeypatch):
 
 def test_ratios_are_ours_over_the_forests():
     forest, ours = Timing(0.5, 0.5, 0.9, 0.3), Timing(2.0, 4.0, 0.8, 0.4)
-    assert ratio(forest, ours, "", 60) == "4"
-    assert ratio(forest, None, "over 60", 60) == "> 120"
-    assert ratio(forest, None, "ValueError: no", 60) == "failed"
+    assert ratio(forest, ours, "") == "4"
+    assert ratio(forest, None, "over 60") == "> 120"
+    assert ratio(forest, None, "ValueError: no") == "failed"
 
 
 def test_measure_prints_the_forest_and_ours(capsys):
@@ -61,10 +61,17 @@ def test_a_case_in_its_own_process():
     assert forest.seconds > 0 and ours.accuracy > 0.8 and error == ""
 
 
+def test_a_promise_is_waited_for(monkeypatch):
+    late = "print([.5, .5, 1, 0], flush=True); import time; time.sleep(0.4); print([0.4, 0.4, 1, 0])"
+    monkeypatch.setattr(waiting, "MEASURE", [sys.executable, "-c", late])
+    assert waiting.wait_for("iris: softmax", 0.01)[1].seconds == 0.4  # promised within 3 forests
+    assert waiting.wait_for("iris: diagonal", 0.01)[1] is None
+
+
 def test_a_fit_that_fails_or_is_too_slow_ends_its_curve(monkeypatch, tmp_path):
     to = tmp_path / "waiting.md"
     for then, found in (
-        ("import time; time.sleep(60)", "0.0: > 0\n"),
+        ("import time; time.sleep(60)", "0.0: > 0.4\n"),
         ("raise ValueError('no')", "0.0: failed (ValueError"),
     ):
         monkeypatch.setattr(waiting, "MEASURE", [sys.executable, "-c", f"print([.5, .5, 1, 0], flush=True); {then}"])

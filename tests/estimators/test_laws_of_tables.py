@@ -6,7 +6,7 @@ from estimator_cases import answer
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits
-from tolerances import EQUAL, POINTS, REFIT, SINGLE
+from tolerances import EQUAL, REFIT, SINGLE, SUPPORT_POINTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -38,7 +38,7 @@ def test_the_order_of_the_classes_does_not_matter(case, settled, data, y, fits):
     model = settled.fit(data.X, np.array(["c", "b", "a"])[y])  # sorted the other way round
     by_points = hasattr(model, "corrected_log_evidence_")  # sums over points, which differ from class to class
     np.testing.assert_allclose(
-        answer(model, data.X)[:, ::-1], answer(plain, data.X), **(POINTS if by_points else REFIT)
+        answer(model, data.X)[:, ::-1], answer(plain, data.X), **(SUPPORT_POINTS if by_points else REFIT)
     )
     np.testing.assert_allclose(model.objective_curve_[-1], plain.objective_curve_[-1], rtol=REFIT["rtol"])
 

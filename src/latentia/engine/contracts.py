@@ -11,6 +11,7 @@ non-decreasing in the scores (likelihood of labeled and unlabeled rows), a gradi
 A `Family` says what the scores look like. Its refinements say what can be done with it:
 
 - `EMFamily`: an M-step (EM, variational Bayes);
+- `WarmStartedFamily`: inference of rows that goes on where the last sweep has ended;
 - `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
 - `AcceleratedFamily`: coordinates in which EM steps may be extrapolated;
 - `DampedFamily`: a fixed-point step that may overshoot;
@@ -99,6 +100,14 @@ class Family(ABC):
     def specialized_problem(self, objective: Objective, source: Source) -> Problem[Any] | None:
         """A cheaper problem with the same sweep, if this family knows one for such rows."""
         return None
+
+
+class WarmStartedFamily(Family):
+    """A family whose inference of a row iterates, and may start where the last sweep has ended."""
+
+    @abstractmethod
+    def infer_from(self, params: Params, rows: MaskedRows, memo: dict[str, Any]) -> Any:
+        """As `infer`; starts from what `memo` holds, if it fits, and leaves the end there."""
 
 
 class EMFamily(Family):

@@ -7,7 +7,17 @@ from typing import Generic
 import numpy as np
 from sklearn import get_config
 
-from latentia.engine.contracts import ConditionalFamily, EMFamily, F, Family, Objective, Params, SmoothFamily, Sweep
+from latentia.engine.contracts import (
+    ConditionalFamily,
+    EMFamily,
+    F,
+    Family,
+    Objective,
+    Params,
+    SmoothFamily,
+    Sweep,
+    WarmStartedFamily,
+)
 from latentia.engine.pytree import concat_classes, leaves, select_class, tree_add
 from latentia.engine.source import Chunk, Source, Totals
 from latentia.numerics.array_api import Array, is_on_cpu, namespace
@@ -39,7 +49,10 @@ class RowProblem(Generic[F]):
         def visit(chunk: Chunk) -> Totals:
             label = chunk.label if chunk.label is not None and chunk.label >= 0 else None
             mine = precomputed if label is None else select_class(precomputed, family.precomputed_class_axes, label)
-            posterior = family.infer(mine, chunk.rows, chunk.y)
+            if chunk.memo is not None and isinstance(family, WarmStartedFamily):
+                posterior = family.infer_from(mine, chunk.rows, chunk.memo)
+            else:
+                posterior = family.infer(mine, chunk.rows, chunk.y)
             value, weight = self._value_and_weight(posterior.log_joint, chunk.y, label)
             stats = family.statistics(mine, chunk.rows, posterior, chunk.weighted(weight))
             return {label: Sweep(namespace(value).sum(chunk.weighted(value), axis=-1), stats)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Chunk(NamedTuple):
     y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
     weight: Array | None  # (N,) sample weights, (N, S) where each restart has its own, None for ones
     label: int | None  # the code that all rows share, -1 if all are unlabeled; None if mixed or not a class code
+    memo: dict[str, Any] | None = None  # what the last sweep over these rows left for the next; None: nothing is kept
 
     def weighted(self, x: Array) -> Array:
         """Numbers (..., N) times the sample weights; restarts are the first axis."""

@@ -136,7 +136,7 @@ class Standardizer:
             # `asarray_like` also converts rows of another namespace or dtype, and memory maps
             values = (asarray_like(X, self.shift) - self.shift) / self.scale
         # min and max propagate NaN, so one comparison detects missing and extreme values
-        limit = _max_standardized_value(self.shift)
+        limit = max_standardized_value(self.shift)
         if self.empty_columns is None and bool((xp.min(values) >= -limit) & (xp.max(values) <= limit)):
             return MaskedRows(values, None)
         missing = xp.isnan(values)
@@ -147,7 +147,7 @@ class Standardizer:
         return MaskedRows(values, None if complete else xp.astype(~missing, values.dtype))
 
 
-def _max_standardized_value(like: Array) -> float:
+def max_standardized_value(like: Array) -> float:
     """The largest standardized value: sums of 1e8 of its squares over a variance of one ulp do not
     overflow.
     """

@@ -29,6 +29,14 @@ def check_n_init(name: str, value: Any) -> None:
         check_number(name, value, ge=1, integer=True)
 
 
+def check_temperature(name: str, value: Any) -> None:
+    """A temperature, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and numbers > 0")
+    else:
+        check_number(name, value, gt=0)
+
+
 def check_unlabeled_weight(name: str, value: Any) -> None:
     """A weight, or "auto"."""
     if isinstance(value, str):

@@ -44,6 +44,18 @@ class FittedModel(Generic[F]):
     params: Params
     preprocessor: Standardizer
     encoder: ColumnEncoder
+    temperature: float = 1.0
+
+    def temper(self, scores: Array) -> Array:
+        """Log joints (..., C, N) in which rows say less of the class: ``p(x | c)^(1/T)``.
+
+        p(x) stays what it was, so the joint density stays one.
+        """
+        if self.temperature == 1.0:
+            return scores
+        prior = asarray_like(self.params.log_prior, scores)[..., None]
+        tempered = prior + (scores - prior) / self.temperature
+        return logsumexp(scores, axis=-2)[..., None, :] + log_softmax(tempered, axis=-2)
 
     def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
         """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
@@ -80,7 +92,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         model = self._model
 
         def joint(rows: MaskedRows) -> Array:
-            scores = model.family.scores(model.params, rows)
+            scores = model.temper(model.family.scores(model.params, rows))
             return transpose(scores - model.preprocessor.log_det_jacobian(rows))
 
         return model.map_rows(X, joint, model.family.score_floats_per_row(model.params))

@@ -55,6 +55,9 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         of columns, leave them.
     unlabeled_weight : float or "auto", default="auto"
         Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
+    temperature : float or "auto", default="auto"
+        Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
+        the labeled rows ask for, at least one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by L-BFGS from the best EM solution.
@@ -157,6 +160,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         inference: str = "vb",
         marginals: str = "power",
         unlabeled_weight: float | str = "auto",
+        temperature: float | str = "auto",
         objective: str | Objective = "likelihood",
         trade_off: float = 1.0,
         margin: float = 1.0,
@@ -180,6 +184,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         self.inference = inference
         self.marginals = marginals
         self.unlabeled_weight = unlabeled_weight
+        self.temperature = temperature
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin
@@ -220,19 +225,22 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> GaussianMixtures:
+        def tell_of(family: GaussianMixtures, trained: Any) -> StepNotifier:
+            return self._tell_of(family, trained, data, notifier)
+
         shift = data.preprocessor.shift
         floor = max(self.var_floor, float(namespace(shift).finfo(shift.dtype).eps))
         name = self.covariance
         if name == "auto" and (self.inference == "ml" or not self._objective().rises_under_em):
             name = "diag"
         elif name == "auto":
-            name = most_evident_covariance(source.labeled_only(), data.n_classes, floor, rng, notifier)
+            name = most_evident_covariance(source.labeled_only(), data.n_classes, floor, rng, tell_of)
         covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
             n_features = data.X.shape[1] - data.preprocessor.n_empty_columns
             n_init = super()._n_restarts(None)
             search = ComponentSearch(covariance, data.n_classes, n_features, n_init, EM(self.max_iter, self.tol))
-            return GaussianMixtures(search.run(source.labeled_only(), rng, notifier), covariance, data.log_prior)
+            return GaussianMixtures(search.run(source.labeled_only(), rng, tell_of), covariance, data.log_prior)
         sizes = np.asarray(self.n_components, dtype=int)
         sizes = np.full(data.n_classes, sizes) if sizes.ndim == 0 else sizes
         if sizes.shape != (data.n_classes,):

@@ -91,11 +91,8 @@ class LatentClassificationModelCV(
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
-    inference : {"ml", "vb"}, default="ml"
-        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked
-        for.
-
-    All other parameters are those of `LatentClassificationModel`.
+    All other parameters are those of `LatentClassificationModel`; points, as in the papers, unless
+    `inference` asks for posteriors.
 
     Attributes
     ----------
@@ -146,6 +143,7 @@ class LatentClassificationModelCV(
         inference: str = "ml",
         marginals: str = "power",
         unlabeled_weight: float | str = "auto",
+        temperature: float | str = "auto",
         objective: str | Sequence[str] | None = None,
         trade_off: float = 1.0,
         margin: float = 1.0,
@@ -181,6 +179,7 @@ class LatentClassificationModelCV(
         self.inference = inference
         self.marginals = marginals
         self.unlabeled_weight = unlabeled_weight
+        self.temperature = temperature
         self.objective = objective
         self.trade_off = trade_off
         self.margin = margin

@@ -21,7 +21,8 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.inputs.mixed_rows import is_complete
 from latentia.inputs.options import Check, check_choice, check_number, choice, integer, number
-from latentia.solvers import EM, Solution, Solver, StructuralEM
+from latentia.solvers import EM, AcceleratedEM, Solution, Solver, StructuralEM
+from latentia.solvers.accelerated_em import WINDOW
 
 #: Factors where their number is left to us: of a posterior, and of a point.
 MAX_AUTO_LATENT = 8
@@ -98,8 +99,10 @@ class FactorTrainingMixin(GenerativeClassifier):
         return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
 
     def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
+        if isinstance(family, BayesianLatentFactors):
+            return AcceleratedEM(self.max_iter, WINDOW * self.tol)
         em = EM(self.max_iter, self.tol)
-        return em if isinstance(family, BayesianLatentFactors) or family.all_edges else StructuralEM(em)
+        return em if family.all_edges else StructuralEM(em)
 
     def _select_restart(self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
         if isinstance(family, BayesianLatentFactors):

@@ -11,7 +11,7 @@ N_LLOYD_STEPS = 5
 def cluster_restarts(
     X: np.ndarray, n_clusters: int, n_restarts: int, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (S, K, D), variances (S, K, D) and weights (S, K) of clusters of the rows.
+    """Means (S, K, D), variances (S, K, D) and weights (S, K) of clusters of (weighted) rows.
 
     Distinct rows are drawn, in sorted order and by their weight: a row of weight 2 is that row
     twice, in any order of the rows. A cluster without rows is put on the row that is farthest from

@@ -64,13 +64,9 @@ def approximate_bound(mean: Array, variance: Array, near: Array | None) -> tuple
 
     One step from the center `near` of scores that were nearly these; a few steps without one.
     """
-    xp = namespace(mean)
     if mean.shape[-2] == 1:
         return softmax_bound(mean, variance)[1:]
-    bracket = _bracket(mean, variance)
-    if near is not None:
-        near = xp.where(near < bracket.low, bracket.low, xp.where(near > bracket.high, bracket.high, near))
-        bracket = bracket._replace(center=near)
+    bracket = _bracket(mean, variance, near)
     center = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].center
     _, curvature, slope = _quadratic_at(center, mean, variance)
     return curvature, slope, center
@@ -106,14 +102,17 @@ class _Bracket(NamedTuple):
     high: Array
 
 
-def _bracket(mean: Array, variance: Array) -> _Bracket:
-    """A guess of the minimizer of F between points that it cannot pass."""
+def _bracket(mean: Array, variance: Array, near: Array | None = None) -> _Bracket:
+    """A guess of the minimizer of F, `near` if it can be, between points that it cannot pass."""
     xp = namespace(mean)
     n_scores = mean.shape[-2]
     top = xp.max(mean, axis=-2)
     # beyond this every slope 2 lambda (gamma - m) exceeds 1/2 - 1/S
     high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
-    return _Bracket(xp.min(mean, axis=-2), _pilot_estimate(mean, top), high)
+    low = xp.min(mean, axis=-2)
+    if near is None:
+        return _Bracket(low, _pilot_estimate(mean, top), high)
+    return _Bracket(low, xp.where(near < low, low, xp.where(near > high, high, near)), high)
 
 
 def _center(mean: Array, variance: Array) -> Array:

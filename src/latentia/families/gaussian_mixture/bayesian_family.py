@@ -32,7 +32,8 @@ class GaussianBelief(NamedTuple):
     point: GaussianParams  # means, inverse mean precisions, expected log shares
     row_constant: Array  # (..., C, K) added to the score of a row
     cell_constant: Array  # (..., C, K, D) added for each known cell
-    predictive: Array  # covariance of a new row
+    predictive: Array  # scale of the Student-t of a new row
+    dof: Array  # (..., C, K) its degrees of freedom
     scale: Any  # what the components' covariances are pulled to
     strength: Array  # (...,) rows at the common mean
     negative_kl: Array  # (...,)
@@ -49,7 +50,7 @@ class BayesianGaussianMixtures(EMFamily):
         self.conjugate = conjugate
         self.n_classes = model.n_classes
         axis = model.covariance_type.covariance_class_axis
-        self.params_class_axes = GaussianBelief(model.params_class_axes, -2, -3, axis, None, None, None)
+        self.params_class_axes = GaussianBelief(model.params_class_axes, -2, -3, axis, -2, None, None, None)
         self.stats_class_axes = model.stats_class_axes
 
     @property
@@ -66,6 +67,7 @@ class BayesianGaussianMixtures(EMFamily):
             xp.zeros_like(point.log_weights),
             xp.zeros_like(point.means),
             point.covariance,
+            xp.ones_like(point.log_weights),
             self.conjugate.initial_scale(point.means),
             zeros + 1.0,
             zeros,
@@ -102,6 +104,7 @@ class BayesianGaussianMixtures(EMFamily):
             posterior.row_constant,
             posterior.cell_constant,
             posterior.predictive,
+            posterior.dof,
             posterior.scale,
             posterior.strength,
             -(posterior.kl + kl),
@@ -129,14 +132,13 @@ class BayesianGaussianMixtures(EMFamily):
         return self.model.floats_per_row(params.point)
 
     def predictive(self, params: GaussianBelief) -> GaussianParams:
-        """The mixture whose density stands for the average over the posterior.
+        """The mixture that averages over the posterior: its components are Student-t.
 
-        A component's average is a Student-t with at least as many degrees of freedom as there are
-        pooled rows; it is represented by the normal density of the same covariance.
+        For variances per column that is an approximation: the columns of a row share a scale.
         """
         point = params.point
         weights = log_softmax(point.log_weights, axis=-1)
-        return GaussianParams(point.log_prior, weights, point.means, params.predictive)
+        return GaussianParams(point.log_prior, weights, point.means, params.predictive, (), params.dof)
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:

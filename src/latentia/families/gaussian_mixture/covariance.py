@@ -76,6 +76,10 @@ class Covariance(ABC):
         """Log of weight times N(x) of observed cells (..., C, K, N), and a cache for `moments`."""
 
     @abstractmethod
+    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
+        """Log N of the observed cells at their means, which broadcasts against (..., C, K, N)."""
+
+    @abstractmethod
     def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         """Weighted expected moments, weights (..., C, K, N)."""
 
@@ -166,6 +170,13 @@ class Diagonal(Covariance):
             density += params_at_rows(constant, rows.observed)
             density += log_weights[..., None]
         return density, squares
+
+    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
+        xp = namespace(means)
+        per_cell = -0.5 * (LOG_2PI + xp.log(self.variances(covariance, means)))
+        if rows.observed is None:
+            return xp.sum(per_cell, axis=-1)[..., None]
+        return params_at_rows(per_cell, rows.observed)
 
     def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)

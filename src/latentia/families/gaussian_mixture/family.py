@@ -26,6 +26,7 @@ from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax, logsumexp_and_unnormalized, safe_log
+from latentia.numerics.special import log_gamma
 
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 2000
@@ -39,6 +40,7 @@ class GaussianParams(NamedTuple):
     means: Array  # (..., C, K, D)
     covariance: Array  # as the covariance type has it
     natural: Tree = ()  # what follows from the above, for the time of a sweep (see `precompute`)
+    dof: Tree = ()  # (..., C, K) degrees of freedom, if components are Student-t with these scales
 
 
 class GaussianFree(NamedTuple):
@@ -56,6 +58,22 @@ class GaussianPosterior(NamedTuple):
     unnormalized: Array  # (..., C, K, N) responsibilities up to a factor
     normalizer: Array  # (..., C, N) their sum
     cache: object  # features of the rows, for the moments
+
+
+def student_log_density(normal: Array, peak: Array, dof: Array, rows: MaskedRows) -> Array:
+    """Student-t log densities (..., C, K, N) of the known cells of rows, from normal ones.
+
+    `normal` are those of the same location and scale, `peak` their value at the location; what
+    lies between them is half the squared distance. A marginal of a t is one of the same dof.
+    """
+    xp = namespace(normal)
+    n_known = xp.full_like(normal[..., :1, :1, :], rows.values.shape[1])
+    if rows.observed is not None:
+        n_known = xp.zeros_like(n_known) + xp.sum(rows.observed, axis=-1)
+    v = dof[..., None]
+    square = xp.clip(2 * (peak - normal), min=0.0)
+    constant = log_gamma(0.5 * (v + n_known)) - log_gamma(0.5 * v) - 0.5 * n_known * xp.log(0.5 * v)
+    return constant + peak - 0.5 * (v + n_known) * xp.log1p(square / v)
 
 
 class GaussianMixtures(GenerativeFamily, SmoothFamily):
@@ -106,8 +124,11 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
         return params._replace(natural=self.covariance_type.natural(params.means, params.covariance))
 
     def infer(self, params: GaussianParams, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
-        _, log_weights, means, covariance, natural = params if params.natural else self.precompute(params)
+        _, log_weights, means, covariance, natural, dof = params if params.natural else self.precompute(params)
         density, cache = self.covariance_type.log_density(means, covariance, natural, log_weights, rows)
+        if not isinstance(dof, tuple):
+            peak = self.covariance_type.log_peak(means, covariance, natural, rows, cache)
+            density = student_log_density(density - log_weights[..., None], peak, dof, rows) + log_weights[..., None]
         score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
         return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, cache)
 
@@ -187,6 +208,7 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
     ) -> np.ndarray:
         weights = np.exp(to_numpy(params.log_weights))
         means, covariance = (to_numpy(a).astype(float) for a in (params.means, params.covariance))
+        dof = None if isinstance(params.dof, tuple) else to_numpy(params.dof).astype(float)
         X = np.empty((codes.size, means.shape[-1]))
         for c in range(self.n_classes):
             rows = np.flatnonzero(codes == c)
@@ -194,6 +216,8 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
             for k in range(weights.shape[1]):
                 chosen = rows[drawn == k if component is None else np.full(rows.size, k == component)]
                 noise = rng.standard_normal((chosen.size, means.shape[-1]))
+                if dof is not None:
+                    noise *= np.sqrt(dof[c, k] / rng.chisquare(dof[c, k], (chosen.size, 1)))
                 X[chosen] = means[c, k] + self.covariance_type.transform_noise(covariance, c, k, noise)
         return X
 

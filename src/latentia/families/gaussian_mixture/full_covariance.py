@@ -13,7 +13,8 @@ import numpy as np
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
-from latentia.families.gaussian_mixture.missing_data import MissingnessPatterns, Precision
+from latentia.families.gaussian_mixture.missing_data import Precision
+from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, symmetric
 
@@ -51,6 +52,11 @@ class Full(Covariance):
         density = patterns.restore_row_order(parts)
         density += log_weights[..., None]
         return density, (patterns, natural)
+
+    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
+        patterns, precision = cache
+        sigma = self.per_component(covariance)
+        return patterns.restore_row_order([group.log_peak(means, sigma, precision) for group in patterns.groups])
 
     def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)

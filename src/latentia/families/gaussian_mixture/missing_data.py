@@ -21,16 +21,10 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from latentia.engine.source import MaskedRows
-from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, eye_like, namespace, to_numpy, transpose
+from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
-
-#: A pattern of at least so many rows is treated on its own.
-MIN_PATTERN_ROWS = 64
 
 #: Numbers in the matrices of one batch of rows.
 BATCH_FLOATS = 2**19
@@ -59,6 +53,9 @@ class RowGroup(Protocol):
         D).
         """
 
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        """Log N of the observed cells at their means, (..., C, K, n)."""
+
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K,
         D, D).
@@ -78,6 +75,9 @@ class CompleteRows(NamedTuple):
     def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
         return _quadratic_form(means, precision.matrix, precision.log_det, means.shape[-1], self.values)
 
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        return _peak(precision.log_det[..., None], means.shape[-1], means, self.values)
+
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         D = self.values.shape[1]
         sums = weighted_row_sums(weight, _features(self.values))
@@ -96,6 +96,10 @@ class PatternRows(NamedTuple):
     def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
         A, log_det = self._precision(sigma)
         return _quadratic_form(means, A, log_det, namespace(means).sum(self.observed), self.values)
+
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        _, log_det = self._precision(sigma)
+        return _peak(log_det[..., None], namespace(means).sum(self.observed), means, self.values)
 
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
@@ -156,6 +160,18 @@ class ScatteredRows(NamedTuple):
             parts.append(-0.5 * (n_observed * LOG_2PI + log_det + quadratic))
         return xp.concat(parts, axis=-1)
 
+    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        parts = [
+            _peak(
+                precision.log_det[..., None] - batch._complete(means, precision).log_det,
+                means.shape[-1] - batch.missing.shape[1],
+                means,
+                batch.values,
+            )
+            for batch in self._batches(means)
+        ]
+        return namespace(means).concat(parts, axis=-1)
+
     def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
         D = means.shape[-1]
@@ -212,62 +228,10 @@ class ScatteredRows(NamedTuple):
             yield ScatteredRows(self.values[part, :], self.observed[part, :], self.missing[part, :])
 
 
-class MissingnessPatterns(NamedTuple):
-    """Rows grouped by which of their cells are observed."""
-
-    groups: list[RowGroup]
-    order: list[Array] | None  # row numbers of each group; None for a single group in the order of the rows
-
-    @classmethod
-    def from_mask(cls, rows: MaskedRows) -> MissingnessPatterns:
-        if rows.observed is None:
-            return cls([CompleteRows(rows.values)], None)
-        xp = namespace(rows.values)
-        observed = to_numpy(rows.observed) > 0
-        _, pattern, size = np.unique(np.packbits(observed, axis=1), axis=0, return_inverse=True, return_counts=True)
-        pattern = pattern.ravel()
-        n_missing = np.sum(~observed, axis=1)
-        is_common = (size[pattern] >= MIN_PATTERN_ROWS) & (n_missing > 0)
-        order: list[Array] = []
-        groups: list[RowGroup] = []
-
-        def take(index: np.ndarray) -> tuple[Array, Array]:
-            order.append(asarray_like(index, rows.values, dtype=xp.int64))
-            return xp.take(rows.values, order[-1], axis=0), xp.take(rows.observed, order[-1], axis=0)
-
-        for index in _grouped(np.flatnonzero(is_common), pattern):
-            values, mask = take(index)
-            groups.append(PatternRows(values, mask[0, :]))
-        for index in _grouped(np.flatnonzero(~is_common), n_missing):
-            values, mask = take(index)
-            if n_missing[index[0]] == 0:
-                groups.append(CompleteRows(values))
-            else:
-                missing = np.nonzero(~observed[index])[1].reshape(index.size, -1)
-                groups.append(ScatteredRows(values, mask, asarray_like(missing, rows.values, dtype=xp.int64)))
-        return cls(groups, order)
-
-    def split_by_pattern(self, weight: Array) -> list[Array]:
-        """The columns of each group."""
-        if self.order is None:
-            return [weight]
-        xp = namespace(weight)
-        return [xp.take(weight, index, axis=-1) for index in self.order]
-
-    def restore_row_order(self, parts: list[Array]) -> Array:
-        """The groups' columns put back where their rows are."""
-        xp = namespace(parts[0])
-        if self.order is None:
-            return parts[0]
-        back = xp.argsort(xp.concat(self.order))
-        return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
-
-
-def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
-    """Row numbers cut into groups of one key each."""
-    index = index[np.argsort(key[index], kind="stable")]
-    groups = np.split(index, np.flatnonzero(np.diff(key[index])) + 1)
-    return [group for group in groups if group.size]
+def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:
+    """Log N at the means of `n_observed` cells whose covariance has this log determinant."""
+    xp = namespace(means)
+    return xp.broadcast_to(-0.5 * (n_observed * LOG_2PI + log_det), (*means.shape[:-1], values.shape[0]))
 
 
 def _quadratic_form(means: Array, A: Array, log_det: Array, n_observed: Array | int, values: Array) -> Array:

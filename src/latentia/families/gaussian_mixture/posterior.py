@@ -30,6 +30,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Moments
+from latentia.families.gaussian_mixture.covariance_types import Spherical, Tied
 from latentia.families.gaussian_mixture.full_covariance import Full
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, symmetric
@@ -50,7 +51,8 @@ class ComponentPosterior(NamedTuple):
 
     means: Array  # (..., C, K, D)
     covariance: Array  # inverse of the mean precision, as the covariance type has it
-    predictive: Array  # covariance of a new row
+    predictive: Array  # scale of the Student-t of a new row
+    dof: Array  # (..., C, K) its degrees of freedom
     row_constant: Array  # (..., C, K) added to the score of a row
     cell_constant: Array  # (..., C, K, D) added for each known cell
     scale: Array  # Psi_0 or b_0
@@ -117,11 +119,12 @@ class NormalGamma(ConjugatePrior):
         kl = kl + xp.sum(spread, axis=(-3, -2, -1)) - self._strength_density(new_strength)
         cell = 0.5 * (digamma(shape) - xp.log(shape))
         cell = (cell if per_column else cell[..., None]) - 0.5 / count
-        inflated = rate / (shape - 1.0)
+        inflated = rate / shape
         inflated = inflated * (1.0 + 1.0 / count) if per_column else inflated * (1.0 + xp.mean(1.0 / count, axis=-1))
-        return ComponentPosterior(
-            means, rate / shape, inflated, xp.zeros_like(moments.count), cell, new_scale, new_strength, kl
-        )
+        # columns that were seen differently often share the fewest degrees of freedom
+        dof = 2 * (xp.min(shape, axis=-1) if per_column else shape)
+        row = xp.zeros_like(moments.count)
+        return ComponentPosterior(means, rate / shape, inflated, dof, row, cell, new_scale, new_strength, kl)
 
     def _divergence(self, shape: Array, rate: Array, scale: Array, present: Array, per_column: bool) -> Array:
         """Of the precisions from their prior, and minus the log density of its scale."""
@@ -174,13 +177,14 @@ class NormalWishart(ConjugatePrior):
         kl = kl + xp.sum(spread, axis=(-2, -1)) + barrier - self._strength_density(new_strength)
         gap = 0.5 * (expected + log_det - D * xp.log(nu))  # E[ln |Lambda|] - ln |E[Lambda]|
         row = (gap[..., None, None] if tied else gap) - 0.5 * D / count
-        nu_free = nu[..., None, None] - D - 1
+        dof = nu - (D - 1)
         growth = 1.0 + 1.0 / count
         growth = xp.mean(growth, axis=(-2, -1))[..., None, None] if tied else growth[..., None, None]
-        predictive = psi / nu_free * growth
+        predictive = psi / dof[..., None, None] * growth
+        dof = xp.broadcast_to(dof[..., None, None] if tied else dof, count.shape)
         covariance = psi / nu[..., None, None]
         cells = xp.zeros_like(means)
-        return ComponentPosterior(means, covariance, predictive, row, cells, new_scale, new_strength, kl)
+        return ComponentPosterior(means, covariance, predictive, dof, row, cells, new_scale, new_strength, kl)
 
     def _divergence(
         self, nu: Array, nu0: float, precision: Array, expected: Array, log_det: Array, scale: Array, tied: bool
@@ -218,8 +222,16 @@ def _barred_scale(total: Array, n_rows: Array | float, barrier: float) -> Array:
     return xp.matmul(vectors * best[..., None, :], transpose(vectors))
 
 
+#: By exact type: what a subclass pools or shares another way needs a prior of its own.
+CONJUGATE_PRIORS: dict[type[Covariance], type[ConjugatePrior]] = {
+    Diagonal: NormalGamma,
+    Spherical: NormalGamma,
+    Full: NormalWishart,
+    Tied: NormalWishart,
+}
+
+
 def conjugate_prior(covariance_type: Covariance, prior: GaussianPrior) -> ConjugatePrior | None:
     """The prior of a type of covariance, if there is one."""
-    if isinstance(covariance_type, Full):
-        return NormalWishart(covariance_type, prior)
-    return NormalGamma(covariance_type, prior) if isinstance(covariance_type, Diagonal) else None
+    conjugate = CONJUGATE_PRIORS.get(type(covariance_type))
+    return None if conjugate is None else conjugate(covariance_type, prior)

@@ -15,28 +15,52 @@ and with many rows of data the posterior is the maximum-likelihood point.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import EMFamily
+from latentia.engine.contracts import AcceleratedFamily, WarmStartedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors.bayesian_m_step import update_belief
 from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.posterior import FactorBelief, FactorPrior, Uncertainty, class_axes
+from latentia.families.latent_factors.posterior import (
+    BELIEF_CLASS_AXES,
+    EXPECTED_CLASS_AXES,
+    ExpectedParams,
+    FactorBelief,
+    FactorPrior,
+    divergence,
+    expected_params,
+)
 from latentia.families.latent_factors.principal_start import principal_start
 from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats
 from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.logspace import log_softmax, logsumexp_and_softmax
 
+#: Counts of a belief that is as good as certain, to take first statistics by.
+CERTAIN_COUNT = 1e6
 
-class BayesianLatentFactors(EMFamily):
+
+class BeliefCoordinates(NamedTuple):
+    """What plain steps move slowly: means, and logs of what is positive."""
+
+    class_mean: Array
+    log_class_rate: Array
+    weights: Array
+    log_noise_rate: Array
+    log_precision: Array
+    log_bounded_precision: Array
+    log_strength: Array
+
+
+class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     """The posterior of a latent classification model, whose points are those of `model`."""
 
-    params_class_axes = class_axes()
+    params_class_axes = BELIEF_CLASS_AXES
+    precomputed_class_axes = EXPECTED_CLASS_AXES
     stats_class_axes = LatentFactors.stats_class_axes
 
     def __init__(self, model: LatentFactors, prior: FactorPrior | None = None):
@@ -45,45 +69,93 @@ class BayesianLatentFactors(EMFamily):
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorBelief:
         """One M-step from principal axes; restarts differ by small random loadings."""
-        point = principal_start(self.model, source, rng, n_restarts)
-        belief = self._certain(point)
+        belief = self._certain(principal_start(self.model, source, rng, n_restarts))
         return self.update(belief, RowProblem(self, Likelihood(), source).sweep(belief).stats)
 
     def _certain(self, point: FactorParams) -> FactorBelief:
-        """A belief without spread, to take first statistics by."""
+        """A belief with hardly any spread."""
         xp = namespace(point.means)
         q = point.means.shape[-1]
         n_packed = q * (q + 1) // 2 + q + 1
-        weights = xp.zeros_like(xp.broadcast_to(point.offsets[..., None], (*point.offsets.shape, n_packed)))
-        uncertainty = Uncertainty(xp.zeros_like(point.log_prior), xp.zeros_like(point.noise), weights)
-        ones, per_factor = xp.ones_like(point.means), xp.ones_like(point.means[..., 0, :])
+        many = CERTAIN_COUNT * xp.ones_like(point.means)
+        shape = CERTAIN_COUNT * xp.ones_like(point.noise)
+        per_factor = xp.ones_like(point.means[..., 0, :])
         return FactorBelief(
-            point, uncertainty, ones, ones, per_factor, per_factor, per_factor, xp.zeros_like(point.log_prior[..., 0])
+            log_prior=point.log_prior,
+            mixing=CERTAIN_COUNT * xp.exp(point.log_mix),
+            class_mean=point.means,
+            class_count=many,
+            class_shape=many,
+            class_rate=many * point.variances,
+            weights=xp.concat([point.loadings, point.offsets[..., None]], axis=-1),
+            weight_cov=xp.zeros_like(xp.broadcast_to(point.offsets[..., None], (*point.offsets.shape, n_packed))),
+            weight_log_det=xp.zeros_like(point.offsets),
+            noise_shape=shape,
+            noise_rate=shape * point.noise,
+            precision=per_factor,
+            bounded_precision=per_factor,
+            strength=per_factor,
         )
 
-    def infer(self, params: FactorBelief, rows: MaskedRows, y: Array | None = None) -> FactorPosterior:
+    def precompute(self, params: FactorBelief) -> ExpectedParams:
+        return expected_params(params)
+
+    def infer(self, params: FactorBelief | ExpectedParams, rows: MaskedRows, y: Array | None = None) -> FactorPosterior:
+        return self._infer(params, rows, None)
+
+    def infer_from(
+        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any]
+    ) -> FactorPosterior:
+        return self._infer(params, rows, memo)
+
+    def _infer(
+        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any] | None
+    ) -> FactorPosterior:
+        point, uncertainty = params if isinstance(params, ExpectedParams) else self.precompute(params)
         model = self.model
-        posterior = infer_rows(
-            model.layout, params.point, rows, model.bound_tol, model.bound_max_iter, params.uncertainty
-        )
-        log_joint, component = logsumexp_and_softmax(
-            namespace(posterior.scores).asarray(posterior.scores, copy=True), axis=-2
-        )
+        posterior = infer_rows(model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo)
+        scores = namespace(posterior.scores).asarray(posterior.scores, copy=True)
+        log_joint, component = logsumexp_and_softmax(scores, axis=-2)
         return FactorPosterior(log_joint, component, posterior)
 
     def statistics(
-        self, params: FactorBelief, rows: MaskedRows, posterior: FactorPosterior, weight: Array
+        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
     ) -> FactorStats:
-        return self.model.statistics(params.point, rows, posterior, weight)
+        point, _ = params if isinstance(params, ExpectedParams) else self.precompute(params)
+        return self.model.statistics(point, rows, posterior, weight)
 
     def update(self, params: FactorBelief, stats: FactorStats) -> FactorBelief:
         return update_belief(params, stats, self.prior, self.model.fixed_log_prior is None)
 
     def log_prior(self, params: FactorBelief) -> Array:
-        return params.negative_kl
+        return -divergence(params, self.prior)
+
+    def to_accelerated(self, params: FactorBelief) -> BeliefCoordinates:
+        log = namespace(params.weights).log
+        return BeliefCoordinates(
+            params.class_mean,
+            log(params.class_rate),
+            params.weights,
+            log(params.noise_rate),
+            log(params.precision),
+            log(params.bounded_precision),
+            log(params.strength),
+        )
+
+    def from_accelerated(self, coordinates: BeliefCoordinates, params: FactorBelief) -> FactorBelief:
+        exp = namespace(params.weights).exp
+        return params._replace(
+            class_mean=coordinates.class_mean,
+            class_rate=exp(coordinates.log_class_rate),
+            weights=coordinates.weights,
+            noise_rate=exp(coordinates.log_noise_rate),
+            precision=exp(coordinates.log_precision),
+            bounded_precision=exp(coordinates.log_bounded_precision),
+            strength=exp(coordinates.log_strength),
+        )
 
     def floats_per_row(self, params: FactorBelief) -> int:
-        return self.model.floats_per_row(params.point)
+        return self.model.floats_per_row(expected_params(params).point)
 
     def predictive(self, params: FactorBelief) -> FactorParams:
         """The point whose density stands for the average over the posterior.
@@ -91,10 +163,11 @@ class BayesianLatentFactors(EMFamily):
         The spread of class means and variances is added to the variances of the latents. The
         weights, which all rows share, are taken at their means.
         """
-        xp = namespace(params.point.means)
+        point, _ = self.precompute(params)
+        xp = namespace(point.means)
         shape = xp.clip(params.class_shape, min=1.5)
-        variances = params.point.variances * shape / (shape - 1.0) * (1.0 + 1.0 / params.class_count)
-        return params.point._replace(variances=variances, log_mix=log_softmax(params.point.log_mix, axis=-1))
+        variances = params.class_rate / (shape - 1.0) * (1.0 + 1.0 / params.class_count)
+        return point._replace(variances=variances, log_mix=log_softmax(point.log_mix, axis=-1))
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:

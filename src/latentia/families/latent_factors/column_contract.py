@@ -63,6 +63,11 @@ class ColumnModel(ABC):
         """
         return cls(columns)
 
+    @classmethod
+    def split_columns(cls, columns: Sequence[int], sizes: Sequence[float]) -> list[ColumnModel]:
+        """The models of these columns: one, or several where a kind has special cases."""
+        return [cls.from_columns(columns, sizes)]
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self.columns)})"
 

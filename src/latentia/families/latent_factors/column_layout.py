@@ -30,7 +30,7 @@ class ColumnLayout:
         for name, model in COLUMN_MODELS.items():
             columns = [column for column, kind in enumerate(kinds) if kind == name]
             if columns:
-                models.append(model.from_columns(columns, [sizes[column] for column in columns]))
+                models.extend(model.split_columns(columns, [sizes[column] for column in columns]))
         return cls(models, len(kinds))
 
     @classmethod

@@ -178,7 +178,7 @@ def problem_maker(source: ArraySource) -> Callable[[ProbitEmbedding], EmbeddingP
     n_entries = source.X.nnz if is_sparse(source.X) else source.n_rows * source.n_features
     if 8 * n_entries > get_config()["working_memory"] * 2**20 and source.n_features <= source.n_rows:
         return lambda family: StreamedProblem(family, source)
-    rows, y, weight, _ = source.all_rows()
+    rows, y, weight, *_ = source.all_rows()
     return lambda family: InMemoryProblem(family, rows.values, y, weight)
 
 
