@@ -196,7 +196,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         return family if posterior is None else posterior
 
     def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
-        if not source.any_unlabeled:
+        counts = source.y < 0 if source.weight is None else (source.y < 0) & (source.weight > 0)
+        if not counts.any():
             return 1.0
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)
