@@ -86,7 +86,7 @@ def test_more_components_by_bic_where_there_are_more_clusters():
         ("diag", 49),
         ("full", 23),
         ("spherical", 36),
-        ("tied", 69),
+        ("tied", 109),
     ],
 )
 def test_components_by_bic_are_those_of_the_model_with_the_least_bic(covariance, seed):

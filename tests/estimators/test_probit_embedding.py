@@ -185,7 +185,7 @@ def test_probabilities_of_classes_add_up_and_of_labels_lie_between(semi_supervis
     X, Y = data(unknown=0.3)
     options = dict(semi_supervised=semi_supervised, margin=0.8)
     for classes in (Y[:, 0], np.where((Y[:, :2] < 0).any(axis=1), -1, Y[:, :2].sum(axis=1))):
-        proba = after_some_steps(X, classes, **options).predict_proba(X)
+        proba = after_some_steps(X, classes, unlabeled=-1, **options).predict_proba(X)
         np.testing.assert_allclose(proba.sum(axis=1), 1, **EQUAL)
     present = after_some_steps(X, Y, **options).predict_proba(X)
     absent = after_some_steps(X, np.where(Y < 0, -1, 1 - Y), **options).predict_proba(X)  # labels by other names

@@ -150,7 +150,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         if preprocessor.empty_columns is not None:
             names = attributes.get("feature_names_in_", np.arange(X.shape[1]))
             empty = names[to_numpy(preprocessor.empty_columns)].tolist()
-            warn_at_caller(f"X has no value in the columns {empty}: they are ignored.")
+            which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
+            warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
         attributes = {**attributes, "classes_": labels.classes}
         n_classes = len(labels.classes)
         return GenerativeInput(
@@ -205,7 +206,7 @@ class GenerativeClassifier(GenerativePredictMixin):
         return choose_temperature(model, source) if is_posterior else 1.0
 
     def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
-        if not source.any_unlabeled:
+        if not source.any_unlabeled or (source.weight is not None and not source.weight[source.y < 0].any()):
             return 1.0
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)

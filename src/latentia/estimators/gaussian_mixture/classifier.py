@@ -26,7 +26,8 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import namespace
-from latentia.solvers import EM
+from latentia.solvers import EM, AcceleratedEM, Solver
+from latentia.solvers.accelerated_em import WINDOW
 
 
 class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
@@ -77,7 +78,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         Number of starts of EM; they run as one batch, and the best likelihood wins.
     max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
@@ -169,7 +170,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         var_floor: float = 1e-3,
         n_init: int | str = "auto",
         max_iter: int = 500,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -257,6 +258,11 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     ) -> BayesianGaussianMixtures | None:
         has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
         return BayesianGaussianMixtures(family) if has_prior else None
+
+    def _em_solver(self, family: GaussianMixtures | BayesianGaussianMixtures) -> Solver[Any]:
+        if isinstance(family, BayesianGaussianMixtures):
+            return AcceleratedEM(self.max_iter, WINDOW * self.tol)
+        return super()._em_solver(family)
 
     def _n_restarts(self, family: GaussianMixtures | BayesianGaussianMixtures) -> int:
         model = family.model if isinstance(family, BayesianGaussianMixtures) else family

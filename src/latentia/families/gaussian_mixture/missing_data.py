@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
@@ -48,15 +48,18 @@ class Precision(NamedTuple):
 class RowGroup(Protocol):
     """Rows that are treated together."""
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        """Log N of the observed cells, (..., C, K, n); `sigma` broadcasts against (..., C, K, D,
-        D).
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> Any:
+        """What the other methods need to know of the missing cells, computed once; `sigma`
+        broadcasts against (..., C, K, D, D).
         """
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
+        """Log N of the observed cells, (..., C, K, n)."""
+
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
         """Log N of the observed cells at their means, (..., C, K, n)."""
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K,
         D, D).
         """
@@ -72,13 +75,16 @@ class CompleteRows(NamedTuple):
 
     values: Array  # (n, D)
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> None:
+        return None
+
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
         return _quadratic_form(means, precision.matrix, precision.log_det, means.shape[-1], self.values)
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
         return _peak(precision.log_det[..., None], means.shape[-1], means, self.values)
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         D = self.values.shape[1]
         sums = weighted_row_sums(weight, _features(self.values))
         return sums[..., -D:], unpack(sums[..., :-D], D)
@@ -93,19 +99,22 @@ class PatternRows(NamedTuple):
     values: Array  # (n, D), zero where missing
     observed: Array  # (D,)
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        A, log_det = self._precision(sigma)
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> tuple[Array, Array]:
+        return self._precision(sigma)
+
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
+        A, log_det = completion
         return _quadratic_form(means, A, log_det, namespace(means).sum(self.observed), self.values)
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        _, log_det = self._precision(sigma)
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
+        _, log_det = completion
         return _peak(log_det[..., None], namespace(means).sum(self.observed), means, self.values)
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
-        first, second = CompleteRows(self.values).expected_moments(means, sigma, precision, weight)
-        A, _ = self._precision(sigma)
+        first, second = CompleteRows(self.values).expected_moments(means, sigma, None, weight)
+        A, _ = completion
         T = xp.matmul(sigma, A)
         u = means - xp.matmul(T, means[..., None])[..., 0]
         filled = xp.matmul(T, first[..., None])[..., 0]
@@ -149,39 +158,30 @@ class ScatteredRows(NamedTuple):
     observed: Array  # (n, D)
     missing: Array  # (n, M) the columns that each row misses
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> list[_Completion]:
+        P = precision.matrix
+        return [batch._complete(means, P) for batch in self._batches(means)]
+
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
         xp = namespace(means)
-        n_observed = means.shape[-1] - self.missing.shape[1]
-        parts = []
-        for batch in self._batches(means):
-            row = batch._complete(means, precision)
-            quadratic = xp.sum(xp.matmul(row.deviation, transpose(precision.root)) ** 2, axis=-1)
-            log_det = precision.log_det[..., None] - row.log_det
-            parts.append(-0.5 * (n_observed * LOG_2PI + log_det + quadratic))
-        return xp.concat(parts, axis=-1)
+        root = transpose(precision.root)
+        squares = [xp.sum(xp.matmul(row.deviation, root) ** 2, axis=-1) for row in completion]
+        return self.log_peak(means, precision, completion) - 0.5 * xp.concat(squares, axis=-1)
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        parts = [
-            _peak(
-                precision.log_det[..., None] - batch._complete(means, precision).log_det,
-                means.shape[-1] - batch.missing.shape[1],
-                means,
-                batch.values,
-            )
-            for batch in self._batches(means)
-        ]
-        return namespace(means).concat(parts, axis=-1)
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
+        xp = namespace(means)
+        log_det = precision.log_det[..., None] - xp.concat([row.log_det for row in completion], axis=-1)
+        return _peak(log_det, means.shape[-1] - self.missing.shape[1], means, self.values)
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
         D = means.shape[-1]
         first: Array = 0.0
         second: Array = 0.0
         begin = 0
-        for batch in self._batches(means):
+        for batch, row in zip(self._batches(means), completion, strict=True):
             w = weight[..., begin : begin + batch.values.shape[0]]
             begin += batch.values.shape[0]
-            row = batch._complete(means, precision)
             rows = means[..., None, :] + row.deviation
             weighted = w[..., None] * rows
             # sum_n w V_n, each in its own rows and columns: one product over rows and missing cells
@@ -194,14 +194,12 @@ class ScatteredRows(NamedTuple):
         return first, symmetric(second)
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
-        precision = Precision.from_covariance(sigma)
-        deviations = [batch._complete(means, precision).deviation for batch in self._batches(means)]
+        deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(sigma))]
         return means[..., None, :] + namespace(means).concat(deviations, axis=-2)
 
-    def _complete(self, means: Array, precision: Precision) -> _Completion:
+    def _complete(self, means: Array, P: Array) -> _Completion:
         xp = namespace(means)
         D = means.shape[-1]
-        P = precision.matrix
         entry = self.missing[:, :, None] * D + self.missing[:, None, :]
         within = xp.take(xp.reshape(P, (*P.shape[:-2], D * D)), xp.reshape(entry, (-1,)), axis=-1)
         V, log_det = spd_inverse(xp.reshape(within, (*P.shape[:-2], *entry.shape)), many=True)
