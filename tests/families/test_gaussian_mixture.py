@@ -9,7 +9,7 @@ from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture import missing_data
+from latentia.families.gaussian_mixture import missing_data, missingness_patterns
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 
 

@@ -135,11 +135,8 @@ def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     size = matrix.shape[-1]
     flat = np.reshape(matrix, (math.prod(matrix.shape[:-2]), size, size))
     if size > LOOP_MIN_SIZE:
-        try:
-            log_det = 2 * np.log(np.diagonal(np.linalg.cholesky(flat), axis1=-2, axis2=-1)).sum(axis=-1)
-            return symmetric(np.linalg.inv(flat)).reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
-        except np.linalg.LinAlgError:  # the way below finds out which it is
-            pass
+        inverse, log_det = _inverses_by_loop(flat)
+        return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
     inverse = np.empty_like(flat)
     with np.errstate(over="ignore", invalid="ignore"):  # of matrices that are not positive definite
         log_det = _invert_batch(flat, inverse)
@@ -147,6 +144,18 @@ def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if failed.size:
         inverse[failed], log_det[failed] = _by_eigenvalues(flat[failed])
     return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
+
+
+def _inverses_by_loop(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By LAPACK, which NumPy calls for one after the other."""
+    try:
+        log_det = 2 * np.log(np.diagonal(np.linalg.cholesky(matrices), axis1=-2, axis2=-1)).sum(axis=-1)
+        return symmetric(np.linalg.inv(matrices)), log_det
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return _by_eigenvalues(matrices)
+        parts = [_inverses_by_loop(one[None]) for one in matrices]  # each by itself, whatever the others are
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def _invert_batch(matrices: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -37,8 +37,8 @@ from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.packed_symmetric import pack, packed_outer
 
-#: Rounds of the bounds in a sweep that starts where the last one has ended.
-WARM_ROUNDS = 1
+#: Bounds that start where the last sweep has ended need to settle so much less.
+WARM_TOLERANCE = 100.0
 
 
 class RowPosterior(NamedTuple):
@@ -114,8 +114,8 @@ def infer_rows(
         else:
             previous = None
         # from a warm start each round raises the bound, and the next sweep goes on
-        rounds = max_rounds - 1 if previous is None else min(WARM_ROUNDS, max_rounds - 1)
-        settled = settle_bounds(bounded, form, start, previous, tol, rounds)
+        warm_tol = tol if previous is None else WARM_TOLERANCE * tol
+        settled = settle_bounds(bounded, form, start, previous, warm_tol, max_rounds - 1)
         if memo is not None:
             memo["bound"] = settled
         quadratic = bounded.bound(settled.moments)
