@@ -33,138 +33,138 @@ def check_threshold(name: str, threshold: Any) -> None:
 class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     """A softmax over subclasses, several of which make up a class.
 
-        Boundaries between classes are piecewise linear.
+    Boundaries between classes are piecewise linear.
 
-        ``P(c | x) = sum over subclasses i of c of exp(w_i' x) / sum over all subclasses j of
-        exp(w_j' x)``, x having a one appended. The weights have zero-mean Gaussian priors whose
-        precisions have gamma hyper-priors; the bias shares the weights' prior. Learned by
-        variational Bayes through a quadratic bound of the softmax, or by maximum likelihood;
-        `criterion` chooses the numbers of subclasses. [1]_
+    ``P(c | x) = sum over subclasses i of c of exp(w_i' x) / sum over all subclasses j of
+    exp(w_j' x)``, x having a one appended. The weights have zero-mean Gaussian priors whose
+    precisions have gamma hyper-priors; the bias shares the weights' prior. Learned by
+    variational Bayes through a quadratic bound of the softmax, or by maximum likelihood;
+    `criterion` chooses the numbers of subclasses. [1]_
 
-        Parameters
-        ----------
-        n_subclasses : "auto", int or sequence of int, default="auto"
-            Subclasses of every class, of each class in the order of `classes_`, or chosen by
-            `search`.
-        max_subclasses : int, default=5
-            Maximum number of subclasses of a class that a search tries.
-        threshold : float or sequence of float, default=0.05
-            Compressive search drops a subclass that holds a smaller part of its class; several
-            thresholds are tried at once.
-        inference : {"vb", "ml"}, default="vb"
-            Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
-        criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-                What "auto" chooses by. "validation": the log score of a quarter of the rows, held
-                out, after
-            a short training; the winner is then trained to the end on all rows. It predicts best
-            over many tables (see the documentation). Of models that score within 0.001 the smallest
-            wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
-            `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of
-            the point estimate. By maximum likelihood there is replaces both evidences. search :
-            {"compressive", "exhaustive"}, default="compressive" Compressive search fits equal
-            numbers of subclasses, then drops subclasses that hold little of their class and fits
-            again; exhaustive search fits every configuration up to `max_subclasses`.
-        max_rounds : int, default=2
-            Rounds of compressive search.
-        max_models : int, default=10
-            Maximum number of models to fit with `search="compressive"`: what it does not use is
-            spent on neighbors of the best configuration. 0 for no limit and no neighbors.
-        patience : int, default=2
-            A search by size ends after so many sizes in a row that are no better than a smaller
-            one. 0: it tries all sizes.
-        averaging : {"corrected", "posterior", "plugin"}, default="corrected"
-            Class probabilities under variational Bayes. The bound's posterior means are too
-            confident (with two subclasses the contrasts tend to twice their right size as rows are
-            added). "corrected": averaged over the normal posterior under the exact likelihood;
-            "posterior": averaged over the posterior of the quadratic bound; "plugin": corrected
-            means without averaging.
-        shape, rate : float, default=1.0
-            Of the gamma hyper-priors of the precisions.
-        ridge : float, default=0.0
-            Precision of a Gaussian prior on the weights of the standardized columns, for
-            `inference="ml"`.
-        annealing : bool, default=False
-            Whether variational Bayes starts at lower inverse temperatures.
-        standardize : bool, default=True
-            Whether columns are standardized first, as the prior, which treats all weights alike,
-            expects. Learned weights are given in the units of the columns as they came.
-        loss_matrix : array-like of shape (n_classes, n_classes), default=None
-            Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes
-            the expected loss.
-        unlabeled : "auto", int or None, default="auto"
-            Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the
-            labels are just -1 and 1; a warning then says how many rows count as unlabeled. None and
-            NaN always mark one.
-        n_init : int, default=10
-            Number of restarts: small random weights and k-means centroids in turn, improved by
-            penalized likelihood, then all in one batch. The best bound wins.
-        max_iter : int, default=600
-            Maximum number of steps of each solver: of variational Bayes and of the ascent to the
-            posterior under the exact likelihood, or of L-BFGS.
-        tol : float, default=1e-5
-            Variational Bayes ends when six steps together gain less per row; L-BFGS ends at a finer
-            threshold, and the posterior under the exact likelihood at one of its own.
-        random_state : int, RandomState instance or None, default=None
-            Seeds the restarts.
-        callback : callable, default=None
-            Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); return
-            True to stop. Solvers are "EM" (variational Bayes), "exact posterior" and "L-BFGS".
-        verbose : int, default=0
-            Shows progress if positive.
+    Parameters
+    ----------
+    n_subclasses : "auto", int or sequence of int, default="auto"
+        Subclasses of every class, of each class in the order of `classes_`, or chosen by
+        `search`.
+    max_subclasses : int, default=5
+        Maximum number of subclasses of a class that a search tries.
+    threshold : float or sequence of float, default=0.05
+        Compressive search drops a subclass that holds a smaller part of its class; several
+        thresholds are tried at once.
+    inference : {"vb", "ml"}, default="vb"
+        Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
+    criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
+            What "auto" chooses by. "validation": the log score of a quarter of the rows, held
+            out, after
+        a short training; the winner is then trained to the end on all rows. It predicts best
+        over many tables (see the documentation). Of models that score within 0.001 the smallest
+        wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
+        `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of
+        the point estimate. By maximum likelihood there is replaces both evidences. search :
+        {"compressive", "exhaustive"}, default="compressive" Compressive search fits equal
+        numbers of subclasses, then drops subclasses that hold little of their class and fits
+        again; exhaustive search fits every configuration up to `max_subclasses`.
+    max_rounds : int, default=2
+        Rounds of compressive search.
+    max_models : int, default=10
+        Maximum number of models to fit with `search="compressive"`: what it does not use is
+        spent on neighbors of the best configuration. 0 for no limit and no neighbors.
+    patience : int, default=2
+        A search by size ends after so many sizes in a row that are no better than a smaller
+        one. 0: it tries all sizes.
+    averaging : {"corrected", "posterior", "plugin"}, default="corrected"
+        Class probabilities under variational Bayes. The bound's posterior means are too
+        confident (with two subclasses the contrasts tend to twice their right size as rows are
+        added). "corrected": averaged over the normal posterior under the exact likelihood;
+        "posterior": averaged over the posterior of the quadratic bound; "plugin": corrected
+        means without averaging.
+    shape, rate : float, default=1.0
+        Of the gamma hyper-priors of the precisions.
+    ridge : float, default=0.0
+        Precision of a Gaussian prior on the weights of the standardized columns, for
+        `inference="ml"`.
+    annealing : bool, default=False
+        Whether variational Bayes starts at lower inverse temperatures.
+    standardize : bool, default=True
+        Whether columns are standardized first, as the prior, which treats all weights alike,
+        expects. Learned weights are given in the units of the columns as they came.
+    loss_matrix : array-like of shape (n_classes, n_classes), default=None
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes
+        the expected loss.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the
+        labels are just -1 and 1; a warning then says how many rows count as unlabeled. None and
+        NaN always mark one.
+    n_init : int, default=10
+        Number of restarts: small random weights and k-means centroids in turn, improved by
+        penalized likelihood, then all in one batch. The best bound wins.
+    max_iter : int, default=600
+        Maximum number of steps of each solver: of variational Bayes and of the ascent to the
+        posterior under the exact likelihood, or of L-BFGS.
+    tol : float, default=1e-5
+        Variational Bayes ends when six steps together gain less per row; L-BFGS ends at a finer
+        threshold, and the posterior under the exact likelihood at one of its own.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the restarts.
+    callback : callable, default=None
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); return
+        True to stop. Solvers are "EM" (variational Bayes), "exact posterior" and "L-BFGS".
+    verbose : int, default=0
+        Shows progress if positive.
 
-        Attributes
-        ----------
-        classes_ : ndarray of shape (n_classes,)
-            Classes in sorted order.
-        n_subclasses_ : ndarray of shape (n_classes,)
-            Subclasses of each class.
-        subclass_labels_ : ndarray of shape (n_total_subclasses,)
-            The class of each subclass.
-        weights_ : array of shape (n_total_subclasses, n_features)
-            Point estimate of the weights: corrected, or of maximum likelihood.
-        intercepts_ : array of shape (n_total_subclasses,)
-            Point estimate of the intercepts.
-        posterior_means_ : array of shape (n_total_subclasses, n_features + 1)
-        posterior_covariances_ : array of shape (n_total_subclasses, n_features + 1, n_features + 1)
-            The variational posterior of weights and bias (`inference="vb"`).
-        precisions_ : array of shape (n_total_subclasses,)
-            Expected precisions of the weights' priors (`inference="vb"`).
-        log_evidence_ : float
-            Variational bound less the log number of permutations of subclasses (`inference="vb"`).
-        corrected_log_evidence_ : float
-            The bound of the posterior under the exact likelihood plus the log number of
-            permutations: an estimate of the log evidence (`inference="vb"`).
-        search_results_ : dict of columns
-            A table of the configurations tried: `n_subclasses`, `score` (what was maximized),
-            `parents` and `children` (those that were fitted, of compressive search), `round`,
-            `log_evidence`, `corrected_log_evidence`, `bic`, `log_likelihood`, `restart_gap` (best
-            less median of the restarts' values), `n_restarts`, `n_iter`, `seconds`.
-            `pandas.DataFrame` takes it.
-        restart_objectives_ : ndarray of shape (n_restarts,)
-            Where the restarts of the chosen configuration ended, best first.
-        objective_curve_ : ndarray of shape (n_iter_ + 1,)
-            The bound (or likelihood) after each step.
-        n_iter_, converged_, stopping_reason_ : int, bool, str
-            How the training of the chosen configuration ended; steps are those of the bound (or
-            likelihood).
-        n_features_in_ : int
-            Number of features.
-        feature_names_in_ : ndarray of shape (n_features_in_,)
-            Names of the features, when X has string column names.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Classes in sorted order.
+    n_subclasses_ : ndarray of shape (n_classes,)
+        Subclasses of each class.
+    subclass_labels_ : ndarray of shape (n_total_subclasses,)
+        The class of each subclass.
+    weights_ : array of shape (n_total_subclasses, n_features)
+        Point estimate of the weights: corrected, or of maximum likelihood.
+    intercepts_ : array of shape (n_total_subclasses,)
+        Point estimate of the intercepts.
+    posterior_means_ : array of shape (n_total_subclasses, n_features + 1)
+    posterior_covariances_ : array of shape (n_total_subclasses, n_features + 1, n_features + 1)
+        The variational posterior of weights and bias (`inference="vb"`).
+    precisions_ : array of shape (n_total_subclasses,)
+        Expected precisions of the weights' priors (`inference="vb"`).
+    log_evidence_ : float
+        Variational bound less the log number of permutations of subclasses (`inference="vb"`).
+    corrected_log_evidence_ : float
+        The bound of the posterior under the exact likelihood plus the log number of
+        permutations: an estimate of the log evidence (`inference="vb"`).
+    search_results_ : dict of columns
+        A table of the configurations tried: `n_subclasses`, `score` (what was maximized),
+        `parents` and `children` (those that were fitted, of compressive search), `round`,
+        `log_evidence`, `corrected_log_evidence`, `bic`, `log_likelihood`, `restart_gap` (best
+        less median of the restarts' values), `n_restarts`, `n_iter`, `seconds`.
+        `pandas.DataFrame` takes it.
+    restart_objectives_ : ndarray of shape (n_restarts,)
+        Where the restarts of the chosen configuration ended, best first.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The bound (or likelihood) after each step.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        How the training of the chosen configuration ended; steps are those of the bound (or
+        likelihood).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has string column names.
 
-        References ---------- .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of
-        probabilistic discriminative
-               models with latent softmax variables", IEEE Transactions on Signal Processing 59(7),
-               2011.
+    References ---------- .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of
+    probabilistic discriminative
+           models with latent softmax variables", IEEE Transactions on Signal Processing 59(7),
+           2011.
 
-        Examples
-        --------
-        >>> from sklearn.datasets import make_moons
-        >>> from latentia import MultimodalSoftmaxClassifier
-        >>> X, y = make_moons(200, noise=0.1, random_state=0)
-        >>> model = MultimodalSoftmaxClassifier(n_subclasses=2, random_state=0).fit(X, y)
-        >>> model.score(X, y) > 0.95
-        True
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from latentia import MultimodalSoftmaxClassifier
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = MultimodalSoftmaxClassifier(n_subclasses=2, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
