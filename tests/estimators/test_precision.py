@@ -42,7 +42,9 @@ def test_units_do_not_matter(covariance, scale):
 
 @pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X has no value", "ignore:n_components=3")
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X has no value", "ignore:n_components=3"
+)
 def test_hard_tables(covariance, objective_name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 15))  # fewer rows than features

@@ -13,7 +13,9 @@ from latentia.families.gaussian_mixture import missing_data
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 
 
-@pytest.fixture(params=[(name, inference) for name in COVARIANCES for inference in ("ml", "vb")], ids=str, scope="module")
+@pytest.fixture(
+    params=[(name, inference) for name in COVARIANCES for inference in ("ml", "vb")], ids=str, scope="module"
+)
 def fitted(request):
     covariance, inference = request.param
     options = POINTS | dict(covariance=covariance, inference=inference, random_state=0, max_iter=100, tol=1e-2)

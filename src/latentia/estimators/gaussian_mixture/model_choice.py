@@ -37,7 +37,12 @@ MAX_MATRIX_COLUMNS = 100
 
 
 def most_evident_covariance(
-    source: ArraySource, n_classes: int, floor: float, rng: np.random.Generator, tell_of: TellOf
+    source: ArraySource,
+    n_classes: int,
+    floor: float,
+    empty_columns: np.ndarray | None,
+    rng: np.random.Generator,
+    tell_of: TellOf,
 ) -> str:
     """The covariances of one Gaussian a class with the largest evidence of the labeled rows."""
     if source.n_features > MAX_MATRIX_COLUMNS:
@@ -45,7 +50,7 @@ def most_evident_covariance(
     evidence = {}
     for name in CANDIDATES:
         model = GaussianMixtures(np.ones(n_classes, dtype=int), COVARIANCES[name](floor))
-        family = BayesianGaussianMixtures(model)
+        family = BayesianGaussianMixtures(model, empty_columns=empty_columns)
         params, notifier = family.init(source, rng, 1), tell_of(model, family)
         solution = EM(EVIDENCE_ITERATIONS, 1e-3).solve(RowProblem(family, Likelihood(), source), params, notifier)
         evidence[name] = solution.value[0]
@@ -69,15 +74,17 @@ class ComponentSearch(NamedTuple):
         """
         in_class = _class_sizes(source, self.n_classes)
         best, sizes = np.full(self.n_classes, np.inf), np.ones(self.n_classes, dtype=int)
+        stopped = False
         for k in range(1, MAX_COMPONENTS + 1):
             growing = (k - sizes <= 2) & (in_class >= 2 * k)
-            if k > 1 and (notifier.stopped or not growing.any()):
+            if k > 1 and (stopped or not growing.any()):
                 break
             family = GaussianMixtures(np.where(growing, k, sizes), self.covariance)
             notifier = tell_of(family, family)
             params = family.init(source, rng, self.n_init if k > 1 else 1)
             problem = RowProblem(family, Likelihood(), source)
             fitted = self.solver.solve(problem, params, notifier).params
+            stopped = notifier.stopped
             scores = _class_log_likelihoods(problem, fitted, self.n_classes)  # (restarts, classes)
             n_free = k - 1 + k * self.n_features + self.covariance.n_free(self.n_features, k)
             bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)

@@ -20,6 +20,7 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior
+from latentia.families.gaussian_mixture.known_columns import KnownColumnsPrior
 from latentia.families.gaussian_mixture.posterior import GaussianPrior, conjugate_prior
 from latentia.numerics.array_api import Array, asarray_like, namespace
 from latentia.numerics.logspace import log_softmax, safe_log
@@ -39,14 +40,20 @@ class GaussianBelief(NamedTuple):
 
 
 class BayesianGaussianMixtures(EMFamily):
-    """The posterior of Gaussian mixtures, whose points are those of `model`."""
+    """The posterior of Gaussian mixtures, whose points are those of `model`.
 
-    def __init__(self, model: GaussianMixtures, prior: GaussianPrior | None = None):
+    `empty_columns`, a mask, says which columns have no value and do not count.
+    """
+
+    def __init__(
+        self, model: GaussianMixtures, prior: GaussianPrior | None = None, empty_columns: np.ndarray | None = None
+    ):
         self.model = model
         conjugate = conjugate_prior(model.covariance_type, prior or GaussianPrior())
         if conjugate is None:
             raise ValueError(f"{type(model.covariance_type).__name__} has no conjugate prior.")
-        self.conjugate = conjugate
+        self.empty_columns = empty_columns
+        self.conjugate = conjugate if empty_columns is None else KnownColumnsPrior(conjugate, ~empty_columns)
         self.n_classes = model.n_classes
         axis = model.covariance_type.covariance_class_axis
         self.params_class_axes = GaussianBelief(model.params_class_axes, -2, -3, axis, None, None, None)
@@ -140,5 +147,11 @@ class BayesianGaussianMixtures(EMFamily):
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:
-        """Those of the points."""
-        return [cls(model) for model in GaussianMixtures.examples(n_features, n_classes)]
+        """Those of the points, and some with a column that has no value."""
+        models = GaussianMixtures.examples(n_features, n_classes)
+        empty = np.arange(n_features) == 1
+        return [*(cls(model) for model in models), *(cls(model, empty_columns=empty) for model in models[1::2])]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        X, y = super().example_rows(rng, n_rows, n_features)
+        return X if self.empty_columns is None else np.where(self.empty_columns, np.nan, X), y

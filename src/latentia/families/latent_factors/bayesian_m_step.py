@@ -50,8 +50,9 @@ def update_belief(belief: FactorBelief, stats: FactorStats, prior: FactorPrior, 
         shape, rate = _noise_posterior(stats, weights, prior, params.noise.shape[-2] == 1)
         precision = shape / rate
         squares = precision[..., None] * weights.mean**2 + weights.diagonal
-        relevance = _relevance(squares, prior)
-        kl = kl + _weights_kl(weights, squares, _precisions(relevance, prior.offset_precision))
+        known = _has_values(stats.gram, squares)
+        relevance = _relevance(squares, known, prior)
+        kl = kl + _weights_kl(weights, squares, known, _precisions(relevance, prior.offset_precision))
         kl = kl + xp.sum(_gamma_kl(shape, rate, prior.noise_shape, prior.noise_rate), axis=(-2, -1))
         kl = kl - _log_density(relevance, prior.relevance_shape, prior.relevance_rate)
         noise, cell_constant = 1.0 / precision, 0.5 * (digamma(shape) - xp.log(shape))
@@ -61,8 +62,9 @@ def update_belief(belief: FactorBelief, stats: FactorStats, prior: FactorPrior, 
         D = _precisions(bounded_relevance, prior.bounded_offset_precision)
         weights = _regress(stats.bound_gram, stats.bound_cross, D)
         squares = weights.mean**2 + weights.diagonal
-        bounded_relevance = _relevance(squares, prior)
-        kl = kl + _weights_kl(weights, squares, _precisions(bounded_relevance, prior.bounded_offset_precision))
+        known = _has_values(stats.bound_gram, squares)
+        bounded_relevance = _relevance(squares, known, prior)
+        kl = kl + _weights_kl(weights, squares, known, _precisions(bounded_relevance, prior.bounded_offset_precision))
         kl = kl - _log_density(bounded_relevance, prior.relevance_shape, prior.relevance_rate)
         means.append(weights.mean)
         covs.append(_packed(weights, weights.mean))
@@ -134,13 +136,23 @@ def _noise_posterior(stats: FactorStats, weights: _Weights, prior: FactorPrior, 
     return prior.noise_shape + 0.5 * count, prior.noise_rate + 0.5 * residual
 
 
-def _relevance(squares: Array, prior: FactorPrior) -> Array:
+def _has_values(gram: Array, squares: Array) -> Array:
+    """One for the predictors (..., M, H) of columns with values, zero for the others.
+
+    The posterior of the others is their prior, whatever that is; they do not count.
+    """
+    xp = namespace(gram)
+    has_values = xp.sum(gram[..., -1], axis=-2, keepdims=True) > 0
+    return xp.broadcast_to(xp.astype(has_values, squares.dtype), squares.shape[:-1])
+
+
+def _relevance(squares: Array, known: Array, prior: FactorPrior) -> Array:
     """The best precisions (..., q) of the loadings with these expected squares (..., M, H, q +
     1).
     """
     xp = namespace(squares)
-    n_predictors = squares.shape[-3] * squares.shape[-2]
-    total = xp.sum(squares[..., :-1], axis=(-3, -2))
+    n_predictors = xp.sum(known, axis=(-2, -1))[..., None]
+    total = xp.sum(squares[..., :-1] * known[..., None], axis=(-3, -2))
     return (0.5 * n_predictors + prior.relevance_shape) / (0.5 * total + prior.relevance_rate)
 
 
@@ -150,11 +162,11 @@ def _log_density(precision: Array, shape: float, rate: float) -> Array:
     return xp.sum(shape * xp.log(precision) - rate * precision, axis=-1)
 
 
-def _weights_kl(weights: _Weights, squares: Array, D: Array) -> Array:
+def _weights_kl(weights: _Weights, squares: Array, known: Array, D: Array) -> Array:
     """Divergence of the weights' posteriors from N(0, 1 / D), given the noise."""
     xp = namespace(squares)
     terms = xp.sum(D * squares - 1.0 - xp.log(D), axis=-1) - weights.log_det
-    return 0.5 * xp.sum(terms, axis=(-2, -1))
+    return 0.5 * xp.sum(terms * known, axis=(-2, -1))
 
 
 def _gamma_kl(shape: Array, rate: Array, shape0: Array | float, rate0: Array | float) -> Array:
