@@ -108,7 +108,7 @@ def test_what_only_the_final_fit_uses_is_checked_before_the_search(wrong, messag
 def test_greedy_search_stops_when_more_factors_do_not_help():
     seen = []
     model = LatentClassificationModelCV(
-        [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, callback=lambda t: seen.append(t) and False, **QUICK
+        [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, patience=1, callback=lambda t: seen.append(t) and False, **QUICK
     )
     model.fit(X, y)
     ranks = [t.rank("accuracy") for t in seen if hasattr(t, "rank")]
