@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import is_numpy_array
 
 from latentia.inputs.splits import train_validation_split
-from latentia.numerics.array_api import Array, is_on_cpu, take_rows, to_numpy
+from latentia.numerics.array_api import Array, take_rows, to_numpy
 
 #: Larger tables are taken as they come: their copy might not fit into memory, and draws of many
 #: rows differ little.
@@ -70,4 +70,4 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _is_compared(X: Array) -> bool:
     fits = X.shape[0] * X.shape[1] * 8 <= MAX_COMPARED_MIB * 2**20
-    return bool(fits and is_on_cpu(X) and not (is_numpy_array(X) and isinstance(X, np.memmap)))
+    return bool(fits and not (is_numpy_array(X) and isinstance(X, np.memmap)))
