@@ -58,11 +58,11 @@ def test_the_evidence_of_one_variance_is_the_integral_over_mean_and_precision(rn
     family = mixtures("diag", 1, pooled_rows=6.0)
     belief, bound = settle(family, x[:, None])
     kappa, rate = belief.components.strength[0], 0.5 * belief.components.common[0, 0]
-    mean, log_precision = np.linspace(-8, 8, 2001)[:, None], np.linspace(-12, 6, 1001)
+    mean, log_precision = np.linspace(-8, 8, 401)[:, None], np.linspace(-12, 6, 301)
     precision = np.exp(log_precision)
     joint = gamma.logpdf(precision, 3.0, scale=1 / rate) + norm.logpdf(mean, 0, (kappa * precision) ** -0.5)
     joint += sum(norm.logpdf(value, mean, precision**-0.5) for value in x) + log_precision
-    evidence = np.exp(joint).sum() * (16 / 2000) * (18 / 1000)
+    evidence = np.exp(joint).sum() * (16 / 400) * (18 / 300)
     assert bound - hyper_density(family, belief) == pytest.approx(np.log(evidence), abs=1e-6)
 
 
