@@ -101,7 +101,7 @@ def test_components_by_bic_are_those_of_the_model_with_the_least_bic(covariance,
     assert chosen.tolist() == [numbers[np.argmin(bic)]]
 
 
-@pytest.mark.parametrize("covariance, seed", [("diag", 2), ("spherical", 2), ("full", 39)])
+@pytest.mark.parametrize("covariance, seed", [("diag", 14), ("spherical", 42), ("full", 39)])
 def test_components_by_bic_may_lie_beyond_a_number_that_is_worse(covariance, seed):
     """Clusters about a center, which two components describe worse than one does, and three better."""
     rng, k = np.random.default_rng(seed), 3 + seed % 2

@@ -6,7 +6,7 @@ from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.base.unlabeled_weight import WEIGHTS, assign_folds
+from latentia.estimators.base.unlabeled_weight import DEFAULT, WEIGHTS, assign_folds
 
 MODELS = [
     GaussianMixtureClassifier(2, n_init=2, tol=1e-3, unlabeled=-1, random_state=0),
@@ -47,18 +47,19 @@ def test_a_weight_of_one_half_is_a_sample_weight(model, table):
     np.testing.assert_allclose(half.predict_proba(X), weighted.predict_proba(X), **REFIT)
 
 
-def few_labels(seed, misleading):
-    """Thirty labels, and many rows without: of the same two classes, or all at one point between them."""
-    rng, y, unknown = np.random.default_rng(seed), np.arange(30) % 2, np.arange(500) % 2
+def few_labels(seed, misleading, n=90):
+    """Some labels, and many rows without: of the same two classes, or all at one point between them."""
+    rng, y, unknown = np.random.default_rng(seed), np.arange(n) % 2, np.arange(500) % 2
     rows = 1 + 0.1 * rng.normal(size=(500, 2)) if misleading else rng.normal(size=(500, 2)) + 2 * unknown[:, None]
-    return np.r_[rng.normal(size=(30, 2)) + 2 * y[:, None], rows], np.r_[y, np.full(500, -1)]
+    return np.r_[rng.normal(size=(n, 2)) + 2 * y[:, None], rows], np.r_[y, np.full(500, -1)]
 
 
 def test_the_weight_that_held_out_labels_prefer_is_chosen():
     model = GaussianMixtureClassifier(tol=1e-2, unlabeled=-1, random_state=0)
     chosen = [[fitted(model, *few_labels(s, m)).unlabeled_weight_ for s in range(5)] for m in (True, False)]
     assert set(np.ravel(chosen)) <= set(WEIGHTS)
-    assert 0.0 in chosen[0] and max(chosen[0]) < 1.0 and np.mean(chosen[1]) > 0.5
+    assert 0.0 in chosen[0] and max(chosen[0]) < 1.0 and 1.0 in chosen[1] and min(chosen[1]) > 0.0
+    assert fitted(model, *few_labels(0, False, 20)).unlabeled_weight_ == WEIGHTS[DEFAULT]  # too few to choose by
 
 
 def test_folds_follow_the_rows(rng):

@@ -18,7 +18,9 @@ from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 )
 def fitted(request):
     covariance, inference = request.param
-    options = POINTS | dict(covariance=covariance, inference=inference, random_state=0, max_iter=100, tol=1e-2)
+    options = POINTS | dict(
+        covariance=covariance, inference=inference, temperature=1, random_state=0, max_iter=100, tol=1e-2
+    )
     rng = np.random.default_rng(3)
     y = rng.integers(3, size=90)
     X = rng.normal(size=(90, 4)) @ rng.normal(size=(4, 4)) * [1, 10, 0.1, 1] + 3 * rng.normal(size=(3, 4))[y]

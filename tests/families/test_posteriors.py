@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from estimator_cases import POINTS
+from scipy.integrate import dblquad
 from scipy.special import gammaln, multigammaln
 from scipy.stats import gamma, norm
 
@@ -44,16 +45,18 @@ def settle(family, X, y=None, n_iter=400):
 def hyper_density(family, belief):
     """What the bound counts of the best strength and common covariance: their log densities, without constants."""
     prior, kappa, common = family.conjugate.prior, belief.components.strength[0], belief.components.common[0]
-    covariance = np.diag(common) / prior.pooled_rows
     if common.ndim == 2:
         covariance = common / (prior.pooled_rows + len(common) - 1)
-    unit = np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.inv(covariance))
+        unit = np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.inv(covariance))
+    else:
+        variance = common / prior.pooled_rows
+        unit = (np.log(variance) + 1 / variance).sum()
     return prior.strength_shape * np.log(kappa) - prior.strength_rate * kappa - 0.5 * prior.unit_rows * unit
 
 
 # ---------------------------------------------------------------- evidence
 def test_the_evidence_of_one_variance_is_the_integral_over_mean_and_precision(rng):
-    """At the best strength and common variance; for one Gaussian the posterior is exact, and so is the bound."""
+    """At the best strength and scale; for one Gaussian the posterior is exact, and so is the bound."""
     x = rng.normal(size=5) + 0.5
     family = mixtures("diag", 1, pooled_rows=6.0)
     belief, bound = settle(family, x[:, None])
@@ -85,7 +88,7 @@ def test_the_evidence_of_columns_with_gaps_counts_their_known_cells(rng):
     family = mixtures("diag", 1, pooled_rows=6.0)
     belief, bound = settle(family, X)
     kappa, evidence = belief.components.strength[0], 0.0
-    for x, rate in zip(X.T, 0.5 * belief.components.common[0], strict=True):
+    for x, rate in zip(X.T, belief.components.common[0] / 2, strict=True):
         x = x[~np.isnan(x)]
         n, total = len(x), x.sum()
         after = rate + 0.5 * (x @ x - total**2 / (n + kappa))
@@ -101,11 +104,11 @@ def log_mean(terms):
 
 
 def test_the_evidence_of_two_components_is_bounded_from_below(rng):
-    """Beside draws from the prior at the best strength and common variance."""
+    """Beside draws from the prior at the best strength and scale."""
     x = np.r_[rng.normal(size=3) - 1.0, rng.normal(size=3) + 1.0]
     family = mixtures("diag", 2, pooled_rows=6.0)
     belief, bound = settle(family, x[:, None])
-    kappa, rate, n = belief.components.strength[0], 0.5 * belief.components.common[0, 0], 400_000
+    kappa, rate, n = belief.components.strength[0], belief.components.common[0, 0] / 2, 400_000
     share = rng.dirichlet([0.5, 0.5], n)[:, None, :]
     precision = rng.gamma(3.0, 1 / rate, (n, 1, 2))
     mean = rng.normal(size=(n, 1, 2)) / np.sqrt(kappa * precision)
@@ -174,9 +177,8 @@ def test_with_ever_more_rows_the_posterior_is_the_point_of_largest_likelihood(rn
     X, y = three_classes(rng)
     options = dict(covariance=covariance, marginals="normal", var_floor=1e-9, max_iter=2000, tol=1e-9)
     point = GaussianMixtureClassifier(**(options | POINTS)).fit(X, y)
-    many = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(len(y), 1e7))
-    for learned in ("priors_", "means_", "covariances_"):
-        np.testing.assert_allclose(getattr(many, learned), getattr(point, learned), rtol=1e-4, atol=1e-6)
+    many = GaussianMixtureClassifier(**options, temperature=1.0).fit(X, y, sample_weight=np.full(len(y), 1e7))
+    np.testing.assert_allclose(many.predict_joint_log_proba(X), point.predict_joint_log_proba(X), atol=1e-3)
 
 
 # ---------------------------------------------------------------- densities

@@ -2,8 +2,8 @@
 
 Under a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So
 labels are held out in folds, and every weight is tried on all of them in one batch: a fold is a
-column of weights with zeros. The middle weight is kept unless another is better by more than a
-standard error of the difference.
+column of weights with zeros. The middle weight is kept unless another is better by more than two
+standard errors of the difference, or where few rows have labels.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ MAX_ROWS = 500
 #: EM in the folds need not settle.
 MAX_ITER = 40
 
+#: Fewer labeled rows choose nothing.
+MIN_LABELED = 30
+
+#: Standard errors by which another weight must be better than the default.
+N_ERRORS = 2.0
+
 #: One confident mistake must not decide.
 MAX_LOSS = 5.0
 
@@ -48,7 +54,7 @@ def choose_unlabeled_weight(family: Any, source: ArraySource, rng: np.random.Gen
     """One of `WEIGHTS`, by the log loss of labels held out."""
     source = _at_most(source, MAX_ROWS, rng)
     folds = assign_folds(source)
-    if folds.max() < 1:  # no class has rows to spare
+    if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
         return WEIGHTS[DEFAULT]
     n_folds = int(folds.max()) + 1
     settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
@@ -71,7 +77,7 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
     best = int(np.argmin(losses @ share))
     lead = losses[DEFAULT] - losses[best]
     error = np.sqrt((share**2 * (lead - lead @ share) ** 2).sum())
-    return best if lead @ share > error else DEFAULT
+    return best if lead @ share > N_ERRORS * error else DEFAULT
 
 
 def assign_folds(source: ArraySource) -> np.ndarray:
