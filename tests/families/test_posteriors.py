@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from estimator_cases import POINTS
-from scipy.integrate import dblquad
 from scipy.special import gammaln, multigammaln
 from scipy.stats import gamma, norm
 
@@ -21,7 +20,7 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import Gaussian
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.posterior import FactorPrior
-from latentia.solvers import EM
+from latentia.solvers import AcceleratedEM
 
 
 def mixtures(covariance, n_components, **prior):
@@ -38,7 +37,7 @@ def settle(family, X, y=None, n_iter=400):
     """The posterior after many steps, and its bound."""
     source = ArraySource(X, np.zeros(len(X), int) if y is None else y)
     params = family.init(source, np.random.default_rng(0), 1)
-    solution = EM(n_iter, 0.0).solve(RowProblem(family, Likelihood(), source), params)
+    solution = AcceleratedEM(n_iter, 1e-12).solve(RowProblem(family, Likelihood(), source), params)
     return solution.params, solution.value[0]
 
 
