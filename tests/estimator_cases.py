@@ -78,7 +78,7 @@ class Case(NamedTuple):
 
 FEW = {"n_init": 2, "max_iter": 12, "tol": 1e-3, "random_state": 0}
 STEPS = {"n_init": 1, "max_iter": 12, "tol": 0.0, "random_state": 0}
-END = {"n_init": 1, "max_iter": 5000, "tol": 1e-9, "random_state": 0}
+END = {"n_init": 1, "max_iter": 5000, "tol": 1e-10, "random_state": 0}
 
 #: Generative classifiers as the papers have them: the point of maximum likelihood, of columns and rows as they are.
 POINTS: dict[str, Any] = {"inference": "ml", "marginals": "normal", "unlabeled_weight": 1.0}

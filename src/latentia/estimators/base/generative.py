@@ -69,6 +69,12 @@ class GenerativeInput(NamedTuple):
         total = self.X.shape[0] if self.weight is None else self.weight.sum()
         return np.clip(1 - to_numpy(self.moments.weight_sum).astype(float) / total, 0.0, 1.0)
 
+    @property
+    def empty_columns(self) -> np.ndarray | None:
+        """Which columns have no value; None if all have some."""
+        empty = self.preprocessor.empty_columns
+        return None if empty is None else to_numpy(empty)
+
     def make_source(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
 

@@ -237,7 +237,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         if name == "auto" and (self.inference == "ml" or not self._objective().rises_under_em):
             name = "diag"
         elif name == "auto":
-            name = most_evident_covariance(source.labeled_only(), data.n_classes, floor, rng, tell_of)
+            source, empty = source.labeled_only(), data.empty_columns
+            name = most_evident_covariance(source, data.n_classes, floor, empty, rng, tell_of)
         covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
             n_features = data.X.shape[1] - data.preprocessor.n_empty_columns
@@ -259,7 +260,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         self, family: GaussianMixtures, data: GenerativeInput
     ) -> BayesianGaussianMixtures | None:
         has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
-        return BayesianGaussianMixtures(family) if has_prior else None
+        return BayesianGaussianMixtures(family, empty_columns=data.empty_columns) if has_prior else None
 
     def _em_solver(self, family: GaussianMixtures | BayesianGaussianMixtures) -> Solver[Any]:
         if isinstance(family, BayesianGaussianMixtures):

@@ -37,7 +37,12 @@ MAX_MATRIX_COLUMNS = 100
 
 
 def most_evident_covariance(
-    source: ArraySource, n_classes: int, floor: float, rng: np.random.Generator, tell_of: TellOf
+    source: ArraySource,
+    n_classes: int,
+    floor: float,
+    empty_columns: np.ndarray | None,
+    rng: np.random.Generator,
+    tell_of: TellOf,
 ) -> str:
     """The covariances of one Gaussian a class with the largest evidence of the labeled rows."""
     if source.n_features > MAX_MATRIX_COLUMNS:
@@ -45,7 +50,7 @@ def most_evident_covariance(
     evidence = {}
     for name in CANDIDATES:
         model = GaussianMixtures(np.ones(n_classes, dtype=int), COVARIANCES[name](floor))
-        family = BayesianGaussianMixtures(model)
+        family = BayesianGaussianMixtures(model, empty_columns=empty_columns)
         params, notifier = family.init(source, rng, 1), tell_of(model, family)
         solution = EM(EVIDENCE_ITERATIONS, 1e-3).solve(RowProblem(family, Likelihood(), source), params, notifier)
         evidence[name] = solution.value[0]

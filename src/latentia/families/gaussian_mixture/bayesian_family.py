@@ -20,6 +20,7 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.source import Chunk, MaskedRows, Source
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior
+from latentia.families.gaussian_mixture.known_columns import KnownColumns
 from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior, conjugate_prior
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax, safe_log
@@ -49,10 +50,16 @@ class BeliefCoordinates(NamedTuple):
 
 
 class BayesianGaussianMixtures(AcceleratedFamily):
-    """The posterior of Gaussian mixtures, whose points are those of `model`."""
+    """The posterior of Gaussian mixtures, whose points are those of `model`.
 
-    def __init__(self, model: GaussianMixtures, prior: GaussianPrior | None = None):
-        self.model = model
+    `empty_columns`, a mask, says which columns have no value and do not count.
+    """
+
+    def __init__(
+        self, model: GaussianMixtures, prior: GaussianPrior | None = None, empty_columns: np.ndarray | None = None
+    ):
+        self.model, self.empty_columns = model, empty_columns
+        self.known = None if empty_columns is None else KnownColumns(~empty_columns, model.covariance_type)
         conjugate = conjugate_prior(model.covariance_type, prior or GaussianPrior())
         if conjugate is None:
             raise ValueError(f"{type(model.covariance_type).__name__} has no conjugate prior.")
@@ -70,20 +77,26 @@ class BayesianGaussianMixtures(AcceleratedFamily):
         """One M-step from the start of the points."""
         point = self.model.init(source, rng, n_restarts)
         pooled = asarray_like(pooled_covariance(source.sample_rows(SAMPLE_ROWS, rng)), point.means)
+        means, covariance = point.means, point.covariance
+        if self.known is not None:
+            means, pooled = self.known.select(means), self.known.select_matrix(pooled)
+            covariance = self.known.select_covariance(covariance)
         belief = GaussianBelief(
             point.log_prior,
             1.0 + 1e6 * namespace(point.means).exp(point.log_weights),
-            self.conjugate.certain(point.means, self.conjugate.start(point.covariance, pooled)),
+            self.conjugate.certain(means, self.conjugate.start(covariance, pooled)),
         )
         return self.update(belief, RowProblem(self, Likelihood(), source).sweep(belief).stats)
 
     def precompute(self, params: GaussianBelief) -> GaussianParams:
-        expected = self.conjugate.expectation(params.components)
+        means, expected = params.components.means, self.conjugate.expectation(params.components)
+        covariance, cells = expected.covariance, expected.cell_constant
+        if self.known is not None:
+            means, cells = self.known.embed(means), self.known.embed(cells)
+            covariance = self.known.embed_covariance(covariance)
         log_weights = self._expected_log_shares(params.shares) + expected.row_constant
-        point = GaussianParams(params.log_prior, log_weights, params.components.means, expected.covariance)
-        point = self.model.precompute(point)
-        natural = self.model.covariance_type.shift_cells(point.natural, expected.cell_constant)
-        return point._replace(natural=natural)
+        point = self.model.precompute(GaussianParams(params.log_prior, log_weights, means, covariance))
+        return point._replace(natural=self.model.covariance_type.shift_cells(point.natural, cells))
 
     def infer(
         self, params: GaussianBelief | GaussianParams, rows: MaskedRows, y: Array | None = None
@@ -105,8 +118,9 @@ class BayesianGaussianMixtures(AcceleratedFamily):
             in_class = xp.sum(stats.count, axis=-1)
             log_prior = safe_log(in_class / xp.sum(in_class, axis=-1, keepdims=True))
         shares = xp.where(self._is_present(stats.count), self._prior_shares(stats.count) + stats.count, 1.0)
+        moments = stats if self.known is None else self.known.select_moments(stats)
         return GaussianBelief(
-            log_prior, shares, self.conjugate.posterior(params.components, stats, self._present(shares))
+            log_prior, shares, self.conjugate.posterior(params.components, moments, self._present(shares))
         )
 
     def log_prior(self, params: GaussianBelief) -> Array:
@@ -164,13 +178,20 @@ class BayesianGaussianMixtures(AcceleratedFamily):
         For variances per column that is an approximation: the columns of a row share a scale.
         """
         weights = log_softmax(self._expected_log_shares(params.shares), axis=-1)
-        scale, dof = self.conjugate.predictive(params.components)
-        return GaussianParams(params.log_prior, weights, params.components.means, scale, (), dof)
+        means, (scale, dof) = params.components.means, self.conjugate.predictive(params.components)
+        if self.known is not None:
+            means, scale = self.known.embed(means), self.known.embed_covariance(scale)
+        return GaussianParams(params.log_prior, weights, means, scale, (), dof)
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:
-        """Those of the points."""
-        return [cls(model) for model in GaussianMixtures.examples(n_features, n_classes)]
+        """Those of the points, and some with a column that has no value."""
+        models, empty = GaussianMixtures.examples(n_features, n_classes), np.arange(n_features) == 1
+        return [*(cls(model) for model in models), *(cls(model, empty_columns=empty) for model in models[1::2])]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        X, y = super().example_rows(rng, n_rows, n_features)
+        return X if self.empty_columns is None else np.where(self.empty_columns, np.nan, X), y
 
 
 def pooled_covariance(sample: Chunk) -> np.ndarray:

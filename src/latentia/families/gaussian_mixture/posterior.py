@@ -237,8 +237,8 @@ class NormalWishart(ConjugatePrior):
     def predictive(self, belief: ComponentBelief) -> StudentScale:
         xp, D = namespace(belief.means), belief.means.shape[-1]
         dof, growth = belief.rows - (D - 1), 1.0 + 1.0 / belief.count[..., 0]
-        if self._tied:  # that of a row's component, whichever it is
-            count = belief.count[..., 0]
+        if self._tied:  # that of a row's component, whichever it is; padding and empty ones have no row
+            count = belief.count[..., 0] - belief.strength[..., None, None]
             growth = xp.sum(count * growth, axis=(-2, -1)) / xp.sum(count, axis=(-2, -1))
         scale = belief.scatter * (growth / dof)[..., None, None]
         return StudentScale(
