@@ -74,7 +74,7 @@ def matrix() -> None:
 
 def check() -> None:
     install("test,dev")
-    folders = ["src", "tests", "benchmarks", "examples", "tasks.py"]
+    folders = ["src", "tests", "benchmarks", "examples", "tasks.py", "hatch_build.py"]
     run(PYTHON, "-m", "ruff", "check", *folders)
     run(PYTHON, "-m", "ruff", "format", "--check", *folders)
     run(PYTHON, "-m", "mypy")

@@ -53,14 +53,14 @@ across, up = np.linspace(-2.2, 2.2, 440), np.linspace(-1.7, 1.7, 340)
 grid = np.stack(np.meshgrid(across, up), axis=-1)
 pale = LinearSegmentedColormap.from_list("pale", ["#a6cfe8", "#ffffff", "#f6c5a0"])
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layout="constrained")
-for axis, (name, model, exp_flush_underflow) in zip(axes, panels, strict=True):
+for axis, (name, model, membership) in zip(axes, panels, strict=True):
     proba = model.predict_proba(grid.reshape(-1, 2))[:, 1].reshape(grid.shape[:2])
     axis.contourf(across, up, proba, levels=np.linspace(0, 1, 21), cmap=pale)
     axis.contour(across, up, proba, levels=[0.5], colors="black", linewidths=1.2)
     for code, color in enumerate(COLORS):
         axis.scatter(*X[y == code].T, s=12, color=color, edgecolors="white", linewidths=0.3, label=f"class {code}")
-    if exp_flush_underflow is not None:
-        centers = exp_flush_underflow.T @ X / exp_flush_underflow.sum(axis=0)[:, None]
+    if membership is not None:
+        centers = membership.T @ X / membership.sum(axis=0)[:, None]
         axis.plot(*centers.T, "X", color="gold", markeredgecolor="black", markersize=10, label="subclass or expert")
     axis.set(title=f"{name}: {1 - model.score(X_test, y_test):.1%} test error", xlabel="$x_1$", aspect="equal")
 axes[0].set_ylabel("$x_2$")

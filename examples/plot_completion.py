@@ -35,13 +35,7 @@ TRUE_CLASS = 7
 image = X_test[np.flatnonzero(y_test == TRUE_CLASS)[0]]
 LINES = [0, 2, 4, 6, 8]
 figure = plt.figure(figsize=(7.5, 5.8), layout="constrained")
-display = CompletionDisplay.from_estimator(model, image, shape=(8, 8), lines=LINES, figure=figure)
-for axis in display.axes_[1]:
-    axis.patches[TRUE_CLASS].set_color("tab:orange")
-    axis.set_yticks([0, 1])
-    axis.tick_params(labelsize=7, labelleft=axis is display.axes_[1, 0])
-for axis, lines in zip(display.axes_[0], LINES, strict=True):
-    axis.set_title(f"{lines} lines", fontsize="medium")
+CompletionDisplay.from_estimator(model, image, shape=(8, 8), lines=LINES, true_class=TRUE_CLASS, figure=figure)
 
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=100)

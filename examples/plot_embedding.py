@@ -5,7 +5,7 @@ A plane in which seven labels are decided
 Which segments of a seven-segment display must light up to show a handwritten digit? Every image has seven labels, one for each segment. A probit embedding
 projects the 64 pixels of scikit-learn's digits to a plane in which a straight line decides each label. It is trained on half of the images, with 40 % of the label entries deleted at random.
 
-Every panel is the same plane, its points colored by one label; the black line is where the model is undecided. The last panel shows which digits the images are:
+Every panel is the same plane, its points colored by one label; the label is predicted on the tinted side, and the black line is where the model is undecided. The last panel shows which digits the images are:
 the model was not told, but digits that share segments tend to lie close.
 
 Run ``python examples/plot_embedding.py [picture.png]``; without an argument the picture opens in a window.
@@ -57,6 +57,7 @@ for axis in display.axes_:
 
 # %%
 # The display leaves the eighth place of its grid free.
+display.axes_[3].tick_params(labelbottom=False)
 last = figure.add_subplot(2, 4, 8, sharex=display.axes_[0], sharey=display.axes_[0], aspect="equal")
 last.tick_params(labelsize="small", labelleft=False)
 last.set_title("the digit itself", fontsize="medium")

@@ -26,6 +26,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.numerics.array_api import to_numpy
 
 
 class MixedLCM(LatentClassificationModel):
@@ -35,7 +36,8 @@ class MixedLCM(LatentClassificationModel):
         if self.kinds != "auto":
             return super()._read_rows(X)
         kinds = [
-            "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous" for column in np.asarray(X).T
+            "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous"
+            for column in np.asarray(to_numpy(X)).T
         ]
         return clone(self).set_params(kinds=kinds)._read_rows(X)
 
@@ -79,30 +81,51 @@ FEW = {"n_init": 2, "max_iter": 12, "tol": 1e-3, "random_state": 0}
 STEPS = {"n_init": 1, "max_iter": 12, "tol": 0.0, "random_state": 0}
 END = {"n_init": 1, "max_iter": 5000, "tol": 1e-9, "random_state": 0}
 
+#: Generative classifiers as the papers have them: the point of maximum likelihood, of columns and rows as they are.
+POINTS: dict[str, Any] = {"inference": "ml", "marginals": "normal", "unlabeled_weight": 1.0}
+
 GMM, LCM, LCMCV = GaussianMixtureClassifier, LatentClassificationModel, LatentClassificationModelCV
 MEC, MER, MMS = MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
 PEC = ProbitEmbeddingClassifier
 
 #: A public estimator that has no case here fails a test.
 CASES = [
-    Case("GaussianMixture", GMM(2, **FEW), GMM(1, covariance="full", **END), learns_unlabeled=True),
+    Case("GaussianMixture", GMM(2, **FEW), GMM(1, **END), learns_unlabeled=True),
+    Case(
+        "GaussianMixture-points",
+        GMM(2, **POINTS, **FEW),
+        GMM(1, covariance="full", **POINTS, **END),
+        learns_unlabeled=True,
+    ),
     Case(
         "GaussianMixture-full-hybrid",
         GMM(2, covariance="full", objective="hybrid", **FEW),
-        GMM(1, objective="hybrid", **STEPS),
+        GMM(1, objective="hybrid", **POINTS, **STEPS),
         learns_unlabeled=True,
     ),
     Case("LatentClassification", MixedLCM(1, 2, **FEW), MixedLCM(1, 1, **STEPS), learns_unlabeled=True),
     Case(
         "LatentClassification-continuous",
         LCM(2, 2, kinds="continuous", noise="untied", **FEW),
-        LCM(2, 1, kinds="continuous", noise="untied", **STEPS),
+        LCM(kinds="continuous", **STEPS),
+        learns_unlabeled=True,
+    ),
+    Case(
+        "LatentClassification-points",
+        MixedLCM(1, 2, **POINTS, **FEW),
+        MixedLCM(1, 1, **POINTS, **STEPS),
+        learns_unlabeled=True,
+    ),
+    Case(
+        "LatentClassification-points-continuous",
+        LCM(2, 2, kinds="continuous", noise="untied", **POINTS, **FEW),
+        LCM(2, 1, kinds="continuous", noise="untied", **POINTS, **STEPS),
         learns_unlabeled=True,
     ),
     Case(
         "LatentClassificationCV",
         LCMCV([1], [2], kinds="continuous", cv=2, **FEW),
-        LCMCV([1], [1], kinds="continuous", cv=2, **STEPS),
+        LCMCV([1], [1], kinds="continuous", cv=2, **POINTS, **STEPS),
         learns_unlabeled=True,
     ),
     Case(
@@ -144,6 +167,8 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "regressor": lambda case: is_regressor(case.quick),
     "multilabel": lambda case: case.target == "labels",
     "generative": lambda case: hasattr(case.quick, "sample") and "objective" in case.quick.get_params(),  # of one model
+    "points": lambda case: case.quick.get_params().get("inference") == "ml",
+    "posteriors": lambda case: case.quick.get_params().get("inference") == "vb",
     "conditional": lambda case: not hasattr(case.quick, "sample"),
     "takes gaps": lambda case: case.quick.__sklearn_tags__().input_tags.allow_nan,
     "refuses gaps": lambda case: not case.quick.__sklearn_tags__().input_tags.allow_nan,
@@ -151,8 +176,9 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "no use of unlabeled": lambda case: not case.learns_unlabeled and case.target != "labels",
     "has loss matrix": _has("loss_matrix"),
     "has criterion": _has("criterion"),
-    "searches sizes": _has("search"),
+    "searches sizes": _has("refit_n_init"),
     "has bic": lambda case: hasattr(case.quick, "bic"),
+    "embeds": _has("latent_noise"),
 }
 
 

@@ -16,10 +16,14 @@ from latentia import GaussianMixtureClassifier, LatentClassificationModel
 X, y = load_iris(return_X_y=True)
 
 
+def quick_gmm(**options):
+    return GaussianMixtureClassifier(covariance="diag", inference="ml", unlabeled_weight=1.0, n_init=1, **options)
+
+
 def quick_classifiers():
     """One of each that takes unlabeled rows, cheap to fit."""
     return [
-        GaussianMixtureClassifier(random_state=0),
+        quick_gmm(random_state=0),
         LatentClassificationModel(1, n_init=1, max_iter=20, random_state=0),
         latentia.LatentClassificationModelCV([1], [1], cv=2, n_init=1, max_iter=20, random_state=0),
         latentia.ProbitEmbeddingClassifier(1, max_iter=20),
@@ -71,14 +75,14 @@ def test_who_names_the_mark_hears_no_more_of_it(model, mark):
 @pytest.mark.parametrize("mark", [-1, 9])
 def test_a_named_mark_is_one_in_every_type_of_label(mark):
     some = np.arange(150) % 3 == 0
-    plain = GaussianMixtureClassifier(unlabeled=mark).fit(X, np.where(some, mark, y))
+    plain = quick_gmm(unlabeled=mark).fit(X, np.where(some, mark, y))
     for labels in (np.where(some, float(mark), y), np.where(some, np.array(mark, dtype=object), y)):
-        model = GaussianMixtureClassifier(unlabeled=mark).fit(X, labels)
+        model = quick_gmm(unlabeled=mark).fit(X, labels)
         np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
 
 
 def test_scores_and_cross_validation_agree_when_minus_one_is_a_class():
-    model = GaussianMixtureClassifier(unlabeled=None)
+    model = quick_gmm(unlabeled=None)
     own, accuracy = cross_val_score(model, X, y - 1), cross_val_score(model, X, y - 1, scoring="accuracy")
     np.testing.assert_array_equal(own, accuracy)
     assert own.mean() > 0.9
@@ -87,7 +91,7 @@ def test_scores_and_cross_validation_agree_when_minus_one_is_a_class():
 @pytest.mark.parametrize("labels", [np.array([-1, 1]), np.array([-1.0, 0.0, 1.0]), np.array(["-1", "0", "1"])])
 def test_labels_that_are_plainly_classes_are_no_reason_to_warn(labels):
     target = labels[y % len(labels)]
-    model = GaussianMixtureClassifier().fit(X, target)
+    model = quick_gmm().fit(X, target)
     assert model.classes_.tolist() == sorted(set(labels.tolist()))
     model.score(X, target)
 
@@ -96,7 +100,7 @@ def test_labels_that_are_plainly_classes_are_no_reason_to_warn(labels):
 def test_none_and_nan_are_unlabeled_whatever_the_option(mark):
     words = np.array([mark if k % 5 == 0 else "abc"[c] for k, c in enumerate(y)], dtype=object)
     for unlabeled in ("auto", -1, None):
-        model = GaussianMixtureClassifier(unlabeled=unlabeled).fit(X, words)
+        model = quick_gmm(unlabeled=unlabeled).fit(X, words)
         assert model.classes_.tolist() == ["a", "b", "c"]
     with pytest.warns(UserWarning, match=r"score leaves out 30 of 150 rows, which have no label\.$"):
         model.score(X, words)
@@ -105,7 +109,7 @@ def test_none_and_nan_are_unlabeled_whatever_the_option(mark):
 @pytest.mark.parametrize("wrong", ["no", 1.5, True, [-1]])
 def test_marks_that_are_none_are_refused(wrong):
     with pytest.raises(ValueError, match="unlabeled=.*allowed are 'auto'"):
-        GaussianMixtureClassifier(unlabeled=wrong).fit(X, y)
+        quick_gmm(unlabeled=wrong).fit(X, y)
 
 
 def test_unknown_entries_of_a_label_matrix_are_as_they_were():
@@ -120,7 +124,7 @@ def test_unknown_entries_of_a_label_matrix_are_as_they_were():
 
 # ---------------------------------------------------------------- A4: kinds do not change with the fold
 def quick_lcm(**options):
-    return LatentClassificationModel(1, n_init=1, max_iter=3, tol=1e-1, random_state=0, **options)
+    return LatentClassificationModel(1, **{"n_init": 1, "max_iter": 3, "tol": 0.1, "random_state": 0} | options)
 
 
 def kinds_of_folds(table, labels, n_folds):
@@ -220,7 +224,7 @@ def test_categories_of_any_type_come_back_as_they_were(name):
     group, labels = categories_of_any_type()[name], np.arange(40) // 20
     frame = pd.DataFrame({"group": group, "x": np.arange(40) % 7 + labels})
     model = quick_lcm().fit(frame, labels)
-    assert model.kinds_[0] == "categorical"
+    assert model.kinds_[0] == ("ordinal" if group.ordered else "categorical")
     gaps = frame.copy()
     gaps.loc[5, "group"] = None
     full = model.impute(gaps)
@@ -278,7 +282,7 @@ def test_every_estimator_goes_through_skops_and_asks_for_names_of_the_library_al
 
 # ---------------------------------------------------------------- A15: samples of integer columns
 @few_steps
-@pytest.mark.parametrize("make", [quick_lcm, GaussianMixtureClassifier], ids=["LCM", "GMM"])
+@pytest.mark.parametrize("make", [quick_lcm, quick_gmm], ids=["LCM", "GMM"])
 def test_samples_of_integer_columns_are_whole(make, rng):
     labels = np.arange(40) % 2
     visits = rng.poisson(3 + labels)
@@ -357,3 +361,158 @@ def test_merging_by_no_number_is_refused(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"{name}={value!r}; allowed"):
         quick_lcm(**wrong).fit(X, y)
+
+
+# ---------------------------------------------------------------- A15: counts and ordered levels
+@few_steps
+def test_ordered_categories_are_ordinal_and_come_back_in_their_order(rng):
+    labels = np.arange(60) % 2
+    grades = pd.Categorical(
+        np.array(["low", "mid", "high"])[np.clip(rng.integers(0, 2, 60) + labels, 0, 2)],
+        categories=["low", "mid", "high"],
+        ordered=True,
+    )
+    frame = pd.DataFrame({"grade": grades, "x": rng.normal(size=60)})
+    model = quick_lcm().fit(frame, labels)
+    assert model.kinds_ == ("ordinal", "continuous")
+    assert model.categories_[0].tolist() == ["low", "mid", "high"]
+    assert model.loading_features_.tolist() == [0, 0, 1]  # a step from each level to the next
+    frame.loc[7, "grade"] = None
+    full = model.impute(frame)
+    assert full["grade"].dtype == frame["grade"].dtype and full.loc[7, "grade"] in ("low", "mid", "high")
+    _, names = saved_by_skops(model)
+    assert all(name.startswith("latentia.") for name in names)
+
+
+@few_steps
+@pytest.mark.parametrize("dtype", ["Int64", "float64"])
+def test_counts_are_drawn_as_counts(rng, dtype):
+    labels = np.arange(60) % 2
+    frame = pd.DataFrame({"visits": pd.array(rng.poisson(0.5 + labels), dtype=dtype), "x": rng.normal(size=60)})
+    frame.loc[::9, "visits"] = pd.NA if dtype == "Int64" else np.nan
+    model = quick_lcm(kinds={"visits": "count"}).fit(frame, labels)
+    drawn = model.sample(300)[0]["visits"]
+    assert drawn.dtype == dtype and (drawn >= 0).all() and (drawn == drawn.round()).all()
+    assert (model.impute(frame)["visits"] >= 0).all()
+    assert set(model.impute(frame, method="mode")["visits"]) <= set(range(10))
+
+
+@few_steps
+@pytest.mark.parametrize("wrong", [-1.0, 0.5])
+def test_what_is_no_count_is_refused_by_the_name_of_its_column(wrong):
+    frame = pd.DataFrame({"visits": [0.0, 2.0, np.nan, 1.0], "x": np.arange(4.0)})
+    bad = frame.assign(visits=[0.0, wrong, 1.0, 2.0])
+    with pytest.raises(ValueError, match=f"column 'visits' of X holds {wrong:g}, but its kind is 'count'"):
+        quick_lcm(kinds={"visits": "count"}).fit(bad, [0, 1, 0, 1])
+    model = quick_lcm(kinds={"visits": "count"}, tol=1e9).fit(frame, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="column 'visits' of X holds"):
+        model.predict(bad)
+    with pytest.raises(ValueError, match="column 0 of X holds"):
+        quick_lcm(kinds={0: "count"}).fit(bad.to_numpy(), [0, 1, 0, 1])
+
+
+# ---------------------------------------------------------------- E: messages
+def every_estimator():
+    return [
+        *quick_classifiers()[:2],
+        *quick_classifiers()[3:],
+        latentia.MixtureOfExpertsRegressor(1, n_init=1, max_iter=20),
+    ]
+
+
+every_model = pytest.mark.parametrize("model", every_estimator(), ids=lambda m: type(m).__name__)
+TWO = np.arange(40) % 2
+NUMBERS = np.random.default_rng(0).normal(size=(40, 2)) + TWO[:, None]
+
+
+@pytest.mark.parametrize("model", every_estimator()[:-1], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "form", [list, pd.Series, lambda lists: pd.Series(lists).to_numpy()], ids=["list", "series", "array"]
+)
+@pytest.mark.parametrize(
+    "lists", [[["a"], ["b", "c"]], [["a", "b"], ["b", "c"]], [{"a"}, {"b"}]], ids=["ragged", "even", "sets"]
+)
+def test_lists_of_labels_are_refused_with_the_cure(model, form, lists):  # E5
+    with pytest.raises(ValueError, match="y holds lists of labels.*MultiLabelBinarizer"):
+        model.fit(NUMBERS, form(lists * 20))
+
+
+@few_steps
+def test_lists_of_zeros_and_ones_are_a_label_matrix():
+    Y = [[int(v), 1 - int(v)] for v in TWO]
+    assert latentia.ProbitEmbeddingClassifier(1, max_iter=20).fit(NUMBERS, Y).multilabel_
+
+
+@every_model
+@pytest.mark.parametrize(
+    "table, error, message",
+    [
+        (lambda: np.array(pd.date_range("2020", periods=40))[:, None], TypeError, "column 0 of X holds dates"),  # E7
+        (
+            lambda: pd.DataFrame({"d": pd.period_range("2020", periods=40, freq="D")}),
+            TypeError,
+            "column 'd' of X holds dates",
+        ),
+        (
+            lambda: pd.DataFrame({"d": pd.Series(list(pd.date_range("2020", periods=40)), dtype=object)}),
+            TypeError,
+            "column 'd' of X holds dates",
+        ),
+        (lambda: [[1.0], [1.0, 2.0]] * 20, ValueError, "rows of 1 and of 2 cells"),  # E11
+        (lambda: {"a": NUMBERS[:, 0]}, TypeError, "X is a dict"),
+        (lambda: pd.DataFrame(NUMBERS, columns=["inc", "inc"]), ValueError, "several columns of the name 'inc'"),  # E17
+        (
+            lambda: pd.DataFrame({"a": NUMBERS[:, 0], "inc": NUMBERS[:, 1] * 1e155}),
+            ValueError,
+            "column 'inc' so far apart",
+        ),  # E23
+        (lambda: NUMBERS * [1, 1e155], ValueError, "column 1 so far apart"),
+        (
+            lambda: pd.DataFrame({"a": NUMBERS[:, 0], "inc": np.r_[np.inf, NUMBERS[1:, 1]]}),
+            ValueError,
+            "infinity in column 'inc'",
+        ),
+    ],
+    ids=["dates", "periods", "timestamps", "ragged", "dict", "same names", "large", "large array", "infinity"],
+)
+def test_tables_that_cannot_be_read_are_refused_by_the_names_of_their_columns(model, table, error, message):
+    with pytest.raises(error, match=message):
+        clone(model).fit(table(), TWO)
+
+
+@every_model
+def test_a_fit_without_labels_is_told_to_pass_them(model):  # E15, E16
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        model.fit(NUMBERS)
+    with pytest.raises(ValueError, match="y='target' is a string: pass the"):
+        model.fit(NUMBERS, "target")
+
+
+@pytest.mark.parametrize("wrong", ["a", 1.5])
+def test_numbers_of_jobs_are_checked_here(wrong):  # E13
+    with pytest.raises(ValueError, match=f"n_jobs={wrong!r}; allowed is an integer, or None"):
+        latentia.LatentClassificationModelCV(n_jobs=wrong).fit(NUMBERS, TWO)
+
+
+@few_steps
+@every_model
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_narwhals_frames_keep_their_names(model, library):
+    narwhals = pytest.importorskip("narwhals")
+    frame = narwhals.from_native(pytest.importorskip(library).DataFrame({"a": NUMBERS[:, 0], "b": NUMBERS[:, 1]}))
+    model = clone(model).fit(frame, TWO)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="names should match"):
+        model.predict(frame.select("b", "a"))
+    if hasattr(model, "impute"):
+        assert type(model.impute(frame)).__module__.startswith(library)
+
+
+@few_steps
+def test_text_in_narwhals_and_pyarrow_frames_is_read():
+    frame = pd.DataFrame({"a": NUMBERS[:, 0], "b": ["u", "v"] * 20})
+    for table in (
+        pytest.importorskip("narwhals").from_native(frame),
+        pytest.importorskip("pyarrow").Table.from_pandas(frame),
+    ):
+        assert quick_lcm().fit(table, TWO).kinds_ == ("continuous", "categorical")

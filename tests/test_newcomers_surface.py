@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import re
 
 import numpy as np
@@ -15,11 +17,13 @@ from sklearn.exceptions import NotFittedError
 from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
+    LatentClassificationModelCV,
     MixtureOfExpertsClassifier,
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.estimators.base import progress_line
 
 GENERATIVE = [
     GaussianMixtureClassifier(2, n_init=2, random_state=0),
@@ -242,12 +246,59 @@ def test_options_without_a_meaning_are_refused(model, option, iris):
         model(1, inference="ml", **option).fit(*iris)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_more_components_than_rows_are_warned_of(iris):
     X, y = iris
+    quick = {"covariance": "diag", "inference": "ml", "n_init": 1, "max_iter": 5, "random_state": 0}
     with pytest.warns(UserWarning, match="n_components=60, but class 0 has 50 rows: components without a row"):
-        GaussianMixtureClassifier(60, n_init=1, random_state=0).fit(X, y)
+        GaussianMixtureClassifier(60, **quick).fit(X, y)
     with pytest.warns(UserWarning, match="n_components=9, but class 2 has 8 rows"):
-        GaussianMixtureClassifier([1, 1, 9], n_init=1, random_state=0).fit(X[:108], y[:108])
+        GaussianMixtureClassifier([1, 1, 9], **quick).fit(X[:108], y[:108])
     with pytest.warns(UserWarning, match="n_components=20, but X has 15 rows"):
         LatentClassificationModel(1, 20, n_init=1, tol=1, random_state=0).fit(X[::10], y[::10])
-    GaussianMixtureClassifier(50, n_init=1, max_iter=500, tol=1e-1, random_state=0).fit(X, y)  # a row each is no reason
+    GaussianMixtureClassifier(50, **quick).fit(X, y)  # a row each is no reason
+
+
+# Progress of slow fits.
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """A clock on which a second passes at every look."""
+    ticks = itertools.count()
+    monkeypatch.setattr(progress_line, "clock", lambda: float(next(ticks)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixtureClassifier(2, tol=0, max_iter=60, random_state=0),
+        LatentClassificationModelCV([1], [1], kinds="continuous", cv=2, n_init=1, tol=0, max_iter=60, random_state=0),
+        MixtureOfExpertsClassifier(max_experts=2, n_init=1, max_iter=30, tol=1e-3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_slow_fit_shows_one_line_on_a_terminal_and_removes_it(model, iris, slow_clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(progress_line.sys, "stderr", terminal)
+    model.fit(*iris)
+    shown = terminal.getvalue()
+    assert f"{type(model).__name__}: 30.0 s, " in shown and "step" in shown
+    assert "\n" not in shown  # one line, updated in place
+    assert shown.endswith("\r") and shown.split("\r")[-2].strip() == ""  # and blank at the end
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_nothing_is_shown_elsewhere_or_early(iris, slow_clock, monkeypatch):
+    pipe, terminal = io.StringIO(), Terminal()
+    monkeypatch.setattr(progress_line.sys, "stderr", pipe)
+    GaussianMixtureClassifier(2, tol=0, max_iter=60, random_state=0).fit(*iris)
+    monkeypatch.setattr(progress_line.sys, "stderr", terminal)
+    GaussianMixtureClassifier(1, covariance="diag", inference="ml", max_iter=5).fit(*iris)  # is over too soon
+    assert pipe.getvalue() == terminal.getvalue() == ""

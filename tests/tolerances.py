@@ -17,4 +17,4 @@ SAMPLING = 5.0
 #: What two ways to the same fit say of rows, where both end at one place.
 REFIT = {"rtol": 2e-6, "atol": 2e-6}
 #: Probabilities from a posterior that sums over a few points, beside those from other points.
-POINTS = {"atol": 1e-2}
+SUPPORT_POINTS = {"atol": 1e-2}

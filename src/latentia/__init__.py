@@ -13,7 +13,7 @@ from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClass
 from latentia.evaluation.comparison import Comparison, compare
 from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Comparison",

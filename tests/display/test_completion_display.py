@@ -2,10 +2,12 @@
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
-from latentia import LatentClassificationModel
-from latentia.display.completion import CompletionDisplay
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, MultimodalSoftmaxClassifier
+from latentia.display.completion import CompletionDisplay, _check_lines
 
 matplotlib.use("Agg")
 
@@ -32,7 +34,51 @@ def test_lines_become_known_from_the_top(model_and_image):
     matplotlib.pyplot.close(display.figure_)
 
 
-@pytest.mark.parametrize("wrong", [{"shape": (2, 4)}, {"shape": (3, 4), "lines": [4]}, {"shape": (3, 4), "lines": []}])
+def test_titles_axes_and_the_true_class(model_and_image):
+    model, image = model_and_image
+    display = CompletionDisplay.from_estimator(model, image, shape=(3, 4), true_class=1)
+    assert display.lines == [0, 1, 2, 3]
+    assert [axis.get_title() for axis in display.axes_[0]] == ["0 lines", "1 line", "2 lines", "3 lines"]
+    for axis in display.axes_[1]:
+        assert axis.get_ylim() == (0, 1) and axis.get_yticks().tolist() == [0, 0.5, 1]
+        colors = [to_hex(bar.get_facecolor()) for bar in axis.patches]
+        assert colors == [to_hex("tab:blue"), to_hex("tab:orange")]
+    matplotlib.pyplot.close(display.figure_)
+
+
+def test_default_steps_are_even():
+    assert _check_lines(None, 8) == [0, 2, 4, 6, 8]
+    assert _check_lines(None, 28) == [0, 7, 14, 21, 28]
+    assert _check_lines(None, 1) == [0, 1]
+
+
+@pytest.mark.filterwarnings("error")
+def test_models_of_frames_and_gaussian_mixtures_complete_images(model_and_image, rng):
+    _, image = model_and_image
+    X = pd.DataFrame(rng.normal(size=(40, 12)), columns=[f"pixel{k}" for k in range(12)])
+    y = np.arange(40) % 2
+    for model in (GaussianMixtureClassifier(), LatentClassificationModel(1, n_init=1, tol=1e-2, random_state=0)):
+        display = CompletionDisplay.from_estimator(model.fit(X, y), image, shape=(3, 4), lines=[2], plot=False)
+        assert np.isfinite(display.expected).all() and display.probabilities.shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shape": (2, 4)},
+        {"shape": (3, 4), "lines": [4]},
+        {"shape": (3, 4), "lines": []},
+        {"shape": (3, 4), "lines": 3},
+        {"shape": (3, 4), "lines": [0.5]},
+        {"shape": (3, 4), "true_class": 7},
+    ],
+)
 def test_shapes_that_do_not_fit_are_refused(wrong, model_and_image):
-    with pytest.raises(ValueError, match="shape=|lines="):
+    with pytest.raises(ValueError, match="shape=|lines=.*; allowed|true_class=7; allowed"):
         CompletionDisplay.from_estimator(*model_and_image, **wrong)
+
+
+def test_models_that_complete_nothing_are_refused(rng):
+    model = MultimodalSoftmaxClassifier(1)
+    with pytest.raises(TypeError, match="estimator is a MultimodalSoftmaxClassifier, which does not complete rows"):
+        CompletionDisplay.from_estimator(model, np.zeros(12), shape=(3, 4))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from latentia import LatentClassificationModel
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -33,7 +34,7 @@ def test_every_label_has_a_panel_with_its_rows_and_its_line():
     assert [ax.get_title() for ax in display.axes_] == list("abcd")
     z = model.transform(X)
     for label, (ax, line) in enumerate(zip(display.axes_, display.lines_, strict=True)):
-        for code, marks in zip((-1, 0, 1), ax.collections, strict=True):
+        for code, marks in zip((-1, 0, 1), ax.collections[:3], strict=True):
             np.testing.assert_allclose(marks.get_offsets(), z[Y[:, label] == code])
         ends = line.get_xydata()
         np.testing.assert_allclose(ends @ model.weights_[label] + model.intercepts_[label], 0, atol=1e-9)
@@ -52,15 +53,56 @@ def test_other_dimensions_stand_at_their_mean():
     assert display.axis_names == ("z3", "z1")
 
 
-def test_classes_are_drawn_one_by_one():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 5))
-    y = np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
-    display = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier(2).fit(X, y), X, y)
-    assert [ax.get_title() for ax in display.axes_] == ["x", "y", "z"]
-    assert (display.labels.sum(axis=1) == 1).all()
-    two = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier(2).fit(X, y == "x"), X, y == "x")
-    assert len(two.axes_) == 1
+@pytest.fixture
+def classes():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    return X, np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
+
+
+def legend(display):
+    return [text.get_text() for text in display.figure_.legends[0].get_texts()]
+
+
+def test_classes_share_a_panel(classes):
+    X, y = classes
+    model = ProbitEmbeddingClassifier().fit(X, y)
+    some = np.where(np.arange(60) < 5, None, y)
+    display = EmbeddingDisplay.from_estimator(model, X, some)
+    assert len(display.axes_) == 1 and display.lines_ == []
+    assert legend(display) == ["unknown", "x", "y", "z"]
+    z = model.transform(X)
+    for name, marks in zip((None, "x", "y", "z"), display.axes_[0].collections, strict=True):
+        np.testing.assert_allclose(marks.get_offsets(), z[[v == name for v in some]])
+    assert legend(EmbeddingDisplay.from_estimator(model, X, y, label_names=list("uvw"))) == ["u", "v", "w"]
+
+
+def test_two_classes_lie_on_a_line(classes):
+    X, y = classes
+    y = np.where(y == "x", "benign", "malignant")
+    model = ProbitEmbeddingClassifier().fit(X, y)
+    display = EmbeddingDisplay.from_estimator(model, X, y)
+    assert display.embedding.shape == (60, 1) and legend(display) == ["benign", "malignant"]
+    heights = sum(bar.get_height() for bar in display.axes_[0].patches)
+    assert heights == 60  # every row once
+    regions = display.axes_[0].images[0]
+    left, right = regions.get_array()[0, 0], regions.get_array()[0, -1]
+    assert not np.allclose(left, right)  # the tint changes where the decision does
+
+
+def test_labels_of_one_dimension_have_histograms():
+    model, X, Y = fitted(n_latent=1)
+    display = EmbeddingDisplay.from_estimator(model, X, Y)
+    for label, line in enumerate(display.lines_):
+        at = line.get_xdata()[0] * model.weights_[label, 0] + model.intercepts_[label]
+        np.testing.assert_allclose(at, 0, atol=1e-9)
+
+
+def test_every_column_of_panels_has_tick_labels():
+    model, X, Y = fitted()
+    display = EmbeddingDisplay.from_estimator(model, X, Y)  # four labels in three columns
+    display.figure_.canvas.draw()
+    shown = [any(t.get_visible() and t.get_text() for t in ax.get_xticklabels()) for ax in display.axes_]
+    assert shown == [False, True, True, True]
 
 
 def test_a_label_without_weights_has_no_line():
@@ -78,10 +120,12 @@ def test_a_given_figure_is_used():
 
 def test_bad_input_is_refused():
     model, X, Y = fitted()
-    with pytest.raises(ValueError, match=r"dims=\(0, 2\); allowed are two different numbers from 0 to 1"):
+    with pytest.raises(ValueError, match=r"dims=\(0, 2\); allowed are one or two different numbers from 0 to 1"):
         EmbeddingDisplay.from_estimator(model, X, Y, dims=(0, 2))
     with pytest.raises(ValueError, match=r"y has shape \(60, 3\); expected is \(60, 4\)"):
         EmbeddingDisplay.from_estimator(model, X, Y[:, :3])
-    line, X, Y = fitted(n_latent=1)
-    with pytest.raises(ValueError, match="n_latent_=1; a plane needs at least 2"):
-        EmbeddingDisplay.from_estimator(line, X, Y)
+    with pytest.raises(ValueError, match=r"label_names has 1 entries, \['a'\], but there are 4 labels"):
+        EmbeddingDisplay.from_estimator(model, X, Y, label_names=["a"])
+    other = LatentClassificationModel(1, n_init=1, tol=1).fit(X, Y[:, 0] > 0)
+    with pytest.raises(TypeError, match="estimator is a LatentClassificationModel; allowed is a ProbitEmbedding"):
+        EmbeddingDisplay.from_estimator(other, X, Y[:, 0])

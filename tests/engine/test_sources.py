@@ -117,7 +117,7 @@ def test_rows_that_are_dropped_do_not_train(table, weighted, cache_mib):
 
 def test_reading_by_chunks_agrees_with_keeping(table):
     X, y = table
-    options = dict(n_components=2, random_state=0, max_iter=15, tol=1e-3, n_init=2)
+    options = dict(n_components=2, unlabeled=-1, random_state=0, max_iter=15, tol=1e-3, n_init=2)
     with config_context(**TIGHT):
         read = GaussianMixtureClassifier(**options).fit(X, y)
     kept = GaussianMixtureClassifier(**options).fit(X, y)
@@ -201,7 +201,7 @@ def test_rows_without_weight_are_absent_wherever_they_lie(rng, covariance, far):
     y = np.arange(60) % 2
     X, weight = rng.normal(size=(60, 2)) + y[:, None], 1.0 + np.arange(60) % 3
     with_far, weights = np.r_[X, [[far, 0.0], [0.0, -far]]], np.r_[weight, 0.0, 0.0]
-    options = dict(n_components=2, covariance=covariance, random_state=0, n_init=2, tol=1e-3)
+    options = dict(n_components=2, covariance=covariance, unlabeled=-1, random_state=0, n_init=2, tol=1e-3)
     for labels in ([0, 1], [-1, -1]):
         model = GaussianMixtureClassifier(**options).fit(with_far, np.r_[y, labels], sample_weight=weights)
         plain = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)

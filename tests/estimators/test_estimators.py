@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from estimator_cases import public_estimators
+from estimator_cases import POINTS, public_estimators
 from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -71,7 +71,7 @@ def test_components_by_bic_count_weights():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.repeat([0, 1], 30)
     X[0], weight = 9.0, np.ones(60)
-    options = dict(n_components="bic", random_state=0, n_init=3)
+    options = dict(n_components="bic", covariance="diag", marginals="normal", random_state=0, n_init=3)
 
     few = np.array([0, 1, 30, 31, 32])  # of class 0 two rows, one of them many times
     heavy = np.array([1.0, 11.0, 5.0, 5.0, 5.0])
@@ -107,7 +107,7 @@ def test_a_callback_that_stops_a_fit_hears_of_no_further_step(iris, objective_na
         seen.append((step.solver, step.iteration))
         return len(seen) == 2
 
-    options = dict(objective=objective_name, tol=1e-12, random_state=0, n_init=2)
+    options = dict(objective=objective_name, tol=1e-12, random_state=0, n_init=2, **POINTS)
     model = GaussianMixtureClassifier(n_components, callback=stop, **options).fit(X, y)
     assert [solver for solver, _ in seen] == ["EM", "EM"]
     assert model.stopping_reason_ == "stopped by the callback" and not model.converged_
@@ -139,7 +139,7 @@ def test_imputation_takes_little_memory_for_many_classes_and_columns():
     y = np.arange(400) % 40
     X = rng.normal(size=(400, 100)) + y[:, None]
     X[rng.random(X.shape) < 0.1] = np.nan
-    model = GaussianMixtureClassifier().fit(X, y)
+    model = GaussianMixtureClassifier(covariance="diag").fit(X, y)
     with config_context(working_memory=1):
         tracemalloc.start()
         model.impute(X)

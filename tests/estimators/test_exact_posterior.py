@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL, GRADIENT, STEP
 
@@ -175,6 +175,24 @@ def test_the_common_shift_is_the_divergence_of_dependent_weights():
     one_model = SoftmaxPosterior(add_restart_axis(weights), precision[None])
     assert softmax_log_prior(one_model, prior) == pytest.approx(dense(best), rel=EQUAL["rtol"])
     assert dense(best) > max(dense(0.9 * best), dense(1.1 * best), dense(best + 0.01 * np.eye(size)))
+
+
+def test_there_is_no_shift_where_the_weights_are_wider_than_their_prior():
+    """A shift adds variance: where even none would be too much, the bound gains nothing."""
+    prior, size = GammaPrior(), 3
+    wide = np.full(size, 1e-9) * np.eye(size)[None].repeat(2, axis=0)
+    covariance, log_det = inverse(wide)
+    weights = GaussianWeights(np.zeros((2, size)), covariance, log_det, np.ones(2))
+    apart = weights_log_prior(weights, prior).sum()
+    assert softmax_log_prior(SoftmaxPosterior(add_restart_axis(weights), wide[None]), prior) == pytest.approx(apart)
+
+
+def test_extrapolated_steps_do_not_leave_the_probabilities():
+    """Rows on which such steps once went to precisions of negative sum, and an evidence of 1e10."""
+    X, y = load_breast_cancer(return_X_y=True)
+    kept = np.random.default_rng(5).permutation(569)[:427]
+    model = MultimodalSoftmaxClassifier(1).fit(X[kept], y[kept])
+    assert model.log_evidence_ < model.corrected_log_evidence_ < 0 and model.score(X[kept], y[kept]) > 0.98
 
 
 def test_points_are_standard():

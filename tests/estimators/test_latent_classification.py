@@ -5,13 +5,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_cases import POINTS
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL
 
-from latentia import LatentClassificationModel, LatentClassificationModelCV
+from latentia import CompletionDisplay, LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.array_source import ArraySource
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 
@@ -108,7 +109,7 @@ def test_completion_fills_the_gaps_and_nothing_else(table, rng):
 
 def test_continuous_completion_is_the_conditional_expectation():
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(2, **QUICK).fit(X, y)
+    model = LatentClassificationModel(2, marginals="normal", **QUICK).fit(X, y)
     gaps = X.copy()
     gaps[:, 2] = np.nan
     proba, expected = model.predict_proba(gaps), np.zeros(len(X))
@@ -131,7 +132,7 @@ def two_components(rng, far):
     group, y = np.arange(240) // 120, np.arange(240) % 2
     X = rng.normal(size=(240, 3)) * np.where(group, 1.5, 0.3)[:, None] + far * group[:, None]
     X[:, 0] += y
-    options = dict(noise="untied", n_init=4, selection="likelihood", random_state=0)
+    options = dict(noise="untied", n_init=4, selection="likelihood", random_state=0, **POINTS)
     return LatentClassificationModel(1, 2, **options).fit(X, y), X, y, group
 
 
@@ -247,7 +248,7 @@ def test_unlabeled_rows_help(rng):
     X, y = load_iris(return_X_y=True)
     few = np.full(150, -1)
     few[::15] = y[::15]
-    model = LatentClassificationModel(2, unlabeled=-1, **QUICK).fit(X, few)
+    model = LatentClassificationModel(2, unlabeled=-1, **POINTS, **QUICK).fit(X, few)
     assert model.score(X, y) > 0.85
 
 
@@ -308,7 +309,7 @@ def test_selection_says_which_start_wins():
     """By accuracy the winner classifies more training rows rightly, by likelihood it has the higher value."""
     X, y = make_classification(150, 8, n_informative=6, n_classes=3, random_state=0)
     fits = {
-        rule: LatentClassificationModel(2, 3, selection=rule, n_init=8, max_iter=20, random_state=0).fit(X, y)
+        rule: LatentClassificationModel(2, 3, selection=rule, n_init=8, max_iter=20, random_state=0, **POINTS).fit(X, y)
         for rule in ("accuracy", "likelihood")
     }
     assert fits["accuracy"].score(X, y) > fits["likelihood"].score(X, y)
@@ -394,3 +395,18 @@ def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
         assert some.n_rows == 200
         total = np.bincount(y, w)
         np.testing.assert_allclose(np.bincount(some.y, some.weight), total)
+
+
+def test_a_picture_of_completions_shows_what_the_model_says(rng):
+    """Pixels that are bright in the most probable of three classes alone: on average over the classes they are dark."""
+    y = np.repeat([0, 1, 2], [40, 30, 30])
+    X = (rng.random((100, 6)) < np.where(y == 0, 0.95, 0.05)[:, None]).astype(int)
+    model = LatentClassificationModel(1, kinds="binary", n_init=1, tol=1e-2, random_state=0).fit(X, y)
+    shown = CompletionDisplay.from_estimator(model, X[0], shape=(3, 2), lines=[0, 1, 3], plot=False)
+    rows = np.where(np.arange(6) < np.array([[0], [2], [6]]), X[0], np.nan)
+    np.testing.assert_array_equal(shown.disclosed.reshape(3, 6), rows)
+    np.testing.assert_allclose(shown.probabilities, model.predict_proba(rows), **EQUAL)
+    np.testing.assert_allclose(shown.expected.reshape(3, 6), model.impute(rows), **EQUAL)
+    probable = model.impute(rows, method="mode", condition="class")
+    np.testing.assert_array_equal(shown.probable.reshape(3, 6), probable)
+    assert (probable != model.impute(rows, method="mode")).any()  # or the law would say nothing

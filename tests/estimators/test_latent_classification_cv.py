@@ -33,7 +33,7 @@ def test_scores_are_those_of_the_folds():
     own = {**QUICK, "random_state": seed}
     right, loss = [], []
     for train, test in folds:
-        fold = LatentClassificationModel(2, kinds="continuous", **own).fit(X[train], y[train])
+        fold = LatentClassificationModel(2, kinds="continuous", inference="ml", **own).fit(X[train], y[train])
         right.append(fold.predict(X[test]) == y[test])
         loss.append(-fold.predict_log_proba(X[test])[np.arange(len(test)), y[test]])
     assert model.search_results_["mean_accuracy"][0] == pytest.approx(np.concatenate(right).mean())
@@ -53,7 +53,8 @@ def test_given_folds_name_rows_of_the_table_also_beside_unlabeled_rows(masks):
     loss = []
     for train, test in rows:
         train, test = train | (some < 0), test & (some >= 0)
-        fold = LatentClassificationModel(1, kinds="continuous", unlabeled=-1, **own).fit(X[train], some[train])
+        fold = LatentClassificationModel(1, kinds="continuous", inference="ml", unlabeled=-1, **own)
+        fold.fit(X[train], some[train])
         loss.append(-fold.predict_log_proba(X[test])[np.arange(test.sum()), y[test]])
     assert model.search_results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
 
@@ -107,7 +108,7 @@ def test_what_only_the_final_fit_uses_is_checked_before_the_search(wrong, messag
 def test_greedy_search_stops_when_more_factors_do_not_help():
     seen = []
     model = LatentClassificationModelCV(
-        [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, callback=lambda t: seen.append(t) and False, **QUICK
+        [1, 2, 3, 4, 5, 6, 7, 8], [1], cv=3, patience=1, callback=lambda t: seen.append(t) and False, **QUICK
     )
     model.fit(X, y)
     ranks = [t.rank("accuracy") for t in seen if hasattr(t, "rank")]
@@ -191,7 +192,7 @@ def test_the_objective_is_chosen_too(scoring):
     keys = [-table["mean_accuracy"].round(10), table["mean_log_loss"]]
     best = np.lexsort(keys[::-1] if scoring == "accuracy" else keys)[0]
     assert model.objective_ == table["objective"][best]
-    plain = LatentClassificationModel(1, 1, objective=model.objective_, **QUICK).fit(X, y)
+    plain = LatentClassificationModel(1, 1, inference="ml", objective=model.objective_, **QUICK).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X))
 
 

@@ -177,6 +177,18 @@ def test_a_fit_that_did_not_converge_says_so_at_the_line_that_called(case, quick
     assert not model.converged_ and model.n_iter_ == 1
 
 
+@few_steps
+def test_no_solver_takes_more_steps_than_max_iter_also_where_restarts_race(case, quick, data, y):
+    heard = []
+    quick.set_params(callback=lambda step: heard.append(step) if hasattr(step, "solver") else None)
+    model = quick.set_params(n_init=5, max_iter=45, tol=0.0).fit(data.X, y)
+    assert model.n_iter_ <= 45
+    for solver in {step.solver for step in heard}:
+        steps = [step.iteration for step in heard if step.solver == solver]
+        runs = steps.count(1) if solver == "L-BFGS" else 1  # which goes from one restart to the next
+        assert len(steps) <= 45 * runs
+
+
 def test_the_curve_never_falls_and_has_a_point_for_each_iteration(case, fits):
     model = fits(case, "quick")
     curve = model.objective_curve_
@@ -186,8 +198,12 @@ def test_the_curve_never_falls_and_has_a_point_for_each_iteration(case, fits):
 
 @few_steps
 def test_the_published_fit_is_the_restart_with_the_largest_value(case, quick, data, y):
-    """A callback hears the best value of the restarts that run: none is larger than what is published."""
+    """A callback hears the best value of the restarts that run: none is larger than what is published.
+
+    Of one covariance type: steps of the others, which are compared first, are heard as well.
+    """
     options = {"objective": "likelihood", "selection": "likelihood", "kinds": "continuous", "n_init": 6}
+    options["covariance"] = "diag"
     quick.set_params(**{name: value for name, value in options.items() if name in quick.get_params()})
     heard = []
     quick.set_params(callback=lambda step: heard.append(step) if hasattr(step, "solver") else None)
@@ -202,7 +218,17 @@ def test_the_published_fit_is_the_restart_with_the_largest_value(case, quick, da
 
 
 @few_steps
-@pytest.mark.estimators("generative")
+@pytest.mark.estimators("generative", "posteriors")
+def test_the_curve_of_a_posterior_ends_at_its_evidence(case, quick, data, y):
+    """A bound of the evidence, which is below the likelihood of the point that stands for the posterior."""
+    model = quick.set_params(objective="likelihood").fit(data.X, y)
+    log_likelihood = model.predict_joint_log_proba(data.X)[np.arange(45), y].sum()
+    assert model.objective_curve_[-1] == model.log_evidence_ < log_likelihood
+    assert not hasattr(quick.set_params(inference="ml").fit(data.X, y), "log_evidence_")
+
+
+@few_steps
+@pytest.mark.estimators("generative", "points")
 def test_the_curve_of_a_likelihood_ends_at_that_of_the_published_model(case, quick, data, y):
     options = {"objective": "likelihood", "kinds": "continuous", "n_init": 4}
     model = quick.set_params(**{k: v for k, v in options.items() if k in quick.get_params()}).fit(data.X, y)
@@ -233,6 +259,23 @@ def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):
     model = quick.fit(data.X, np.ones(45, int))
     assert len(set(model.search_results_["mean_log_loss"])) == 1  # or there is no tie
     assert (model.n_latent_, model.n_components_) == (1, 1)
+
+
+@few_steps
+@pytest.mark.estimators("cross-validates")
+@pytest.mark.parametrize(
+    "scoring, column, factor", [("accuracy", "mean_accuracy", 1), ("log_loss", "mean_log_loss", -1)]
+)
+def test_the_best_score_is_that_of_the_setting_chosen_and_more_is_better(case, quick, data, y, scoring, column, factor):
+    labels = np.where(np.arange(45) % 4 == 0, (y + 1) % 3, y)  # so that no setting is right everywhere
+    quick.set_params(scoring=scoring, max_iter=3, n_latent=[1, 2], n_components=[1, 2], search="exhaustive")
+    model = quick.fit(data.X, labels)
+    table = model.search_results_
+    scores = factor * np.asarray(table[column])
+    chosen = (np.asarray(table["n_latent"]) == model.n_latent_) & (
+        np.asarray(table["n_components"]) == model.n_components_
+    )
+    assert len(set(scores)) > 1 and model.best_score_ == scores.max() == scores[chosen]
 
 
 @few_steps

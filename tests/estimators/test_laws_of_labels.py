@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from estimator_cases import answer
 from scipy.special import logsumexp
+from scipy.stats import norm
 from sklearn.base import clone
 from tolerances import EQUAL, REFIT, SAMPLING
 
@@ -30,6 +31,28 @@ def test_probabilities_add_up_and_the_most_probable_class_is_predicted(case, qui
 def test_labels_that_are_more_likely_there_than_not_are_predicted(case, data, fits):
     model = fits(case, "quick")
     np.testing.assert_array_equal(model.predict(data.X), answer(model, data.X) > 0.5)
+
+
+@pytest.mark.estimators("embeds")
+@pytest.mark.parametrize("averaging", ["full", "weights"])
+def test_labels_are_as_probable_as_the_published_posterior_says(case, quick, data, y, averaging):
+    """A label is there where t ~ N(b + w z, 1) is positive; t is taken for normal, with its own mean and variance."""
+    model = quick.set_params(averaging=averaging, latent_noise=0.7).fit(data.X, y)
+    z, cov = model.transform(data.X, return_cov=True)
+    means, covs = np.c_[model.intercepts_, model.weights_], model.weights_covariance_  # of (b, w)
+    with_one = np.c_[np.ones(45), z]
+    second = np.einsum("ni,nj->nij", with_one, with_one)  # E[(1, z)(1, z)'], or that of z at its mean
+    if averaging == "full":
+        second[:, 1:, 1:] += cov
+    mean = with_one @ means.T
+    square = 1 + np.einsum("nij,lij->nl", second, covs + means[:, :, None] * means[:, None, :])
+    margin = model.margin if model.semi_supervised else 0.0
+    there, not_there = (norm.logcdf((side * mean - margin) / np.sqrt(square - mean**2)) for side in (1, -1))
+    if model.semi_supervised:  # given that t is not within the margin
+        there = there - np.logaddexp(there, not_there)
+    if case.target == "classes":
+        there = there - logsumexp(there, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(data.X), np.exp(there), **EQUAL)
 
 
 @pytest.mark.estimators("has loss matrix")
@@ -133,11 +156,14 @@ def test_unlabeled_rows_are_learned_from(case, settled, data, y):
 @pytest.mark.estimators("classifier")
 def test_rows_without_a_class_do_not_count_in_the_score(case, data, y, fits):
     model, weight = fits(case, "quick"), np.linspace(1, 3, 45)
+    y = np.where(np.arange(45) % 5 == 1, (y + 1) % 3, y)  # not as fitted: a score of one would say nothing of weights
     some = np.where(np.arange(45) % 3 == 0, -1, y)  # the first row among them
     known = some >= 0
-    right = (model.predict(data.X) == y)[known]
-    assert model.score(data.X, some) == pytest.approx(right.mean())
-    assert model.score(data.X, some, weight) == pytest.approx(np.average(right, weights=weight[known]))
+    right = model.predict(data.X) == y
+    assert 0 < right[known].mean() < 1
+    assert model.score(data.X, y, weight) == pytest.approx(np.average(right, weights=weight))
+    assert model.score(data.X, some) == pytest.approx(right[known].mean())
+    assert model.score(data.X, some, weight) == pytest.approx(np.average(right[known], weights=weight[known]))
     with pytest.raises(ValueError, match="y has no label"):
         model.score(data.X, np.full(45, -1))
 

@@ -312,7 +312,7 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardize):
 def test_the_search_fits_no_more_models_than_allowed_and_names_no_others(rng):
     X = rng.normal(size=(60, 2))
     y = (np.abs(X[:, 0]) > 0.7).astype(int)
-    options = dict(n_init=1, max_iter=100, tol=1e-3, random_state=0)
+    options = dict(n_init=1, max_iter=200, tol=1e-3, patience=0, random_state=0)
     table = MultimodalSoftmaxClassifier(max_subclasses=3, max_models=2, **options).fit(X, y).search_results_
     assert len(table["n_subclasses"]) == 2
     table = (

@@ -99,10 +99,12 @@ def test_whole_fits_in_the_strict_namespace(case, quick, data, y, device):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_whole_fits_of_mixed_columns_in_the_strict_namespace(device, refine, rng):
     y = np.arange(40) % 2
-    codes = np.column_stack([rng.integers(2, size=40), rng.integers(3, size=40)])
-    X = np.column_stack([rng.normal(size=40) + 2 * y, codes[:, 0], rng.normal(size=40) - y, codes[:, 1]])
-    X[::7, 2] = np.nan
-    kinds = ["continuous", "binary", "continuous", "categorical"]
+    codes = np.column_stack(
+        [rng.integers(2, size=40), rng.integers(3, size=40), rng.poisson(2, 40), rng.integers(4, size=40)]
+    )
+    X = np.column_stack([rng.normal(size=40) + 2 * y, codes[:, 0], rng.normal(size=40) - y, codes[:, 1:]])
+    X[::7, 2:] = np.nan
+    kinds = ["continuous", "binary", "continuous", "categorical", "count", "ordinal"]
     model = LatentClassificationModel(2, kinds=kinds, refine=refine, n_importance_samples=10, random_state=0)
     check_in_the_strict_namespace(model, X, y, device)
 

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE
 
+from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.estimators.probit_embedding.training import best_size
 from latentia.families.probit_embedding.family import ProbitEmbedding
@@ -119,6 +120,22 @@ def test_the_predictive_probability_averages_over_everything():
     assert (np.abs(bold - 0.5) >= np.abs(model.predict_proba(X) - 0.5) - 1e-12).all()
 
 
+@pytest.mark.parametrize("dims", [(0, 1), (2, 0)], ids=str)
+def test_lines_are_drawn_where_a_row_with_the_mean_of_the_other_dimensions_is_even(dims):
+    """Of rows that were not fitted: the mean of those that were is zero in every dimension."""
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    X, Y = data(rank=3)
+    model = ProbitEmbeddingClassifier(3).fit(X, Y)
+    moved = X[:40] + X.std(axis=0)
+    display = EmbeddingDisplay.from_estimator(model, moved, Y[:40], dims=dims, figure=figure)
+    middle, rest = model.transform(moved).mean(axis=0), ({0, 1, 2} - set(dims)).pop()
+    assert np.abs(model.weights_[:, rest] * middle[rest]).max() > 0.1  # or the law would say nothing
+    for weights, intercept, line in zip(model.weights_, model.intercepts_, display.lines_, strict=True):
+        row = np.tile(middle, (2, 1))
+        row[:, list(dims)] = line.get_xydata()
+        np.testing.assert_allclose(row @ weights + intercept, 0, atol=1e-9)
+
+
 def test_the_evidence_finds_the_rank():
     X, Y = data(3, n_rows=400, n_labels=8, rank=2)
     model = ProbitEmbeddingClassifier("evidence", latent_noise=0.3).fit(X, Y)
@@ -168,7 +185,7 @@ def test_probabilities_of_classes_add_up_and_of_labels_lie_between(semi_supervis
     X, Y = data(unknown=0.3)
     options = dict(semi_supervised=semi_supervised, margin=0.8)
     for classes in (Y[:, 0], np.where((Y[:, :2] < 0).any(axis=1), -1, Y[:, :2].sum(axis=1))):
-        proba = after_some_steps(X, classes, **options).predict_proba(X)
+        proba = after_some_steps(X, classes, unlabeled=-1, **options).predict_proba(X)
         np.testing.assert_allclose(proba.sum(axis=1), 1, **EQUAL)
     present = after_some_steps(X, Y, **options).predict_proba(X)
     absent = after_some_steps(X, np.where(Y < 0, -1, 1 - Y), **options).predict_proba(X)  # labels by other names

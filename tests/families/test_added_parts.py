@@ -102,11 +102,16 @@ def test_em_never_falls_with_a_new_covariance_type():
 
 
 def test_a_new_covariance_type_serves_the_classifier(monkeypatch):
-    """With one component: linear discriminants of the pooled variances, in the units of X, whatever those are."""
+    """With one component: linear discriminants of the pooled variances, in the units of X, whatever those are.
+
+    It knows no prior, so it trains points whatever the inference.
+    """
     monkeypatch.setitem(COVARIANCES, "shared-diag", SharedDiagonal)
     X, y = load_iris(return_X_y=True)
     units = np.array([1.0, 100.0, 0.01, 7.0])
-    model = GaussianMixtureClassifier(covariance="shared-diag", var_floor=1e-9).fit(X * units, y)
+    options = dict(covariance="shared-diag", marginals="normal")
+    model = GaussianMixtureClassifier(var_floor=1e-9, **options).fit(X * units, y)
+    assert model.inference == "vb" and not hasattr(model, "log_evidence_")
     pooled = np.mean([X[y == c].var(axis=0) for c in range(3)], axis=0)
     np.testing.assert_allclose(model.covariances_, pooled * units**2, **EQUAL)
     means = np.stack([X[y == c].mean(axis=0) for c in range(3)])
@@ -115,7 +120,7 @@ def test_a_new_covariance_type_serves_the_classifier(monkeypatch):
     np.testing.assert_allclose(model.predict_proba(X * units), proba, **EQUAL)
     assert model.bic(X * units, y) == pytest.approx(-2 * model.objective_curve_[-1] + (2 + 12 + 4) * np.log(150))
     gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X * units)
-    two = GaussianMixtureClassifier(2, covariance="shared-diag", objective="conditional", random_state=0).fit(gaps, y)
+    two = GaussianMixtureClassifier(2, objective="conditional", random_state=0, **options).fit(gaps, y)
     assert two.score(gaps, y) > 0.9 and not np.isnan(two.impute(gaps)).any()
     drawn, labels = two.sample(50_000, y=1)
     assert (labels == 1).all()

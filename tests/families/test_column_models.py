@@ -24,17 +24,13 @@ from latentia.solvers import EM
 
 def a_mixed_problem(rng, n_rows=25, q=None):
     """Columns of random kinds in random order, 0-60 % of the cells missing, some rows unlabeled."""
-    counts = rng.integers(0, 4, size=3)
-    counts[rng.integers(3)] += 1
-    order, sizes = rng.permutation(counts.sum()), rng.integers(2, 5, size=counts[2]).tolist()
-    g, b, c = np.split(order, np.cumsum(counts)[:2])
-    X = rng.normal(size=(n_rows, counts.sum()))
-    X[:, b] = rng.integers(0, 2, size=(n_rows, len(b)))
-    for column, size in zip(c, sizes, strict=True):
-        X[:, column] = rng.integers(0, size, n_rows)
+    kinds = rng.choice(list(COLUMN_MODELS), rng.integers(1, 9))
+    layout = ColumnLayout.from_kinds(kinds.tolist(), rng.integers(2, 5, size=kinds.size).tolist())
+    X = rng.normal(size=(n_rows, kinds.size))
     X[rng.random(X.shape) < rng.choice([0.0, 0.2, 0.6])] = np.nan
+    for model in layout.models:
+        X[:, list(model.columns)] = model.example_cells(X[:, list(model.columns)])
     y = np.where(rng.random(n_rows) < 0.2, -1, np.arange(n_rows) % 3)
-    layout = ColumnLayout([Gaussian(g.tolist()), Bernoulli(b.tolist()), Categorical(c.tolist(), sizes)], counts.sum())
     q = int(rng.integers(0, 4)) if q is None else q
     family = LatentFactors(
         layout, 3, q, int(rng.integers(1, 3)), tied=bool(rng.integers(2)), ridge=float(rng.choice([0.0, 0.1]))
@@ -61,7 +57,14 @@ def test_a_kind_samples_what_it_expects_and_reads_what_it_makes(kind, rng):
     noise = np.ones((20_000, 2 if kind == "continuous" else 0))
     cells = model.sample(predictors, noise, rng)
     assert cells.shape == (20_000, 2)
-    if kind == "categorical":
+    if kind == "ordinal":
+        above = model.expected(predictors[:1], np.zeros((1, model.n_predictors)))[0]
+        for column, part in enumerate(np.split(above, [2])):
+            frequencies = (cells[:, [column]] > np.arange(part.size)).mean(axis=0)
+            assert np.abs(frequencies - part).max() < SAMPLING * 0.5 / np.sqrt(len(cells))
+            likely = np.argmax(np.r_[1, part] - np.r_[part, 0])
+            assert model.impute(above[None], False)[0, column] == likely
+    elif kind == "categorical":
         expected = model.expected(predictors[:1], np.zeros((1, model.n_predictors)))[0]
         sizes = np.split(expected, [3])
         for column, probs in enumerate(sizes):

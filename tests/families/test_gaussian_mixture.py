@@ -2,24 +2,29 @@
 
 import numpy as np
 import pytest
+from estimator_cases import POINTS
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture import missing_data
+from latentia.families.gaussian_mixture import missing_data, missingness_patterns
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 
 
-@pytest.fixture(params=COVARIANCES, scope="module")
+@pytest.fixture(
+    params=[(name, inference) for name in COVARIANCES for inference in ("ml", "vb")], ids=str, scope="module"
+)
 def fitted(request):
+    covariance, inference = request.param
+    options = POINTS | dict(covariance=covariance, inference=inference, random_state=0, max_iter=100, tol=1e-2)
     rng = np.random.default_rng(3)
     y = rng.integers(3, size=90)
     X = rng.normal(size=(90, 4)) @ rng.normal(size=(4, 4)) * [1, 10, 0.1, 1] + 3 * rng.normal(size=(3, 4))[y]
     X[rng.random(X.shape) < 0.25] = np.nan
     X[5] = np.nan
-    model = GaussianMixtureClassifier([2, 1, 3], covariance=request.param, random_state=0, max_iter=30, tol=1e-2)
-    return model.fit(X, y), X, y
+    return GaussianMixtureClassifier([2, 1, 3], **options).fit(X, y), X, y
 
 
 def matrices(model):
@@ -55,6 +60,7 @@ def test_log_joint_is_the_dense_one(fitted):
     np.testing.assert_allclose(model.score_samples(X), np.logaddexp.reduce(expected, axis=1), **BRUTE_FORCE)
 
 
+@pytest.mark.parametrize("fitted", [(name, "ml") for name in COVARIANCES], ids=str, indirect=True)
 def test_curve_ends_at_the_log_likelihood_in_the_units_of_X(fitted):
     model, X, y = fitted
     own = model.predict_joint_log_proba(X)[np.arange(len(y)), y].sum()
@@ -105,9 +111,7 @@ def test_samples_have_the_moments_of_the_model(fitted):
 def test_refitting_on_samples_recovers_the_scores(fitted):
     model, X, _ = fitted
     drawn, labels = model.sample(6000)
-    again = GaussianMixtureClassifier(
-        [2, 1, 3], covariance=model.covariance, random_state=0, var_floor=1e-6, n_init=5
-    ).fit(drawn, labels)
+    again = clone(model).set_params(var_floor=1e-6, n_init=5, max_iter=500, tol=1e-4).fit(drawn, labels)
     fresh, _ = model.sample(2000)
     assert np.mean(model.score_samples(fresh) - again.score_samples(fresh)) < 0.05
 
@@ -117,7 +121,7 @@ def test_unlabeled_rows_count_by_their_density():
     X, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
     X += 3 * y[:, None]
     some = np.where(np.arange(60) % 3 == 0, y, -1)
-    model = GaussianMixtureClassifier(unlabeled=-1, random_state=0, max_iter=500, tol=1e-9).fit(X, some)
+    model = GaussianMixtureClassifier(unlabeled=-1, random_state=0, tol=1e-9, **POINTS).fit(X, some)
     joint = model.predict_joint_log_proba(X)
     labeled = some >= 0
     value = joint[labeled, some[labeled]].sum() + np.logaddexp.reduce(joint[~labeled], axis=1).sum()
@@ -135,7 +139,7 @@ def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
     X[4] = np.nan
 
     def answers(many):
-        monkeypatch.setattr(missing_data, "MIN_PATTERN_ROWS", many)
+        monkeypatch.setattr(missingness_patterns, "MIN_PATTERN_ROWS", many)
         model = GaussianMixtureClassifier(2, covariance=covariance, random_state=0).fit(X, y)
         return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
 
@@ -153,7 +157,7 @@ def test_gaps_beside_nearly_equal_columns():
     known[[0, 3]] = False
     holes = np.where(known, X, np.nan)
     cells = MaskedRows(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
-    (group,) = missing_data.MissingnessPatterns.from_mask(cells).groups
+    (group,) = missingness_patterns.MissingnessPatterns.from_mask(cells).groups
     assert isinstance(group, missing_data.ScatteredRows)
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
     density = group.log_density(means, sigmas, missing_data.Precision.from_covariance(sigmas))[0, 0]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from estimator_cases import POINTS
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
@@ -197,7 +198,7 @@ def test_a_family_of_known_loadings_is_recovered_from_its_own_sample(rng):
 
 def test_without_latents_it_is_a_mixture_that_the_classes_share(rng):
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(0, 3, noise="untied", random_state=0).fit(X, y)
+    model = LatentClassificationModel(0, 3, noise="untied", marginals="normal", random_state=0).fit(X, y)
     joint = np.full((len(X), 3), -np.inf)
     for c in range(3):
         for m in range(3):
@@ -208,7 +209,7 @@ def test_without_latents_it_is_a_mixture_that_the_classes_share(rng):
 
 def test_published_parameters_are_the_model():
     X, y = load_wine(return_X_y=True)
-    model = LatentClassificationModel(4, 2, noise="untied", random_state=0, tol=0.02).fit(X, y)
+    model = LatentClassificationModel(4, 2, noise="untied", random_state=0, tol=0.02, **POINTS).fit(X, y)
     joint = np.full((len(X), 3), -np.inf)
     for c in range(3):
         for m in range(2):
@@ -225,7 +226,7 @@ def test_as_many_latents_as_columns_and_classes_reach_full_gaussians():
     """Proposition 1 of the paper: with q = n C each class may have any covariance."""
     X, y = load_iris(return_X_y=True)
     model = LatentClassificationModel(
-        12, var_floor=1e-5, max_iter=2000, tol=1e-5, selection="likelihood", random_state=0
+        12, var_floor=1e-5, max_iter=2000, tol=1e-5, selection="likelihood", random_state=0, **POINTS
     ).fit(X, y)
     full = sum(
         multivariate_normal(X[y == c].mean(0), np.cov(X[y == c].T, bias=True)).logpdf(X[y == c]).sum() for c in range(3)
@@ -275,7 +276,7 @@ def test_factors_come_in_the_order_scale_and_sign_that_is_documented(rng):
 
 def test_factors_are_the_posterior_means(rng):
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(2, random_state=0).fit(X, y)
+    model = LatentClassificationModel(2, marginals="normal", random_state=0).fit(X, y)
     L, shift = model.loadings_[0], model.intercepts_[0]
     proba, expected = model.predict_proba(X), np.zeros((len(X), 2))
     for c in range(3):

@@ -113,6 +113,9 @@ def test_the_choice_between_structures():
     # the penalty alone would take the small one; the test against the large one does not
     assert best_structure(np.array([-100.0, -300.0]), np.array([200.0, 100.0]), 600) == 0
     assert best_structure(np.array([-100.0, -160.0]), np.array([200.0, 100.0]), 600) == 1
+    # twice the loss is chi-squared: its quantile of a hundred degrees is 135.8
+    assert best_structure(np.array([-100.0, -167.5]), np.array([200.0, 100.0]), 600) == 1
+    assert best_structure(np.array([-100.0, -168.5]), np.array([200.0, 100.0]), 600) == 0
 
 
 # ---------------------------------------------------------------- planted graphs

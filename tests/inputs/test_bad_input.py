@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentia import GaussianMixtureClassifier
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = np.arange(20) % 2
@@ -12,7 +12,12 @@ y = np.arange(20) % 2
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"covariance": "round"}, r"covariance='round'; allowed are 'diag', 'full', 'tied', 'spherical'"),
+        ({"covariance": "round"}, r"covariance='round'; allowed are 'auto', 'diag', 'full', 'tied', 'spherical'"),
+        ({"inference": "map"}, r"inference='map'; allowed are 'vb', 'ml'"),
+        ({"marginals": "rank"}, r"marginals='rank'; allowed are 'power', 'normal'"),
+        ({"unlabeled_weight": -0.5}, r"unlabeled_weight=-0.5; allowed is a finite number >= 0"),
+        ({"unlabeled_weight": "none"}, r"unlabeled_weight='none'; allowed are 'auto' and numbers >= 0"),
+        ({"n_init": "many"}, r"n_init='many'; allowed are 'auto' and integers >= 1"),
         ({"objective": "auc"}, r"objective='auc'; allowed are 'likelihood', 'conditional', 'margin', 'hybrid'"),
         ({"margin": 0}, r"margin=0; allowed is a finite number > 0"),
         ({"ramp": 0}, r"ramp=0; allowed is a finite number > 0"),
@@ -35,6 +40,12 @@ y = np.arange(20) % 2
 def test_options(options, message):
     with pytest.raises(ValueError, match=message):
         GaussianMixtureClassifier(**options).fit(X, y)
+
+
+def test_the_number_of_factors():
+    for bad, allowed in (("all", "allowed are 'auto' and integers >= 0"), (-1, "allowed is an integer >= 0")):
+        with pytest.raises(ValueError, match=f"n_latent={bad!r}; {allowed}"):
+            LatentClassificationModel(bad).fit(X, y)
 
 
 @pytest.mark.parametrize(

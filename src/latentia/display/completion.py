@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ class CompletionDisplay:
         Most probable values of the hidden pixels given the most probable class.
     classes : ndarray of shape (n_classes,)
         Names of the classes.
+    true_class : class, default=None
+        Whose bar is drawn in orange.
+    lines : sequence of int, default=None
+        How many lines are disclosed in each step, for the titles.
 
     Attributes
     ----------
@@ -58,12 +63,17 @@ class CompletionDisplay:
         expected: np.ndarray,
         probable: np.ndarray,
         classes: np.ndarray,
+        *,
+        true_class: Any = None,
+        lines: Sequence[int] | None = None,
     ):
         self.disclosed = disclosed
         self.probabilities = probabilities
         self.expected = expected
         self.probable = probable
         self.classes = classes
+        self.true_class = true_class
+        self.lines = lines
 
     @classmethod
     def from_estimator(
@@ -73,6 +83,7 @@ class CompletionDisplay:
         *,
         shape: tuple[int, int],
         lines: Sequence[int] | None = None,
+        true_class: Any = None,
         plot: bool = True,
         figure: Any = None,
     ) -> CompletionDisplay:
@@ -80,14 +91,17 @@ class CompletionDisplay:
 
         Parameters
         ----------
-        estimator : LatentClassificationModel
+        estimator : GaussianMixtureClassifier or LatentClassificationModel
             A fitted model whose columns are the pixels, line by line.
         image : array-like of shape (n_features,)
             The pixels.
         shape : tuple of int
             Height and width; their product is the number of columns.
         lines : sequence of int, default=None
-            Numbers of lines that are disclosed; about five, ending with all, by default.
+            Numbers of lines that are disclosed; by default from none to all in about five equal
+            steps.
+        true_class : class, default=None
+            The class of the image, to be drawn in orange.
         plot : bool, default=True
             Whether to draw at once.
         figure : matplotlib Figure, default=None
@@ -97,6 +111,11 @@ class CompletionDisplay:
         -------
         display : CompletionDisplay
         """
+        if not (hasattr(estimator, "impute") and hasattr(estimator, "predict_proba")):
+            raise TypeError(
+                f"estimator is a {type(estimator).__name__}, which does not complete rows; allowed are fitted "
+                "generative classifiers, GaussianMixtureClassifier and LatentClassificationModel."
+            )
         check_is_fitted(estimator)
         height, width = shape
         pixels = np.asarray(to_numpy(image), dtype=float).ravel()
@@ -105,22 +124,22 @@ class CompletionDisplay:
                 f"shape={shape!r} has {height * width} pixels, image {pixels.size}, and the model "
                 f"{estimator.n_features_in_} columns: all must be equal."
             )
-        lines = (
-            list(lines) if lines is not None else np.unique(np.linspace(0, height, 6).round().astype(int))[1:].tolist()
-        )
-        if not lines or min(lines) < 0 or max(lines) > height:
-            raise ValueError(f"lines={lines!r}; allowed are numbers from 0 to the height {height}.")
-        rows = np.stack([np.where(np.arange(pixels.size) < known * width, pixels, np.nan) for known in lines])
-        like = asarray_like(rows, estimator.priors_)
-        picture = (len(lines), height, width)
-        expected = np.asarray(to_numpy(estimator.impute(like)), dtype=float).reshape(picture)
-        probable = to_numpy(estimator.impute(like, method="mode", condition="class"))
+        if true_class is not None and true_class not in estimator.classes_.tolist():
+            raise ValueError(f"true_class={true_class!r}; allowed are the classes {estimator.classes_.tolist()}.")
+        steps = _check_lines(lines, height)
+        rows = np.stack([np.where(np.arange(pixels.size) < known * width, pixels, np.nan) for known in steps])
+        table = _like_fitted(estimator, rows)
+        picture = (len(steps), height, width)
+        expected = np.asarray(to_numpy(estimator.impute(table)), dtype=float).reshape(picture)
+        probable = to_numpy(estimator.impute(table, method="mode", condition="class"))
         display = cls(
             rows.reshape(picture),
-            np.asarray(to_numpy(estimator.predict_proba(like))),
+            np.asarray(to_numpy(estimator.predict_proba(table))),
             expected,
             np.asarray(probable, dtype=float).reshape(picture),
             np.asarray(estimator.classes_),
+            true_class=true_class,
+            lines=steps,
         )
         return display.plot(figure) if plot else display
 
@@ -147,11 +166,42 @@ class CompletionDisplay:
             for row, pictures in zip((0, 2, 3), (self.disclosed, self.expected, self.probable), strict=True):
                 axes[row, step].imshow(pictures[step], cmap=colors, vmin=low, vmax=high)
                 axes[row, step].set(xticks=[], yticks=[])
-            bars = axes[1, step]
-            bars.bar(np.arange(len(self.classes)), self.probabilities[step], color="tab:blue")
-            bars.set(ylim=(0, 1), yticks=[], xticks=np.arange(len(self.classes)))
-            bars.set_xticklabels([str(c) for c in self.classes], fontsize=7)
+            self._draw_probabilities(axes[1, step], step)
+            if self.lines is not None:
+                n = self.lines[step]
+                axes[0, step].set_title("1 line" if n == 1 else f"{n} lines", fontsize="medium")
         for row, title in enumerate(["disclosed", "p(class)", "expected", "most probable"]):
             axes[row, 0].set_ylabel(title)
         self.figure_, self.axes_ = figure, axes
         return self
+
+    def _draw_probabilities(self, axis: Any, step: int) -> None:
+        """A bar for each class on an axis from 0 to 1, that of the true class in orange."""
+        places = np.arange(len(self.classes))
+        colors = ["tab:orange" if c == self.true_class else "tab:blue" for c in self.classes.tolist()]
+        axis.bar(places, self.probabilities[step], color=colors)
+        axis.set(ylim=(0, 1), yticks=[0, 0.5, 1], xticks=places)
+        axis.set_xticklabels([str(c) for c in self.classes], fontsize=7)
+        axis.tick_params(axis="y", labelsize=7, labelleft=step == 0)
+        axis.grid(axis="y", alpha=0.3)
+
+
+def _check_lines(lines: Any, height: int) -> list[int]:
+    """Numbers of lines from 0 to the height; by default in about five equal steps, and all."""
+    if lines is None:
+        return sorted({*range(0, height, max(1, round(height / 4))), height})
+    steps = list(lines) if np.ndim(lines) == 1 else []
+    whole = all(isinstance(n, Integral) and 0 <= int(n) <= height for n in steps)
+    if not steps or not whole:
+        raise ValueError(f"lines={lines!r}; allowed is a sequence of integers from 0 to the height {height}.")
+    return [int(n) for n in steps]
+
+
+def _like_fitted(estimator: Any, rows: np.ndarray) -> Any:
+    """Rows as the estimator saw them: under the same names, or in the same array library."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return asarray_like(rows, estimator.priors_)
+    from pandas import DataFrame  # names come from data frames
+
+    return DataFrame(rows, columns=names)

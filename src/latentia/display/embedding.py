@@ -1,4 +1,4 @@
-"""The plane of an embedding, drawn once per label with the label's decision line."""
+"""An embedding: classes in one panel, or several labels in a panel each."""
 
 from __future__ import annotations
 
@@ -8,42 +8,52 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.display.embedding_panels import (
+    ABSENT,
+    PRESENT,
+    UNKNOWN,
+    class_colors,
+    draw_decision,
+    draw_groups,
+    draw_regions,
+    limits,
+)
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
-#: Colors that stay apart for color-blind readers; unknown labels are gray.
-COLORS = {1: "#d55e00", 0: "#56b4e9", -1: "#b0b0b0"}
-
-WORDS = {1: "present", 0: "absent", -1: "unknown"}
-
 
 class EmbeddingDisplay:
-    """Two dimensions of an embedding in small multiples, one for each label.
+    """One or two dimensions of an embedding: classes by their colors, labels in a panel each.
 
-    Use `from_estimator` to make one from a fitted `ProbitEmbeddingClassifier`.
+    Use `from_estimator` to make one from a fitted `ProbitEmbeddingClassifier`. Two dimensions are a
+    plane, one is a line with histograms. A tint shows where a label is predicted, or which class
+    has the largest score; the black line is where a label is undecided.
 
     Parameters
     ----------
-    embedding : ndarray of shape (n_samples, 2)
+    embedding : ndarray of shape (n_samples, 1 or 2)
         Where the rows lie.
     labels : ndarray of shape (n_samples, n_labels)
         1 (present), 0 (absent), -1 (unknown).
-    weights : ndarray of shape (n_labels, 2)
+    weights : ndarray of shape (n_labels, 1 or 2)
         Normals of the decision lines ``weights @ z + intercepts = 0``.
     intercepts : ndarray of shape (n_labels,)
     label_names : sequence of str, default=None
-        Titles; the numbers of the labels by default.
+        Names of the labels or classes; their numbers by default.
     axis_names : tuple of str, default=("z1", "z2")
-        Names of the two dimensions.
+        Names of the dimensions.
+    exclusive : bool, default=False
+        Whether the labels are classes, of which a row has one: then one panel shows all of them.
+        Two classes have one label, and two names.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
-    axes_ : ndarray of matplotlib Axes, one for each label
+    axes_ : ndarray of matplotlib Axes, one for each label; one for all classes
     lines_ : list of matplotlib Line2D or None
-        Decision lines; None for a label whose weights vanish.
+        Decision lines of labels; None for a label whose weights vanish. Empty for classes.
 
     Examples
     --------
@@ -62,7 +72,8 @@ class EmbeddingDisplay:
         intercepts: np.ndarray,
         *,
         label_names: Any = None,
-        axis_names: tuple[str, str] = ("z1", "z2"),
+        axis_names: tuple[str, ...] = ("z1", "z2"),
+        exclusive: bool = False,
     ):
         self.embedding = embedding
         self.labels = labels
@@ -70,23 +81,32 @@ class EmbeddingDisplay:
         self.intercepts = intercepts
         self.label_names = label_names
         self.axis_names = axis_names
+        self.exclusive = exclusive
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, dims: tuple[int, int] = (0, 1), label_names: Any = None, **options: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        dims: tuple[int, ...] | None = None,
+        label_names: Any = None,
+        **options: Any,
     ) -> EmbeddingDisplay:
         """Draw the rows X with labels y where a fitted estimator places them.
 
         Parameters
         ----------
         estimator : ProbitEmbeddingClassifier
-            Fitted, with at least two dimensions.
+            A fitted one.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples, n_labels) or (n_samples,)
-        dims : tuple of two int, default=(0, 1)
-            Which dimensions are drawn. The decision lines are taken at the mean of the others.
+        dims : tuple of one or two int, default=None
+            Which dimensions are drawn; by default the first two, or the only one. Decisions are
+            shown at the mean of the others.
         label_names : sequence of str, default=None
-            Titles; by default the columns of a data frame y seen in `fit`, else the classes.
+            Names; by default the columns of a data frame y seen in `fit`, else the classes.
         **options
             For `plot`.
 
@@ -94,12 +114,13 @@ class EmbeddingDisplay:
         -------
         display : EmbeddingDisplay
         """
-        check_is_fitted(estimator, "projection_")
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "projection_"):
+            raise TypeError(f"estimator is a {type(estimator).__name__}; allowed is a ProbitEmbeddingClassifier.")
         n_latent = estimator.n_latent_
-        if n_latent < 2:
-            raise ValueError(f"estimator has n_latent_={n_latent}; a plane needs at least 2 dimensions.")
-        if len(dims) != 2 or dims[0] == dims[1] or not all(0 <= d < n_latent for d in dims):
-            raise ValueError(f"dims={dims!r}; allowed are two different numbers from 0 to {n_latent - 1}.")
+        dims = tuple(range(min(2, n_latent))) if dims is None else tuple(dims)
+        if len(dims) not in (1, 2) or len(set(dims)) < len(dims) or not all(0 <= d < n_latent for d in dims):
+            raise ValueError(f"dims={dims!r}; allowed are one or two different numbers from 0 to {n_latent - 1}.")
         z = to_numpy(estimator.transform(X))
         weights, intercepts = to_numpy(estimator.weights_), to_numpy(estimator.intercepts_)
         rest = [d for d in range(n_latent) if d not in dims]
@@ -108,13 +129,14 @@ class EmbeddingDisplay:
             _codes(estimator, y, z.shape[0]),
             weights[:, list(dims)],
             intercepts + weights[:, rest] @ z[:, rest].mean(axis=0),
-            label_names=_names(estimator) if label_names is None else label_names,
-            axis_names=(f"z{dims[0] + 1}", f"z{dims[1] + 1}"),
+            label_names=getattr(estimator, "label_names_", estimator.classes_) if label_names is None else label_names,
+            axis_names=tuple(f"z{d + 1}" for d in dims),
+            exclusive=not estimator.multilabel_ and len(estimator.classes_) > 1,
         )
         return display.plot(**options)
 
     def plot(
-        self, *, n_columns: int = 3, size: float = 8.0, panel: float = 2.8, figure: Any = None
+        self, *, n_columns: int = 3, size: float = 8.0, panel: float | None = None, figure: Any = None
     ) -> EmbeddingDisplay:
         """Draw.
 
@@ -124,8 +146,8 @@ class EmbeddingDisplay:
             Panels side by side.
         size : float, default=8.0
             Area of a mark in square points.
-        panel : float, default=2.8
-            Side of a panel in inches.
+        panel : float, default=None
+            Side of a panel in inches; 2.8 by default, 4.5 if there is one.
         figure : matplotlib Figure, default=None
             Where to draw; a new one by default.
 
@@ -136,71 +158,78 @@ class EmbeddingDisplay:
         import matplotlib.pyplot as plt
 
         check_number("n_columns", n_columns, ge=1, integer=True)
-        n_labels = self.labels.shape[1]
-        n_columns = min(n_columns, n_labels)
-        n_rows = math.ceil(n_labels / n_columns)
+        names = self._names()
+        n_panels = 1 if self.exclusive else self.labels.shape[1]
+        n_columns = min(n_columns, n_panels)
+        n_rows = math.ceil(n_panels / n_columns)
+        panel = (4.5 if n_panels == 1 else 2.8) if panel is None else panel
         if figure is None:
             figure = plt.figure(figsize=(panel * n_columns, panel * n_rows + 0.4), layout="constrained")
         grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-        for unused in grid.ravel()[n_labels:]:
+        for unused in grid.ravel()[n_panels:]:
             unused.remove()
-        self.figure_, self.axes_ = figure, grid.ravel()[:n_labels]
-        names = range(n_labels) if self.label_names is None else self.label_names
-        self.lines_ = [self._panel(ax, label, size) for label, ax in enumerate(self.axes_)]
-        for name, ax in zip(names, self.axes_, strict=True):
-            ax.set_title(str(name), fontsize="medium")
+        for above in grid[-2, n_panels - n_columns * (n_rows - 1) :] if n_rows > 1 else []:
+            above.tick_params(labelbottom=True)  # its lower neighbor is gone
+        self.figure_, self.axes_ = figure, grid.ravel()[:n_panels]
+        if self.exclusive:
+            self.lines_: list[Any] = []
+            self._draw_classes(self.axes_[0], names, size)
+        else:
+            self.lines_ = [self._draw_label(ax, label, size) for label, ax in enumerate(self.axes_)]
+            for name, ax in zip(names, self.axes_, strict=True):
+                ax.set_title(name, fontsize="medium")
         figure.supxlabel(self.axis_names[0], fontsize="medium")
-        figure.supylabel(self.axis_names[1], fontsize="medium")
-        self._legend()
+        figure.supylabel(self.axis_names[1] if self.embedding.shape[1] > 1 else "rows", fontsize="medium")
+        self._draw_legend()
         return self
 
-    def _panel(self, ax: Any, label: int, size: float) -> Any:
-        """The rows by their label, and its decision line."""
-        for code in (-1, 0, 1):
-            mine = self.embedding[self.labels[:, label] == code]
-            ax.scatter(*mine.T, s=size, c=COLORS[code], alpha=0.7, linewidths=0, label=WORDS[code])
-        ax.tick_params(labelsize="small")
-        across, up = _box(self.embedding)
-        ax.set(xlim=across, ylim=up)
-        ends = _line_in_box(self.weights[label], float(self.intercepts[label]), across, up)
-        if ends is None:
-            return None
-        return ax.plot(*ends.T, color="black", linewidth=1.2)[0]
+    def _names(self) -> list[str]:
+        """Of the labels, or of the classes."""
+        n_labels = self.labels.shape[1]
+        n_names = max(2, n_labels) if self.exclusive else n_labels
+        names = list(range(n_names) if self.label_names is None else self.label_names)
+        if len(names) != n_names:
+            what = "classes" if self.exclusive else "labels"
+            raise ValueError(f"label_names has {len(names)} entries, {names}, but there are {n_names} {what}.")
+        return [str(name) for name in names]
 
-    def _legend(self) -> None:
+    def _limits(self) -> list[Any]:
+        """Of the two axes; of the second None where there is but one dimension."""
+        found: list[Any] = [limits(column) for column in self.embedding.T]
+        return found if len(found) == 2 else [*found, None]
+
+    def _draw_label(self, ax: Any, label: int, size: float) -> Any:
+        """The rows by whether they have a label, and its decision line."""
+        words = ["unknown", "absent", "present"]
+        draw_groups(ax, self.embedding, self.labels[:, label] + 1, words, [UNKNOWN, ABSENT, PRESENT], size)
+        ax.tick_params(labelsize="small")
+        across, up = self._limits()
+        ax.set(xlim=across, ylim=up)
+        return draw_decision(ax, self.weights[label], float(self.intercepts[label]), across, up)
+
+    def _draw_classes(self, ax: Any, names: list[str], size: float) -> None:
+        """The rows by their class, those without one in gray."""
+        own = self.labels[:, 0] if self.labels.shape[1] == 1 else np.argmax(self.labels, axis=1)
+        own = np.where((self.labels < 0).any(axis=1), -1, own)
+        colors = class_colors(len(names))
+        draw_groups(ax, self.embedding, own + 1, ["unknown", *names], [UNKNOWN, *colors], size)
+        ax.tick_params(labelsize="small")
+        draw_regions(ax, self.weights, self.intercepts, colors, *self._limits())
+
+    def _draw_legend(self) -> None:
+        """What the colors mean, of those that occur."""
         handles, words = self.axes_[0].get_legend_handles_labels()
-        codes = [code for code in (-1, 0, 1) if (self.labels == code).any()]
-        shown = [words.index(WORDS[code]) for code in codes]
+        words_of = {"unknown": -1} if self.exclusive else {"unknown": -1, "absent": 0, "present": 1}
+        unused = {word for word, code in words_of.items() if not (self.labels == code).any()}
+        kept = [(h, w) for h, w in zip(handles, words, strict=True) if w not in unused]
         self.figure_.legend(
-            [handles[k] for k in shown],
-            [words[k] for k in shown],
-            loc="outside upper right",
-            ncols=3,
+            [h for h, _ in kept],
+            [w for _, w in kept],
+            loc="outside upper center",
+            ncols=min(5, len(kept)),
             fontsize="small",
             frameon=False,
         )
-
-
-def _box(points: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Limits with a little room about all points."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = 0.05 * np.where(high > low, high - low, 1.0)
-    low, high = low - room, high + room
-    return (float(low[0]), float(high[0])), (float(low[1]), float(high[1]))
-
-
-def _line_in_box(
-    normal: np.ndarray, offset: float, across: tuple[float, float], up: tuple[float, float]
-) -> np.ndarray | None:
-    """Two points of the line normal . z + offset = 0 on the edges of a box (or beyond, if it misses
-    it), or None.
-    """
-    if not np.abs(normal).max() > 0:
-        return None
-    flat = abs(normal[1]) * (across[1] - across[0]) >= abs(normal[0]) * (up[1] - up[0])
-    if flat:
-        return np.array([(a, -(offset + normal[0] * a) / normal[1]) for a in across])
-    return np.array([(-(offset + normal[1] * b) / normal[0], b) for b in up])
 
 
 def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:
@@ -216,9 +245,3 @@ def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:
     if n_classes <= 2:
         return own[:, None]
     return np.where(own[:, None] < 0, -1, (own[:, None] == np.arange(n_classes)).astype(int))
-
-
-def _names(estimator: Any) -> Any:
-    if hasattr(estimator, "label_names_"):
-        return estimator.label_names_
-    return estimator.classes_[1:] if len(estimator.classes_) == 2 and not estimator.multilabel_ else estimator.classes_

@@ -11,12 +11,13 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
 from sklearn import get_config
 
+from latentia.engine.cached_rows import CachedRows
 from latentia.engine.pytree import tree_add
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
 from latentia.engine.source import Chunk, MaskedRows, Source, Totals
@@ -51,8 +52,7 @@ class ArraySource(Source):
     ----------
     X : array of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-        Class codes, -1 where unlabeled; or label matrices and numbers, which know no unlabeled
-        rows.
+        Class codes, -1 where unlabeled; or label matrices and numbers, all of them known.
     weight : ndarray of shape (n_rows,), (n_rows, n_restarts) or None
         With a column for each restart, a batch of restarts trains on different rows: a fold of
         cross-validation is a column with zeros.
@@ -61,8 +61,7 @@ class ArraySource(Source):
     skip_unlabeled : bool
         Whether rows without a label are passed over.
     cache_mib : float or None
-        The largest preprocessed table to keep, in MiB; by default 64 or scikit-learn's
-        `working_memory`, whichever is less.
+        The largest preprocessed table to keep; by default 64, at most `working_memory`.
     gather_chunk_rows : int
         Rows that are preprocessed together for the cache.
     """
@@ -85,7 +84,7 @@ class ArraySource(Source):
         self.skip_unlabeled = skip_unlabeled
         self.cache_mib = cache_mib
         self.gather_chunk_rows = gather_chunk_rows
-        self._cache: _CachedRows | None = None
+        self._cache: CachedRows | None = None
 
     @property
     def any_unlabeled(self) -> bool:
@@ -161,7 +160,7 @@ class ArraySource(Source):
         return self._chunk(np.concatenate(chosen), None)
 
     def all_rows(self) -> Chunk:
-        """All rows, preprocessed, in their order; unlabeled ones, too."""
+        """All rows, preprocessed, in their order."""
         return self._gather(None)
 
     @property
@@ -225,10 +224,10 @@ class ArraySource(Source):
         else:
             yield self._chunk(rows.as_slice, None)
 
-    def _fill_cache(self) -> _CachedRows:
+    def _fill_cache(self) -> CachedRows:
         if not self._has_codes:
-            return _CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)], {})
-        return _CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]), {})
+            return CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)], {})
+        return CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]), {})
 
     def _gather(self, order: np.ndarray | None) -> Chunk:
         """All rows in some order, preprocessed in chunks: no second table is as large."""
@@ -259,27 +258,6 @@ class ArraySource(Source):
         y_dtype = namespace(like).int64 if self.y.dtype.kind in "iu" else like.dtype
         weight = None if self.weight is None else asarray_like(self.weight[index], like)
         return Chunk(rows, asarray_like(self.y[index], like, dtype=y_dtype), weight, label)
-
-
-class _CachedRows(NamedTuple):
-    """A preprocessed copy of a small table, its rows in the order of their labels."""
-
-    chunk: Chunk
-    labels: list[RowRange]  # one for each label
-    memos: dict[RowRange, dict[str, Any]]  # what sweeps leave for the next ones, by range
-
-    def take_restarts(self, index: np.ndarray) -> _CachedRows:
-        weight = self.chunk.weight
-        keep = asarray_like(index, weight, dtype=namespace(weight).int64)
-        chunk = self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1))
-        return self._replace(chunk=chunk, memos={})
-
-    def read(self, rows: RowRange) -> Iterator[Chunk]:
-        (values, observed), y, weight, *_ = self.chunk
-        here = rows.as_slice
-        masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
-        memo = self.memos.setdefault(rows, {})
-        yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)
 
 
 def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:

@@ -96,7 +96,7 @@ def holds_only_bits(X: Any) -> bool:
 def found_kind(kind: ColumnType | None, values: Sequence[Any]) -> str:
     """The kind of a column of a data frame, or of an array of objects (which has no dtype)."""
     if kind is not None and kind.is_category:
-        return "categorical"
+        return "ordinal" if kind.ordered else "categorical"
     if any(isinstance(v, str | bytes) for v in values):
         return "categorical"
     if values and all(isinstance(v, bool | np.bool_) for v in values):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia._user_warnings import warn_at_caller
-from latentia.inputs.labels import Mark, is_missing, read_labels
+from latentia.inputs.labels import LISTS_OF_LABELS, Mark, holds_lists, is_missing, read_labels
 from latentia.numerics.array_api import is_sparse, to_numpy
 
 ALLOWED = "0, 1, and -1, NaN or None for an unknown entry"
@@ -29,6 +29,8 @@ def encode_label_matrix(y: Any, n_rows: int, unlabeled: Mark) -> LabelMatrix:
     """
     if is_sparse(y):
         y = y.toarray()
+    if holds_lists(y) and not _is_rectangular(y):
+        raise ValueError(LISTS_OF_LABELS)
     shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
     if len(shape) == 2 and shape[1] != 1:
         return _multilabel(y, n_rows)
@@ -44,6 +46,12 @@ def encode_label_matrix(y: Any, n_rows: int, unlabeled: Mark) -> LabelMatrix:
         codes = (labels.codes[:, None] == np.arange(n_classes)).astype(np.int64)
         codes[labels.codes < 0] = -1
     return LabelMatrix(codes, labels.classes, False, None)
+
+
+def _is_rectangular(y: Any) -> bool:
+    """Whether lists are the rows of a matrix, and not the names of the labels of a row."""
+    rows = [v for v in y if isinstance(v, list | tuple)]
+    return len(rows) == len(y) and len({len(row) for row in rows}) == 1 and not any(isinstance(v, str) for v in rows[0])
 
 
 def read_label_matrix(y: Any) -> np.ndarray:

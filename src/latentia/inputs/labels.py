@@ -22,6 +22,20 @@ NO_LABEL = (
 )
 
 
+LISTS_OF_LABELS = (
+    "y holds lists of labels: for several labels per row, make an indicator matrix with scikit-learn's "
+    "MultiLabelBinarizer and use ProbitEmbeddingClassifier."
+)
+
+
+def holds_lists(y: Any) -> bool:
+    """Whether the entries of a list, a column or an array of objects are lists."""
+    if isinstance(y, list | tuple):
+        return any(isinstance(v, list | tuple | set) for v in y)
+    is_column = str(getattr(y, "dtype", "")).lower().startswith(("object", "list")) and len(y.shape) == 1
+    return is_column and any(isinstance(v, list | set | np.ndarray) for v in y)
+
+
 def check_unlabeled(name: str, value: Any) -> None:
     """ "auto", an integer or None."""
     if value is None or (isinstance(value, str) and value == "auto") or _is_integer(value):
@@ -95,11 +109,8 @@ def split_unlabeled(y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.n
         )
     if isinstance(y, str | bytes):
         raise ValueError(f"y={y!r} is a string: pass the labels themselves, for example the column of that name.")
-    if isinstance(y, list | tuple) and any(isinstance(v, list | tuple | set) for v in y):
-        raise ValueError(
-            "y holds lists of labels: for several labels per row, make an indicator matrix with scikit-learn's "
-            "MultiLabelBinarizer and use ProbitEmbeddingClassifier."
-        )
+    if holds_lists(y):
+        raise ValueError(LISTS_OF_LABELS)
     if np.ma.isMaskedArray(y):  # masked labels are unknown
         mask, y = np.ma.getmaskarray(y), y.data.astype(object)
         y[mask] = None

@@ -19,7 +19,8 @@ SCAN_ROWS = 2**16
 
 def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
     """A numeric array, or a table of text and numbers as it is."""
-    X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
+    X = plain_table(X)
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
     if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
         return validate_rows(estimator, X, reset)
     validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from latentia.inputs.labels import holds_lists
 from latentia.numerics.array_api import to_numpy
 
 _ALLOWED = "a number, or several, for each row of X"
@@ -36,8 +37,12 @@ def read_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
             "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
         )
     y = to_numpy(y) if hasattr(y, "__dlpack__") else y
+    if isinstance(y, str | bytes):
+        raise ValueError(f"y={y!r} is a string: pass the outputs themselves, for example the column of that name.")
     if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
         raise ValueError(f"y={y!r}; allowed is {_ALLOWED}.")
+    if holds_lists(y) and len({len(v) if isinstance(v, list | tuple) else id(v) for v in y}) > 1:
+        raise ValueError(f"y holds lists of different lengths; allowed is {_ALLOWED}.")
     try:
         values = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     except ValueError as error:

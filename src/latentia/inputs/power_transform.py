@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.source import MaskedRows
-from latentia.inputs.standardization import Standardizer
+from latentia.inputs.standardization import Standardizer, max_standardized_value
 from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
 
 #: Values tried, for every column.
@@ -71,6 +71,8 @@ class PowerTransform:
     def __call__(self, X: Array) -> MaskedRows:
         rows = self.standardizer(X)
         values = (yeo_johnson((rows.values - self.center) / self.stretch, self.power) - self.mean) / self.deviation
+        limit = max_standardized_value(values)  # a power of a number whose square is finite
+        values = namespace(values).clip(values, min=-limit, max=limit)
         return rows._replace(values=values if rows.observed is None else values * rows.observed)
 
     def inverse_transform(self, values: Array) -> Array:
@@ -129,6 +131,7 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     values = to_numpy(rows.values).astype(float)
     observed = np.ones_like(values) if rows.observed is None else to_numpy(rows.observed).astype(float)
     w = observed if weight is None else observed * np.asarray(weight, dtype=float)[index, None]
+    values = np.where(w > 0, values, 0.0)  # numbers without weight may be of any size
     n = w.sum(axis=0)
     usable = np.asarray(columns, dtype=bool) & (n > 2) & (_largest_atoms(values, w) < MAX_ATOM)
     center = _weighted_medians(values, w)
@@ -154,11 +157,12 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
 def _log_likelihood(values: np.ndarray, w: np.ndarray, center: np.ndarray, s: float, lam: float) -> np.ndarray:
     """Of the cells of each column, at the best mean and variance; -inf where there is none."""
     t = (values - center) / s
-    _, variance = _moments(yeo_johnson(t, np.full(t.shape[1], lam)), w)
     slopes = (lam - 1.0) * np.sign(t) * np.log1p(np.abs(t)) - np.log(s)
-    with np.errstate(divide="ignore"):
-        value = -0.5 * w.sum(axis=0) * np.log(variance) + (w * slopes).sum(axis=0)
-    return np.where(variance > 1e-12, value, -np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):  # next to no weight, and a number of any size
+        _, variance = _moments(yeo_johnson(t, np.full(t.shape[1], lam)), w)
+    varies = np.isfinite(variance) & (variance > 1e-12)
+    value = -0.5 * w.sum(axis=0) * np.log(np.where(varies, variance, 1.0)) + (w * slopes).sum(axis=0)
+    return np.where(varies, value, -np.inf)
 
 
 def _moments(values: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

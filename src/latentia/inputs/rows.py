@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import date
 from functools import wraps
 from typing import Any
 
@@ -13,9 +15,14 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
-from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type
+from latentia.inputs.column_kinds import as_numbers, check_finite
+from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import is_sparse, namespace, stored_values
+
+DATES = (
+    "column {name} of X holds dates ({what}): convert them to numbers first, for example to days since a start date."
+)
 
 
 def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
@@ -29,6 +36,9 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     try:
         return validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
     except (TypeError, ValueError) as error:
+        if "infinity" in str(error) and frame_type(X) != "array":
+            for place, name in enumerate(column_names(X)):
+                check_finite(as_numbers(raw_column(X, place), name), name)
         name, cell = _first_object(X)
         who = type(estimator).__name__
         if isinstance(cell, str | bytes):
@@ -38,6 +48,8 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
                 f"X holds text in column {name!r}: {cell!r}. {who} takes numbers here: {cure}"
                 f"{instead if is_classifier(estimator) else ''}."
             ) from error
+        if isinstance(cell, date):
+            raise TypeError(DATES.format(name=repr(name), what=type(cell).__name__)) from error
         if cell is not None and not isinstance(cell, complex):
             raise TypeError(
                 f"column {name!r} of X holds a {type(cell).__name__}, {cell!r}: argument must be a string or a number; "
@@ -50,23 +62,39 @@ def plain_table(X: Any) -> Any:
     """X without a mask, its masked cells missing; refuses tables that no estimator can read, and
     says what to do.
     """
+    if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
+        X = X.to_native()
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a lazy frame, which has no rows yet: call .collect() first.")
+    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dict of its cells
+        raise TypeError("X is a dict: pass a data frame, for example pandas.DataFrame(X).")
+    if isinstance(X, list | tuple):
+        lengths = sorted({len(row) for row in X if isinstance(row, list | tuple)})
+        if len(lengths) > 1:
+            raise ValueError(f"X has rows of {lengths[0]} and of {lengths[-1]} cells: all rows must be equally long.")
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("M", "m"):
+        raise TypeError(DATES.format(name=0, what=X.dtype))
     if frame_type(X) != "array":
-        if X.shape[1] == 0:
-            raise ValueError(
-                f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: X has no column."
-            )
-        for place, name in enumerate(column_names(X)):
-            dtype = str(column_dtype(X, place))
-            if ColumnType(dtype).is_date:
-                raise TypeError(
-                    f"column {name!r} of X holds dates ({dtype}): convert them to numbers first, "
-                    f"for example to days since a start date."
-                )
+        _check_frame(X)
     return X
+
+
+def _check_frame(X: Any) -> None:
+    """Refuse data frames without columns, with several of one name, or with dates."""
+    names = column_names(X)
+    if not names:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: X has no column."
+        )
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(f"X has several columns of the name {twice[0]!r}: give each column a name of its own.")
+    for place, name in enumerate(names):
+        dtype = str(column_dtype(X, place))
+        if ColumnType(dtype).is_date:
+            raise TypeError(DATES.format(name=repr(name), what=dtype))
 
 
 def require_fitted_namespace(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,19 @@ from latentia.engine.source import Chunk, MaskedRows, Totals
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, take_rows, to_numpy
 
 
+class ColumnError(ValueError):
+    """What is wrong with the values of a column, which is known by its number here."""
+
+    def __init__(self, column: int, problem: str, name: Any = None):
+        super().__init__(f"X has values in column {column if name is None else repr(name)} {problem}")
+        self.column, self.problem = column, problem
+
+    def of_table(self, X: Any) -> ColumnError:
+        """The same with the name of the column, if the table has names."""
+        names = getattr(X, "columns", None)
+        return self if names is None else ColumnError(self.column, self.problem, list(names)[self.column])
+
+
 @dataclass(frozen=True)
 class Scale:
     """Divides the columns of dense or sparse rows."""
@@ -136,7 +149,7 @@ class Standardizer:
             # `asarray_like` also converts rows of another namespace or dtype, and memory maps
             values = (asarray_like(X, self.shift) - self.shift) / self.scale
         # min and max propagate NaN, so one comparison detects missing and extreme values
-        limit = _max_standardized_value(self.shift)
+        limit = max_standardized_value(self.shift)
         if self.empty_columns is None and bool((xp.min(values) >= -limit) & (xp.max(values) <= limit)):
             return MaskedRows(values, None)
         missing = xp.isnan(values)
@@ -147,7 +160,7 @@ class Standardizer:
         return MaskedRows(values, None if complete else xp.astype(~missing, values.dtype))
 
 
-def _max_standardized_value(like: Array) -> float:
+def max_standardized_value(like: Array) -> float:
     """The largest standardized value: sums of 1e8 of its squares over a variance of one ulp do not
     overflow.
     """
@@ -255,7 +268,8 @@ def _check_deviation(deviation: Array) -> None:
     bad = ~(deviation < limit)
     if bool(xp.any(bad)):
         column = int(xp.argmax(xp.astype(bad, xp.int8)))
-        raise ValueError(
-            f"X has values in column {column} so far apart that their squares overflow in {deviation.dtype}; "
-            f"allowed are columns with a standard deviation below {limit:.0e}. Rescale the column."
+        raise ColumnError(
+            column,
+            f"so far apart that their squares overflow in {deviation.dtype}; "
+            f"allowed are columns with a standard deviation below {limit:.0e}. Rescale the column.",
         )

@@ -39,6 +39,9 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
 #: Of many matrices, blocks up to this size are inverted an entry of all of them at a time.
 SWEEP_MAX_SIZE = 10
 
+#: Of many matrices, larger ones are inverted by NumPy's loop over them.
+LOOP_MIN_SIZE = 12
+
 #: Numbers in the blocks that are inverted together: what the second-level cache holds.
 SWEEP_FLOATS = 2**16
 
@@ -131,6 +134,9 @@ def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     size = matrix.shape[-1]
     flat = np.reshape(matrix, (math.prod(matrix.shape[:-2]), size, size))
+    if size > LOOP_MIN_SIZE:
+        inverse, log_det = _inverses_by_loop(flat)
+        return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
     inverse = np.empty_like(flat)
     with np.errstate(over="ignore", invalid="ignore"):  # of matrices that are not positive definite
         log_det = _invert_batch(flat, inverse)
@@ -138,6 +144,18 @@ def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if failed.size:
         inverse[failed], log_det[failed] = _by_eigenvalues(flat[failed])
     return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
+
+
+def _inverses_by_loop(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By LAPACK, which NumPy calls for one after the other."""
+    try:
+        log_det = 2 * np.log(np.diagonal(np.linalg.cholesky(matrices), axis1=-2, axis2=-1)).sum(axis=-1)
+        return symmetric(np.linalg.inv(matrices)), log_det
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return _by_eigenvalues(matrices)
+        parts = [_inverses_by_loop(one[None]) for one in matrices]  # each by itself, whatever the others are
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def _invert_batch(matrices: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ MIN_GRADIENT = 1e-150
 
 #: A gain below this many ulps of the value cannot be seen in it: it is a sum over rows, each
 #: rounded.
-INVISIBLE_GAIN = 10
+INVISIBLE_GAIN = 100
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 - `fitting`: the template of `fit`; a failed fit changes nothing;
 - `classifier`: predictions from log probabilities, accuracy, BIC and AIC;
-- `generative`, `generative_prediction`: training and prediction of models of p(x, c);
-- `callbacks`: who hears of the steps of a fit; `delegation`: searches that hold their model.
+- `generative`, `generative_prediction`, `component_methods`: training and prediction of models of
+  p(x, c);
+- `callbacks`, `progress_line`: who hears of the steps of a fit, and the line of a slow one;
+- `training_record`, `summary`: what a fit was given, and a fitted estimator in a page;
+- `delegation`: searches that hold their model.
 """

@@ -1,4 +1,4 @@
-"""Callbacks, progress bar, convergence warnings."""
+"""Callbacks, progress on the terminal, convergence warnings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentia._user_warnings import warn_at_caller
 from latentia.engine.contracts import Params
+from latentia.estimators.base.progress_line import progress_line
 from latentia.solvers import Outcome, Step, StepCallback
 
 __all__ = ["CallbackSupportMixin", "StepNotifier", "notify_callbacks", "warn_unless_converged", "with_callbacks"]
@@ -73,9 +74,9 @@ def notify_callbacks(estimator: Any, X: Any, y: Any) -> Iterator[StepNotifier]:
         context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
         if getattr(estimator, "_skl_callbacks", None):
             notifier.listeners.append(_sklearn_listener(estimator, context, X, y, notifier))
-    with _bar(int(estimator.verbose)) as show:
-        if show is not None:
-            notifier.listeners.append(show)
+    verbose = int(estimator.verbose)
+    with progress_line(type(estimator).__name__, muted=verbose > 0) as line, _bar(verbose) as show:
+        notifier.listeners.append(line if show is None else show)
         yield notifier
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)

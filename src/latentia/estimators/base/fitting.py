@@ -31,6 +31,7 @@ from latentia.estimators.base.callbacks import (
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.estimators.base.training_record import training_record
 from latentia.inputs.options import Check, check_options, random_generator
+from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
 from latentia.solvers import Outcome, Solution
 
@@ -83,7 +84,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The learned attributes of a fitted model."""
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and labels.
 
         Parameters
@@ -102,7 +103,10 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         started = time.perf_counter()
         self._check_options()
-        data = self._read_input(X, y, sample_weight)
+        try:
+            data = self._read_input(X, y, sample_weight)
+        except ColumnError as error:
+            raise error.of_table(X) from None
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier:
             fitted = self._train(data, rng, notifier)

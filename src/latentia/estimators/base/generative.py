@@ -7,21 +7,20 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from latentia._user_warnings import warn_at_caller
-from latentia.engine.array_source import ArraySource, map_rows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import GenerativeFamily, Objective, Params
 from latentia.engine.objectives import OBJECTIVES, Likelihood
-from latentia.engine.problem import RowProblem, check_compatible, rows_per_chunk
-from latentia.engine.pytree import leaves, select_restart
-from latentia.engine.source import Chunk, MaskedRows, Totals
+from latentia.engine.problem import RowProblem, check_compatible
+from latentia.engine.pytree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
+from latentia.estimators.base.generative_losses import log_jacobian_sum, validation_loss
 from latentia.estimators.base.generative_options import (
     check_n_init,
     check_objective,
@@ -40,15 +39,11 @@ from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.splits import train_validation_split
 from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
-from latentia.numerics.array_api import Array, compute_dtype, namespace, to_numpy
-from latentia.numerics.logspace import log_softmax
+from latentia.numerics.array_api import Array, compute_dtype, to_numpy
 from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 
 #: Starts of EM where the user leaves their number to us.
 DEFAULT_N_INIT = 10
-
-#: One confident mistake must not decide when to stop.
-MAX_LOG_LOSS = 50.0
 
 
 class GenerativeInput(NamedTuple):
@@ -155,7 +150,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         if preprocessor.empty_columns is not None:
             names = attributes.get("feature_names_in_", np.arange(X.shape[1]))
             empty = names[to_numpy(preprocessor.empty_columns)].tolist()
-            warn_at_caller(f"X has no value in the columns {empty}: they are ignored.")
+            which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
+            warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
         attributes = {**attributes, "classes_": labels.classes}
         n_classes = len(labels.classes)
         return GenerativeInput(
@@ -167,15 +163,10 @@ class GenerativeClassifier(GenerativePredictMixin):
         source, held_out = self._hold_out(data.make_source(), objective, rng)
         family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
         trained = self._trained_family(family, data, objective)
+        self._tell_of(family, trained, data, notifier)
         unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
         source = source.with_weight(scale_unlabeled(source.weight, source.y, unlabeled_weight))
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
-
-        def model_at(params: Params) -> FittedModel:
-            point = params if trained is family else trained.predictive(params)
-            return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
-
-        notifier.attributes_at = lambda params: data.attributes | self._attributes_of(model_at(params))
         solution = self._run_em_restarts(trained, em_source, rng, notifier)
         if notifier.stopped and not objective.rises_under_em:
             solution = solution._replace(outcomes=[Outcome.STOPPED])
@@ -185,10 +176,22 @@ class GenerativeClassifier(GenerativePredictMixin):
             validate = None if held_out is None else validation_loss(family, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
-        model = model_at(select_restart(solution.params, 0))
+        model = self._model_at(family, trained, data, select_restart(solution.params, 0))
         model = replace(model, temperature=self._choose_temperature(model, source, trained is not family))
-        log_jacobian = _log_jacobian(source, data) if objective.is_density else 0.0
+        log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
+
+    def _model_at(self, family: Any, trained: Any, data: GenerativeInput, params: Params) -> FittedModel:
+        """The model at parameters of the family that is trained, a posterior or the points."""
+        point = params if trained is family else trained.predictive(params)
+        return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
+
+    def _tell_of(self, family: Any, trained: Any, data: GenerativeInput, notifier: StepNotifier) -> StepNotifier:
+        """The notifier, which from now on sees models of this family."""
+        notifier.attributes_at = lambda params: (
+            data.attributes | self._attributes_of(self._model_at(family, trained, data, params))
+        )
+        return notifier
 
     def _trained_family(self, family: Any, data: GenerativeInput, objective: Objective) -> Any:
         """What the solver sees: the posterior, or the points themselves."""
@@ -203,7 +206,7 @@ class GenerativeClassifier(GenerativePredictMixin):
         return choose_temperature(model, source) if is_posterior else 1.0
 
     def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
-        if not source.any_unlabeled:
+        if not source.any_unlabeled or (source.weight is not None and not source.weight[source.y < 0].any()):
             return 1.0
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)
@@ -267,31 +270,3 @@ class GenerativeClassifier(GenerativePredictMixin):
         tags.input_tags.allow_nan = True
         tags.array_api_support = True
         return tags
-
-
-def _log_jacobian(source: ArraySource, data: GenerativeInput) -> float:
-    """What the change of units takes from the log density of all rows."""
-
-    def visit(chunk: Chunk) -> Totals:
-        log_det = data.preprocessor.log_det_jacobian(chunk.rows)
-        return {"sum": namespace(log_det).sum(chunk.weighted(log_det))}
-
-    return float(to_numpy(source.sum_over_chunks(visit, rows_per_chunk(3 * source.n_features))["sum"]))
-
-
-def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:
-    """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
-    weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
-
-    def loss(params: Params) -> float:
-        def scores(rows: MaskedRows) -> Array:
-            return log_softmax(family.scores(params, rows), axis=-2)
-
-        max_rows = rows_per_chunk(family.score_floats_per_row(params), next(leaves(params)))
-        parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
-        log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
-        wrong = np.argmax(log_proba, axis=0) != held_out.y
-        log_loss = np.minimum(-log_proba[held_out.y, np.arange(held_out.n_rows)], MAX_LOG_LOSS)
-        return float((weight * (wrong + 1e-3 * log_loss / MAX_LOG_LOSS)).sum() / weight.sum())
-
-    return loss

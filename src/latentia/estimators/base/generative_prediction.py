@@ -168,11 +168,10 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             by_class = [(code, order[codes[order] == code]) for code in np.unique(codes).tolist()]
             parts = [self._fill(take_rows(rows_in, index), code, options) for code, index in by_class]
             filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
-        index, encoder = X.index if frame_type(X) == "pandas" else None, self._model.encoder
+        encoder, table = self._model.encoder, plain_table(X if hasattr(X, "shape") else np.asarray(X))
+        index = table.index if frame_type(table) == "pandas" else None
         filled = encoder.round_whole(filled) if options.mode else filled
-        return encoder.decode(
-            keep_observed(rows_in, filled), index, source=plain_table(X if hasattr(X, "shape") else np.asarray(X))
-        )
+        return encoder.decode(keep_observed(rows_in, filled), index, source=table)
 
     def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
         """Rows of one class, -1 for any, as the model expects them."""

@@ -119,6 +119,7 @@ def _plain(value: Any) -> str:
 #: Learned attributes that say what the model is like, in the order in which they are shown.
 SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "n_components_": ("components", _plain),
+    "covariance_": ("covariance", str),
     "mixing_weights_": ("components", lambda weights: str(weights.shape[1])),
     "latent_means_": ("latent dimensions", lambda means: str(means.shape[1])),
     "n_latent_": ("latent dimensions", _plain),
@@ -157,11 +158,14 @@ def _factors(estimator: Any) -> Iterator[tuple[str, str]]:
     by_column = np.zeros((estimator.n_features_in_, share.shape[1]))
     np.maximum.at(by_column, columns, share)  # of a categorical column, its most telling value
     for factor in range(min(share.shape[1], MAX_LISTED)):
-        yield f"factor {factor + 1} explains", _strongest(by_column[:, factor], _feature_names(estimator))
+        told = _strongest(by_column[:, factor], _feature_names(estimator))
+        if told:
+            yield f"factor {factor + 1} explains", told
 
 
 def _strongest(share: np.ndarray, names: list[str]) -> str:
-    order = np.argsort(-share, kind="stable")[:MAX_STRONGEST]
+    """The columns with the largest shares, of at least one in a hundred."""
+    order = [place for place in np.argsort(-share, kind="stable")[:MAX_STRONGEST] if share[place] >= 0.01]
     return ", ".join(f"{names[place]} ({share[place]:.0%})" for place in order)
 
 

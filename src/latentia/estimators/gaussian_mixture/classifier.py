@@ -26,7 +26,8 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import namespace
-from latentia.solvers import EM
+from latentia.solvers import EM, AcceleratedEM, Solver
+from latentia.solvers.accelerated_em import WINDOW
 
 
 class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
@@ -77,7 +78,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         Number of starts of EM; they run as one batch, and the best likelihood wins.
     max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
@@ -169,7 +170,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         var_floor: float = 1e-3,
         n_init: int | str = "auto",
         max_iter: int = 500,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -225,19 +226,22 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     def _make_family(
         self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
     ) -> GaussianMixtures:
+        def tell_of(family: GaussianMixtures, trained: Any) -> StepNotifier:
+            return self._tell_of(family, trained, data, notifier)
+
         shift = data.preprocessor.shift
         floor = max(self.var_floor, float(namespace(shift).finfo(shift.dtype).eps))
         name = self.covariance
         if name == "auto" and (self.inference == "ml" or not self._objective().rises_under_em):
             name = "diag"
         elif name == "auto":
-            name = most_evident_covariance(source.labeled_only(), data.n_classes, floor, rng, notifier)
+            name = most_evident_covariance(source.labeled_only(), data.n_classes, floor, rng, tell_of)
         covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
             n_features = data.X.shape[1] - data.preprocessor.n_empty_columns
             n_init = super()._n_restarts(None)
             search = ComponentSearch(covariance, data.n_classes, n_features, n_init, EM(self.max_iter, self.tol))
-            return GaussianMixtures(search.run(source.labeled_only(), rng, notifier), covariance, data.log_prior)
+            return GaussianMixtures(search.run(source.labeled_only(), rng, tell_of), covariance, data.log_prior)
         sizes = np.asarray(self.n_components, dtype=int)
         sizes = np.full(data.n_classes, sizes) if sizes.ndim == 0 else sizes
         if sizes.shape != (data.n_classes,):
@@ -254,6 +258,11 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
     ) -> BayesianGaussianMixtures | None:
         has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
         return BayesianGaussianMixtures(family) if has_prior else None
+
+    def _em_solver(self, family: GaussianMixtures | BayesianGaussianMixtures) -> Solver[Any]:
+        if isinstance(family, BayesianGaussianMixtures):
+            return AcceleratedEM(self.max_iter, WINDOW * self.tol)
+        return super()._em_solver(family)
 
     def _n_restarts(self, family: GaussianMixtures | BayesianGaussianMixtures) -> int:
         model = family.model if isinstance(family, BayesianGaussianMixtures) else family

@@ -4,7 +4,8 @@ posteriors.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from latentia.families.gaussian_mixture.family import GaussianMixtures, Gaussian
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
 
+#: A notifier that sees models of a family; the second is what is trained, its posterior or itself.
+TellOf = Callable[[Any, Any], StepNotifier]
+
 #: The most components that n_components="bic" tries for a class.
 MAX_COMPONENTS = 10
 
@@ -33,15 +37,16 @@ MAX_MATRIX_COLUMNS = 100
 
 
 def most_evident_covariance(
-    source: ArraySource, n_classes: int, floor: float, rng: np.random.Generator, notifier: StepNotifier
+    source: ArraySource, n_classes: int, floor: float, rng: np.random.Generator, tell_of: TellOf
 ) -> str:
     """The covariances of one Gaussian a class with the largest evidence of the labeled rows."""
     if source.n_features > MAX_MATRIX_COLUMNS:
         return "diag"
     evidence = {}
     for name in CANDIDATES:
-        family = BayesianGaussianMixtures(GaussianMixtures(np.ones(n_classes, dtype=int), COVARIANCES[name](floor)))
-        params = family.init(source, rng, 1)
+        model = GaussianMixtures(np.ones(n_classes, dtype=int), COVARIANCES[name](floor))
+        family = BayesianGaussianMixtures(model)
+        params, notifier = family.init(source, rng, 1), tell_of(model, family)
         solution = EM(EVIDENCE_ITERATIONS, 1e-3).solve(RowProblem(family, Likelihood(), source), params, notifier)
         evidence[name] = solution.value[0]
         if notifier.stopped:
@@ -58,7 +63,7 @@ class ComponentSearch(NamedTuple):
     n_init: int
     solver: EM
 
-    def run(self, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier) -> np.ndarray:
+    def run(self, source: ArraySource, rng: np.random.Generator, tell_of: TellOf) -> np.ndarray:
         """A class stops growing after two numbers without gain, all of them when a callback stops
         the fit.
         """
@@ -66,9 +71,10 @@ class ComponentSearch(NamedTuple):
         best, sizes = np.full(self.n_classes, np.inf), np.ones(self.n_classes, dtype=int)
         for k in range(1, MAX_COMPONENTS + 1):
             growing = (k - sizes <= 2) & (in_class >= 2 * k)
-            if k > 1 and (notifier.stopped or not growing.any()):
+            if k > 1 and not growing.any():
                 break
             family = GaussianMixtures(np.where(growing, k, sizes), self.covariance)
+            notifier = tell_of(family, family)
             params = family.init(source, rng, self.n_init if k > 1 else 1)
             problem = RowProblem(family, Likelihood(), source)
             fitted = self.solver.solve(problem, params, notifier).params
@@ -77,6 +83,8 @@ class ComponentSearch(NamedTuple):
             bic = -2 * scores.max(axis=0) + n_free * np.log(in_class)
             better = growing & (bic < best) | (k == 1)
             best, sizes = np.where(better, bic, best), np.where(better, k, sizes)
+            if notifier.stopped:
+                break
         return sizes
 
 

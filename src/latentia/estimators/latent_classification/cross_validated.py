@@ -6,19 +6,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated, delegated_on_rows
+from latentia.estimators.base.delegation import LearnedAttributesMixin
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.base.generative_options import check_objective
+from latentia.estimators.latent_classification.chosen_model import ChosenModelMixin, SearchedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_grid import RIDGE, as_list, check_grid, is_mixed, search_settings
+from latentia.estimators.latent_classification.size_grid import (
+    RIDGE,
+    as_list,
+    check_grid,
+    is_mixed,
+    refinements,
+    search_settings,
+)
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
@@ -28,23 +36,20 @@ from latentia.solvers import Outcome
 #: Arguments that the search has beyond those of the model.
 SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
 
+#: Starts of a fit in the search where their number is left to us.
+SEARCH_N_INIT = 2
+
 #: Stands for whatever the search will choose, where the rest of the model is checked.
 DEFAULT_SETTING = Setting(1, 1, "likelihood", RIDGE)
 
 
-class SearchedModel(NamedTuple):
-    """The model that a search has chosen, and what it has learned."""
-
-    model: LatentClassificationModel
-    learned: Attributes
-    outcome: Outcome
-    setting: Setting
-    score: float
-    table: Any
-
-
 class LatentClassificationModelCV(
-    LearnedAttributesMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, LatentEstimator
+    ChosenModelMixin,
+    LearnedAttributesMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClassifierMixin,
+    LatentEstimator,
 ):
     """A latent classification model whose sizes and objective are found by the wrapper of the
     papers: cross-validation on the training rows.
@@ -57,12 +62,12 @@ class LatentClassificationModelCV(
     Parameters
     ----------
     n_latent : int, sequence of int or None, default=None
-        Numbers of factors to try, in this order. None: 1, 2, ... up to ``n_features * n_classes``
-        for continuous tables; 2, 5, 10, 15, ..., 40, 50, 75, 100 for binary ones (both as in the
-        papers); 0, 2, 4, 8 for mixed ones.
+        Numbers of factors to try, in this order. None: 1, 2, 4, 8, 16 for continuous tables; 2, 5,
+        10, 15, ..., 40, 50, 75, 100 for binary ones (as in the paper); 0, 2, 4, 8 for mixed ones.
     n_components : int, sequence of int or None, default=None
-        Numbers of components to try. None: 1, 2, 3, 4, 5, 10, 15, ..., 40 for continuous tables, 1
-        and 2 for binary and mixed ones; without factors, 2 and the number of classes.
+        Numbers of components to try. None: one, then 2 and 5 at the best number of factors and
+        half of it, for continuous tables; 1 and 2 for binary and mixed ones; without factors, 2 and
+        the number of classes.
     objective : str, sequence of str or None, default=None
         Objectives to try, as in `LatentClassificationModel`. None: the likelihood, as in the
         papers; for mixed tables without factors also the conditional likelihood, which with a
@@ -81,21 +86,19 @@ class LatentClassificationModelCV(
     search : {"greedy", "exhaustive"}, default="greedy"
         "greedy": go through `n_latent`, score each by its best setting, and stop once `patience` of
         them brought no gain; "exhaustive": all settings.
-    patience : int, default=1
+    patience : int, default=3
         Numbers of factors without gain after which the greedy search stops.
     refit_n_init : int or None, default=None
-        Number of starts of the final fit; None: `n_init`, which the fits of the search have.
+        Number of starts of the final fit; None: `n_init`. The fits of the search have `n_init`,
+        two if that is "auto".
     n_jobs : int or None, default=None
         Processes that fit folds in parallel, as in joblib.
     callback : callable, default=None
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
 
-    inference : {"ml", "vb"}, default="ml"
-        As in `LatentClassificationModel`; points, as in the papers, unless posteriors are asked
-        for.
-
-    All other parameters are those of `LatentClassificationModel`.
+    All other parameters are those of `LatentClassificationModel`; points, as in the papers, unless
+    `inference` asks for posteriors.
 
     Attributes
     ----------
@@ -135,7 +138,7 @@ class LatentClassificationModelCV(
         *,
         cv: Any = 5,
         search: str = "greedy",
-        patience: int = 1,
+        patience: int = 3,
         scoring: str | None = None,
         refit_n_init: int | None = None,
         n_jobs: int | None = None,
@@ -239,9 +242,16 @@ class LatentClassificationModelCV(
         folds = make_folds(self.cv, data.codes, data.weight, lambda: state.randint(2**31 - 1))
         search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)
         seed = int(state.randint(2**31 - 1))
-        groups = search_settings(self._grids(), data, min(len(train) for train, _ in folds))
+        n_rows = min(len(train) for train, _ in folds)
+        groups = search_settings(self._grids(), data, n_rows)
         rows = TrainingRows(data.X, data.codes, data.weight)
-        trials = search.run(groups, lambda setting: self._candidate(data.encoder, setting, seed), rows, self._report)
+        trials = search.run(
+            groups,
+            lambda setting: self._candidate(data.encoder, setting, seed),
+            rows,
+            self._report,
+            lambda best: refinements(self._grids(), data, n_rows, best),
+        )
         best = search.best(trials)
         n_init = self.n_init if self.refit_n_init is None else self.refit_n_init
         model = self._model_with(best.setting, n_init=n_init)
@@ -278,6 +288,7 @@ class LatentClassificationModelCV(
             verbose=0,
             loss_matrix=None,
             unlabeled=-1,  # as in codes
+            n_init=SEARCH_N_INIT if isinstance(self.n_init, str) else self.n_init,
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
             max_categories=None,  # rare values share a code already
@@ -296,16 +307,3 @@ class LatentClassificationModelCV(
     @property
     def _n_features_out(self) -> int:
         return int(self.best_estimator_._n_features_out)
-
-    predict = delegated_on_rows(LatentClassificationModel.predict)
-    predict_proba = delegated_on_rows(LatentClassificationModel.predict_proba)
-    predict_log_proba = delegated_on_rows(LatentClassificationModel.predict_log_proba)
-    predict_joint_log_proba = delegated_on_rows(LatentClassificationModel.predict_joint_log_proba)
-    score = delegated(LatentClassificationModel.score)
-    score_samples = delegated_on_rows(LatentClassificationModel.score_samples)
-    transform = delegated_on_rows(LatentClassificationModel.transform)
-    responsibilities = delegated_on_rows(LatentClassificationModel.responsibilities)
-    impute = delegated_on_rows(LatentClassificationModel.impute)
-    sample = delegated(LatentClassificationModel.sample)
-    bic = delegated(LatentClassificationModel.bic)
-    aic = delegated(LatentClassificationModel.aic)

@@ -21,9 +21,10 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose
     share depends on the class, maps them to the columns: a continuous column is normal about
-    ``loadings z + offset``, a binary one logistic, a categorical one a softmax of it. Missing cells
-    add nothing to a row, at training and at prediction. Continuous tables are treated exactly;
-    binary and categorical columns by a lower bound, so all log densities are then lower bounds.
+    ``loadings z + offset``, a binary one logistic, a categorical one a softmax of it; ordered
+    levels are climbed by logistic steps, counts are negative binomial with its exponential for a
+    mean. Missing cells add nothing to a row, at training and at prediction. Continuous tables are
+    treated exactly, other columns by a lower bound, so all log densities are then lower bounds.
 
     Parameters
     ----------
@@ -39,11 +40,13 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Whether every factor feeds every column, or the edges are learned by structural EM: of the
         solutions that are nearly equal the sparsest are looked for, and graphs are compared by
         penalized likelihood. Takes several times as long.
-    kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
-        The kind of all columns, of each, or of those that a dict names or numbers. "auto" goes by
-        dtypes, which are the same in every fold: in data frames text and categories are
-        categorical, columns of bool and of just two integers binary, the rest continuous; an array
-        of numbers is binary if all its cells are 0 or 1, else continuous.
+    kinds : "auto", name of a kind, sequence or dict, default="auto"
+        The kind of all columns, of each, or of those that a dict names or numbers: "continuous",
+        "binary", "categorical", "ordinal" (ordered levels) or "count" (whole numbers from 0 on).
+        "auto" goes by dtypes, which are the same in every fold: in data frames text and categories
+        are categorical, ordered categories ordinal, columns of bool and of just two integers
+        binary, the rest continuous; an array is binary if all its cells are 0 or 1, else
+        continuous.
     selection : {"accuracy", "likelihood"}, default="accuracy"
         Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
         the papers do), or the best likelihood. With a learned structure, the likelihood is
@@ -136,8 +139,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         variance one; factors are sorted by how much they move the columns, and the largest loading
         of each is positive. None of this changes the model.
     loadings_ : array of shape (n_components, n_loadings, n_latent)
-        In the units of the columns for continuous ones, in log odds for the others. One row per
-        column, or per category of a categorical column.
+        In the units of the columns for continuous ones, in log odds (or logarithms of means) for
+        the others. One row per column, per category or per step between levels.
     intercepts_ : array of shape (n_components, n_loadings)
         The same for the intercepts.
     loading_features_ : ndarray of shape (n_loadings,)

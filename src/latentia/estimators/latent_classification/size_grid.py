@@ -10,8 +10,12 @@ from latentia.estimators.latent_classification.size_search import Setting
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import check_number
 
-#: Numbers of components that Langseth & Nielsen (2005) try for continuous tables.
-COMPONENTS = (1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40)
+#: Numbers of factors that are tried for continuous tables, first with one component. Then numbers
+#: of components with the best number of factors and half of it. Langseth & Nielsen (2005) try all
+#: numbers of factors, each with twelve numbers of components up to 40.
+LATENT = (1, 2, 4, 8, 16)
+
+COMPONENTS = (2, 5)
 
 #: Numbers of factors and components that they try for binary tables (2009).
 BINARY_LATENT = (2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
@@ -51,10 +55,19 @@ def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n
     return groups
 
 
+def refinements(grids: dict[str, list[Any] | None], data: GenerativeInput, n_rows: int, best: Setting) -> list[Setting]:
+    """What is tried beside the best of the settings: components, where only one was tried."""
+    if grids["n_components"] is not None or set(data.encoder.kinds) != {"continuous"}:
+        return []
+    sizes = sorted({max(1, best.n_latent // 2), best.n_latent})
+    return [best._replace(n_latent=q, n_components=m) for q in sizes for m in COMPONENTS if q * m <= n_rows]
+
+
 def default_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
     """Numbers of factors, and what is tried with q of them, for tables of this kind."""
     if set(data.encoder.kinds) == {"continuous"}:
-        grids: Any = range(1, data.X.shape[1] * data.n_classes + 1), COMPONENTS, ["likelihood"], [RIDGE]
+        latent = [q for q in LATENT if q <= data.X.shape[1] * data.n_classes]
+        grids: Any = latent, [1], ["likelihood"], [RIDGE]
     elif not is_mixed(data.encoder):
         grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
     elif q > 0:

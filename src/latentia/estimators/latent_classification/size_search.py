@@ -83,26 +83,38 @@ class Search(NamedTuple):
         model_of: Callable[[Setting], Any],
         rows: TrainingRows,
         report: Callable[[CVTrial], bool],
+        refine: Callable[[Setting], list[Setting]],
     ) -> list[CVTrial]:
         """Score the settings, one group after the other; a group counts by its best.
 
-        `report` may end the search.
+        What `refine` says of the best comes last. `report` may end the search.
         """
         trials: list[CVTrial] = []
         best: tuple[float, float] | None = None
         waited = 0
         with Parallel(n_jobs=self.n_jobs) as parallel:
-            for group in groups:
+
+            def score(group: Sequence[Setting]) -> tuple[list[CVTrial], bool]:
                 jobs = [(setting, fold) for setting in group for fold in self.folds]
                 scores = parallel(delayed(_score_fold)(model_of(s), rows, *fold) for s, fold in jobs)
                 n = len(self.folds)
                 mine = [self._summary(s, scores[n * k : n * k + n]) for k, s in enumerate(group)]
+                return mine, any([report(trial) for trial in mine])
+
+            for group in groups:
+                mine, stop = score(group)
                 trials += mine
-                stop = [report(trial) for trial in mine]
                 top = max(trial.rank(self.scoring) for trial in mine)
                 waited = 0 if best is None or top > best else waited + 1
                 best = top if best is None else max(best, top)
-                if any(stop) or (self.patience is not None and waited >= self.patience):
+                if stop:
+                    return trials
+                if self.patience is not None and waited >= self.patience:
+                    break
+            for setting in refine(self.best(trials).setting):
+                mine, stop = score([setting])
+                trials += mine
+                if stop:
                     break
         return trials
 

@@ -14,6 +14,7 @@ from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, input_attributes
+from latentia.estimators.latent_softmax.effort import COARSE, FULL
 from latentia.estimators.latent_softmax.fitted import AVERAGES, CRITERIA, Averaging, Candidate, FittedModel
 from latentia.estimators.latent_softmax.inference import INFERENCES, ModeledRows, Options
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
@@ -86,6 +87,7 @@ class LatentSoftmaxEstimator(LatentEstimator):
         "shape": number(gt=0),
         "rate": number(gt=0),
         "ridge": number(ge=0),
+        "patience": integer(ge=0),
         "n_init": integer(ge=1),
         "max_iter": integer(ge=1),
         "tol": number(ge=0),
@@ -154,7 +156,8 @@ class LatentSoftmaxEstimator(LatentEstimator):
         criterion = CRITERIA[self.criterion]
         validates = criterion.holds_out and self._is_search
         rows, held_out = hold_out(data.rows, rng) if validates else (data.rows, None)
-        options = Options(self.n_init, self.max_iter, self.tol, float(self.ridge), self.annealing)
+        effort = FULL if held_out is None else COARSE
+        options = Options(self.n_init, self.max_iter, self.tol, float(self.ridge), self.annealing, effort)
         inference, log_unit = INFERENCES[self.inference], data.outputs.log_unit
         trainer = Trainer(rows, held_out, inference, criterion, self._averaging, options, rng, notifier, log_unit)
         fit = self._search(trainer, data)

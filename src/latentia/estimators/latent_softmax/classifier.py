@@ -11,6 +11,7 @@ from latentia._user_warnings import warn_at_caller
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, SoftmaxInput
+from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows
 from latentia.estimators.latent_softmax.fitted import plugin
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.inputs.labels import encode_known_labels, read_labels
@@ -41,6 +42,7 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
             )
             X = take_rows(X, np.flatnonzero(labeled))
             codes, weight = codes[labeled], None if weight is None else weight[labeled]
+        X, codes, weight = merge_equal_rows(X, codes, weight)
         rows, preprocessor = self._modeled_rows(X, codes, weight)
         attributes = {**attributes, "classes_": labels.classes}
         return SoftmaxInput(X, rows, preprocessor, len(labels.classes), attributes)

@@ -16,7 +16,8 @@ of independent :math:`u_i \sim N(m_i, \Lambda_i^{-1})`,
   with :math:`c \sim N(0, T)` has the same :math:`E[\ell]` for any T. With :math:`R = \sum_i
   \Lambda_i`, :math:`A = \sum_i \langle\alpha_i\rangle`, the best is :math:`T = I / A - R^{-1}`, and
   the bound gains :math:`\tfrac12 (\ln |R / A| - D + A\, \mathrm{tr}\, R^{-1})`. Independent weights
-  would pay this for every softmax.
+  would pay this for every softmax. T is a covariance: along eigenvectors of R whose eigenvalue is
+  below A, which extrapolated steps may have, it is zero, and so is the gain.
 - With the expected curvatures :math:`H_i = -\sum_n E[g_i z_i] / s_{in}\, x_n x_n^T` the bound is
   stationary where :math:`\Lambda_i = \langle\alpha_i\rangle I + H_i + \Lambda_i R^{-1} (R - A I)
   R^{-1} \Lambda_i` and :math:`\sum_n E[g_i] x_n = \langle\alpha_i\rangle m_i`; for two scores that
@@ -229,9 +230,16 @@ def softmax_log_prior(softmax: SoftmaxPosterior, prior: GammaPrior) -> Array | f
         return 0.0
     xp, size = namespace(weights.mean), weights.mean.shape[-1]
     total = xp.sum(prior.precision(weights.rate, size), axis=-1)
-    common, log_det = inverse(xp.sum(softmax.precision, axis=-3))
-    gain = -log_det - size * xp.log(total) - size + total * xp.linalg.trace(common)
+    ratio = _shift_ratios(softmax.precision, total)
+    gain = xp.sum(xp.log(ratio) - 1 + 1 / ratio, axis=-1)
     return xp.sum(weights_log_prior(weights, prior), axis=(-2, -1)) + xp.sum(gain, axis=-1) / 2
+
+
+def _shift_ratios(precision: Array, total_alpha: Array) -> Array:
+    """Eigenvalues (..., M, D) of R / A, and one for those below, where nothing is shifted."""
+    xp = namespace(precision)
+    eigenvalues = xp.linalg.eigvalsh(xp.sum(precision, axis=-3))
+    return xp.clip(eigenvalues / total_alpha[..., None], min=1.0)
 
 
 def _damped_step(
@@ -256,7 +264,8 @@ def _damped_step(
     gradient = sums.gradient - alpha[..., None] * weights.mean
     mean = weights.mean + step * xp.matmul(covariance, gradient[..., None])[..., 0]
     mean = mean - weighted_mean(mean, alpha)
-    shift_variance = size / total_alpha - xp.linalg.trace(inverse(xp.sum(moved.precision, axis=-3))[0])[..., None]
+    ratio = _shift_ratios(moved.precision, total_alpha[..., 0])
+    shift_variance = xp.sum(1 - 1 / ratio, axis=-1, keepdims=True) / total_alpha
     square = xp.sum(mean * mean, axis=-1) + xp.linalg.trace(covariance) + shift_variance
     return moved._replace(weights=moved.weights._replace(mean=mean, rate=prior.rate + square / 2))
 

@@ -38,6 +38,10 @@ class ExpertTreeSpec(ModelSpec, Generic[E]):
         return self.expert.exact_posterior_tol
 
     @property
+    def is_bounded(self) -> bool:  # type: ignore[override]
+        return self.expert.is_bounded
+
+    @property
     def log_permutations(self) -> float:
         return sum(n * math.lgamma(b + 1) for n, b in zip(n_nodes(self.branches), self.branches, strict=True))
 

@@ -15,6 +15,7 @@ from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, Soft
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.fitted import Candidate, FittedModel, search_table
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
+from latentia.estimators.latent_softmax.search_rules import Patience, best_model
 from latentia.estimators.latent_softmax.training import Trainer
 from latentia.families.experts.expert import Expert
 from latentia.inputs.options import Check, check_choice, check_number, integer
@@ -65,15 +66,16 @@ class ExpertEstimator(LatentSoftmaxEstimator):
 
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
         candidates: list[Candidate] = []
+        patience = Patience(self.patience)
         for branches in self._trees():
             spec = ExpertTreeSpec(branches, self._expert(data.n_targets), self._prior)
             candidates.append(trainer.train(spec))
-            if trainer.stopped:
+            if trainer.stopped or patience.ends_with(candidates[-1].score):
                 break
         specs = [candidate.model.spec for candidate in candidates]
         columns = {"n_experts": [spec.n_experts for spec in specs], "branches": [spec.branches for spec in specs]}
-        best = max(candidates, key=lambda candidate: candidate.score)
-        return SoftmaxFit(best, search_table(candidates, **columns))
+        best = best_model([candidate.score for candidate in candidates], columns["n_experts"])
+        return SoftmaxFit(candidates[best], search_table(candidates, **columns))
 
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
         gates, experts = model.spec.undo_standardization(model.point_estimate, data.preprocessor)

@@ -32,6 +32,9 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Levels of gates: a mixture of experts, or a mixture of mixtures (hierarchical).
     max_experts : int, default=5
         Maximum number of experts that "auto" tries.
+    patience : int, default=2
+        A search by size ends after so many sizes in a row that are no better than a smaller one.
+        0: it tries all sizes.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
@@ -132,6 +135,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         *,
         depth: int = 1,
         max_experts: int = 5,
+        patience: int = 2,
         inference: str = "vb",
         criterion: str = "validation",
         averaging: str = "corrected",
@@ -152,6 +156,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         self.n_experts = n_experts
         self.depth = depth
         self.max_experts = max_experts
+        self.patience = patience
         self.inference = inference
         self.criterion = criterion
         self.averaging = averaging

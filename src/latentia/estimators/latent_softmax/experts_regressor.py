@@ -12,6 +12,7 @@ from latentia._user_warnings import warn_at_caller
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxInput
+from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.estimators.latent_softmax.fitted import FittedModel
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
@@ -45,6 +46,9 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         Levels of gates: a mixture of experts, or a mixture of mixtures (hierarchical).
     max_experts : int, default=5
         Maximum number of experts that "auto" tries.
+    patience : int, default=2
+        A search by size ends after so many sizes in a row that are no better than a smaller one.
+        0: it tries all sizes.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
@@ -145,6 +149,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         *,
         depth: int = 1,
         max_experts: int = 5,
+        patience: int = 2,
         inference: str = "vb",
         criterion: str = "validation",
         averaging: str = "corrected",
@@ -163,6 +168,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         self.n_experts = n_experts
         self.depth = depth
         self.max_experts = max_experts
+        self.patience = patience
         self.inference = inference
         self.criterion = criterion
         self.averaging = averaging
@@ -190,6 +196,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
             warn_at_caller(f"{int((~observed).sum())} of {observed.size} rows have no output and are dropped.")
             X, outputs = take_rows(X, np.flatnonzero(observed)), outputs[observed]
             weight = None if weight is None else check_weight(weight[observed], int(observed.sum()))
+        X, outputs, weight = merge_equal_rows(X, outputs, weight)
         units = output_units(outputs, weight, is_vector, float(namespace(X).finfo(compute_dtype(X)).max))
         rows, preprocessor = self._modeled_rows(X, (outputs - units.shift) / units.scale, weight)
         n_outputs = outputs.shape[1]

@@ -23,16 +23,15 @@ from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
+from latentia.estimators.latent_softmax.effort import FULL, Effort
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.fitted import Candidate, Criterion, FittedModel, minus_half_bic
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.inputs.standardization import Standardizer
+from latentia.numerics.array_api import take_rows
 from latentia.solvers import LBFGS, AcceleratedEM, DampedAscent, Outcome, Solution, Step, StepCallback
 
 INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
-
-#: After so many steps of variational Bayes only so many restarts go on: few laggards win.
-SUCCESSIVE_HALVING = ((40, 4), (80, 2))
 
 CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
 
@@ -48,11 +47,20 @@ class ModeledRows(NamedTuple):
     standardized: ArraySource
     preprocess: Standardizer  # from the former to the latter
 
-    def subset(self, index: np.ndarray) -> ModeledRows:
-        """Some of the rows."""
-        modeled = self.modeled.subset(index)
+    def with_weight(self, weight: np.ndarray) -> ModeledRows:
+        """The rows with other weights."""
+        modeled = with_weight(self.modeled, weight)
         same = self.standardized is self.modeled
-        return ModeledRows(modeled, modeled if same else self.standardized.subset(index), self.preprocess)
+        return ModeledRows(modeled, modeled if same else with_weight(self.standardized, weight), self.preprocess)
+
+
+def with_weight(rows: ArraySource, weight: np.ndarray) -> ArraySource:
+    """The rows of a positive weight, with it."""
+    counted = np.flatnonzero(weight > 0)
+    some = weight[counted]
+    return ArraySource(
+        take_rows(rows.X, counted), rows.y[counted], None if (some == 1).all() else some, rows.preprocess
+    )
 
 
 class Options(NamedTuple):
@@ -63,6 +71,12 @@ class Options(NamedTuple):
     tol: float
     ridge: float
     annealing: bool
+    effort: Effort = FULL
+
+    @property
+    def n_restarts(self) -> int:
+        """Restarts that go on from maximum likelihood."""
+        return min(self.n_init, self.effort.max_init or self.n_init)
 
 
 class Trained(NamedTuple):
@@ -84,7 +98,7 @@ class Inference(ABC):
     """How a model is learned from points, one per restart along the first axis."""
 
     @abstractmethod
-    def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
+    def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
         """The points of maximum likelihood to go on from."""
 
     @abstractmethod
@@ -109,7 +123,7 @@ class Inference(ABC):
 class MaximumLikelihood(Inference):
     """The likelihood, or with a ridge the posterior, is maximized by L-BFGS from every point."""
 
-    def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
+    def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
         return points
 
     def train(
@@ -154,9 +168,9 @@ class MaximumLikelihood(Inference):
 class VariationalBayes(Inference):
     """The posterior under the quadratic bound; of the best, that under the exact likelihood."""
 
-    def initial_points(self, spec: ModelSpec, points: list[Params]) -> list[Params]:
+    def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
         """Of a convex model, all that are equal in likelihood: the bound tells them apart."""
-        return spec.equivalent_points(points[0]) if spec.is_convex else points
+        return spec.equivalent_points(points[0]) if spec.is_convex and effort.tries_equivalents else points
 
     def train(
         self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
@@ -170,7 +184,8 @@ class VariationalBayes(Inference):
             posterior = family.posterior_of(params)
             return FittedModel(spec, spec.point_of(posterior), bound_posterior, posterior)
 
-        solver = DampedAscent(options.max_iter, spec.exact_posterior_tol, name="exact posterior")
+        tol = spec.exact_posterior_tol * options.effort.tol_factor
+        solver = DampedAscent(options.max_iter, tol, name="exact posterior")
         start = family.from_bound(add_restart_axis(bound_posterior))
         problem = RowProblem(family, Likelihood(), rows.modeled)
         exact = solver.solve(problem, start, _telling(on_step, model_at))
@@ -214,16 +229,19 @@ def _ascend_bound(
     problem = RowProblem(spec.variational(), Likelihood(), rows)
     tell = _telling(on_step, lambda posterior: FittedModel(spec, spec.point_of(posterior), posterior, posterior))
     running = np.arange(_n_restarts(points))
-    steps_left, solution = options.max_iter, None
-    for n_steps, n_kept in SUCCESSIVE_HALVING:
+    effort, solution = options.effort, None
+    steps_left, tol = options.max_iter, options.tol * effort.tol_factor
+    if spec.is_bounded and effort.max_bound_steps is not None:
+        steps_left = min(steps_left, effort.max_bound_steps)
+    for n_steps, n_kept in effort.successive_halving:
         if len(running) <= n_kept or steps_left <= n_steps:
             continue
-        part = AcceleratedEM(n_steps, options.tol).solve(problem, params, tell)
+        part = AcceleratedEM(n_steps, tol).solve(problem, params, tell)
         solution = part if solution is None else _continued(solution, part, running)
         steps_left -= n_steps
         running = np.argsort(-solution.value)[:n_kept]
         params = take_restarts(solution.params, running.tolist())
-    final = AcceleratedEM(steps_left, options.tol).solve(problem, params, tell)
+    final = AcceleratedEM(steps_left, tol).solve(problem, params, tell)
     return final if solution is None else _continued(solution, final, running)
 
 

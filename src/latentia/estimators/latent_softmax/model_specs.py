@@ -38,6 +38,8 @@ class ModelSpec(ABC):
     prior: GammaPrior
     #: Gain per row below which the posterior under the exact likelihood has converged.
     exact_posterior_tol: float
+    #: Whether the exact posterior replaces all that was found under the bound.
+    is_bounded: bool
 
     @property
     @abstractmethod

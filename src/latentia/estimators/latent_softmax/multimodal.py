@@ -67,6 +67,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     max_models : int, default=10
         Maximum number of models to fit with `search="compressive"`: what it does not use is spent
         on neighbors of the best configuration. 0 for no limit and no neighbors.
+    patience : int, default=2
+        A search by size ends after so many sizes in a row that are no better than a smaller one.
+        0: it tries all sizes.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Class probabilities under variational Bayes. The bound's posterior means are too confident
         (with two subclasses the contrasts tend to twice their right size as rows are added).
@@ -182,6 +185,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         search: str = "compressive",
         max_rounds: int = 2,
         max_models: int = 10,
+        patience: int = 2,
         averaging: str = "corrected",
         shape: float = 1.0,
         rate: float = 1.0,
@@ -205,6 +209,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.search = search
         self.max_rounds = max_rounds
         self.max_models = max_models
+        self.patience = patience
         self.averaging = averaging
         self.shape = shape
         self.rate = rate
@@ -226,7 +231,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
         n_rows = np.bincount(trainer.rows.modeled.y, minlength=data.n_targets)
-        search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()))
+        search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()), self.patience)
         return SoftmaxFit(*train_proposals(trainer, search, self._proposals(search, data.n_targets), self._prior))
 
     def _proposals(self, search: SubclassSearch, n_classes: int) -> Iterator[Proposal]:

@@ -10,6 +10,10 @@ The paper notes that this searches the best neighborhood without exploring it. W
 budget of models is therefore spent on the neighbors of the best configuration so far, one subclass
 more or less in one class, moving on whenever one is better.
 
+Where one subclass is as good as several, all this is wasted. So with `patience` the equal numbers
+end after so many in a row that were no better, and the neighbors after twice as many: as many as
+two classes have.
+
 A strategy is an iterator of proposals; each has to be fitted and recorded before the next is asked
 for.
 """
@@ -21,6 +25,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from latentia.estimators.latent_softmax.search_rules import Patience, best_model, is_better
 
 Configuration = tuple[int, ...]
 
@@ -60,8 +66,8 @@ class SearchEntry(NamedTuple):
 class SubclassSearch:
     """Configurations fitted so far, and strategies that propose others within the limits."""
 
-    def __init__(self, limits: Configuration):
-        self.limits = limits
+    def __init__(self, limits: Configuration, patience: int = 0):
+        self.limits, self.patience = limits, patience
         self.entries: dict[Configuration, SearchEntry] = {}
 
     def record(self, proposal: Proposal, fitted: FittedConfiguration) -> None:
@@ -70,8 +76,9 @@ class SubclassSearch:
 
     @property
     def best(self) -> Configuration:
-        """The configuration with the highest score."""
-        return max(self.entries, key=lambda configuration: self.entries[configuration].fitted.score)
+        """The configuration with the highest score; of those that tie, the smallest."""
+        scores = [entry.fitted.score for entry in self.entries.values()]
+        return list(self.entries)[best_model(scores, [sum(configuration) for configuration in self.entries])]
 
     def children(self) -> dict[Configuration, list[Configuration]]:
         """The fitted configurations that came from each."""
@@ -91,19 +98,23 @@ class SubclassSearch:
         for size in range(1, max(self.limits) + 1):
             queue[tuple(min(size, limit) for limit in self.limits)] = []
         for number in range(1, max_rounds + 1):
+            patience = Patience(self.patience if number == 1 else 0)
             for configuration, parents in queue.items():
                 sources = [Parent(self.entries[p].fitted, self._pruned(p, thresholds)[configuration]) for p in parents]
                 yield Proposal(configuration, number, parents, sources)
                 if len(self.entries) == max_models:
                     return
+                if patience.ends_with(self.entries[configuration].fitted.score):
+                    break
             if number < max_rounds:
-                queue = self._next_round(queue, thresholds)
+                queue = self._next_round([c for c in queue if c in self.entries], thresholds)
 
     def neighbors(self, max_models: int) -> Iterator[Proposal]:
         """Climb from the best until no neighbor is better or `max_models` were fitted."""
         best = self.best
         number = max(entry.round for entry in self.entries.values()) + 1
         grow_first = True
+        patience = Patience(2 * self.patience, self.entries[best].fitted.score)
         while len(self.entries) < max_models:
             untried = self._untried_neighbors(best, grow_first)
             if not untried:
@@ -113,7 +124,9 @@ class SubclassSearch:
             fitted = self.entries[best].fitted
             sources = [] if grows else [Parent(fitted, _without_smallest(best, configuration, fitted))]
             yield Proposal(configuration, number, [best], sources)
-            if self.entries[configuration].fitted.score > fitted.score:
+            if patience.ends_with(self.entries[configuration].fitted.score):
+                return
+            if is_better(self.entries[configuration].fitted.score, fitted.score):
                 # one class has gained: perhaps another has too many, and the other way round
                 best, grow_first = configuration, not grows
 

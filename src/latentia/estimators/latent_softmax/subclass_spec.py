@@ -30,6 +30,7 @@ class SubclassSpec(ModelSpec):
     prior: GammaPrior = field(default_factory=GammaPrior)
 
     exact_posterior_tol = 1e-5
+    is_bounded = True
 
     @property
     def log_permutations(self) -> float:

@@ -20,10 +20,11 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, stack_restarts
 from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.latent_softmax.distinct_rows import held_out_weight
+from latentia.estimators.latent_softmax.effort import FULL
 from latentia.estimators.latent_softmax.fitted import Averaging, Candidate, Criterion
-from latentia.estimators.latent_softmax.inference import Inference, ModeledRows, Options
+from latentia.estimators.latent_softmax.inference import Inference, ModeledRows, Options, with_weight
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
-from latentia.inputs.splits import train_validation_split
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers import BatchedLBFGS, Step
 
@@ -66,8 +67,9 @@ class Trainer:
         return candidate._replace(score=self._score(candidate))
 
     def train_on(self, rows: ModeledRows, candidate: Candidate) -> Candidate:
-        """Train a candidate's model again, on other rows and also from its point estimate."""
-        return replace(self, rows=rows)._train(candidate.model.spec, (candidate.model.point_estimate,))
+        """Train a candidate's model to the end, on other rows and also from its point estimate."""
+        full = replace(self, rows=rows, options=self.options._replace(effort=FULL))
+        return full._train(candidate.model.spec, (candidate.model.point_estimate,))
 
     def _train(self, spec: ModelSpec, extra_points: tuple[Params, ...]) -> Candidate:
         began = time.perf_counter()
@@ -99,14 +101,15 @@ class Trainer:
     def _initial_points(self, spec: ModelSpec) -> list[Params]:
         """Points of maximum likelihood for the modeled rows, one per restart."""
         family = spec.likelihood(INITIAL_RIDGE)
-        n_restarts = 1 if spec.is_convex else SCREENING_FACTOR * self.options.n_init
+        n_kept, effort = self.options.n_restarts, self.options.effort
+        n_restarts = 1 if spec.is_convex else SCREENING_FACTOR * n_kept
         random_points = family.init(self.rows.standardized, self.rng, n_restarts)
         problem = RowProblem(family, Likelihood(), self.rows.standardized)
-        solution = BatchedLBFGS(max_iter=200, tol=1e-4).solve(problem, random_points)
-        best = np.argsort(-solution.value, kind="stable")[: self.options.n_init]
+        solution = BatchedLBFGS(effort.screening_steps, effort.screening_tol).solve(problem, random_points)
+        best = np.argsort(-solution.value, kind="stable")[:n_kept]
         points = [select_restart(solution.params, int(k)) for k in best]
         modeled = [spec.undo_standardization(point, self.rows.preprocess) for point in points]
-        return self.inference.initial_points(spec, modeled)
+        return self.inference.initial_points(spec, modeled, effort)
 
     def _score(self, candidate: Candidate) -> float:
         """What the choice of the model maximizes."""
@@ -117,9 +120,10 @@ class Trainer:
 
 def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:
     """Rows to train on, and a quarter of each class to compare on; None if that is nothing."""
-    y = rows.modeled.y
-    labels = y if y.ndim == 1 and y.dtype.kind in "iu" else np.zeros(len(y), dtype=int)
-    training, held_out = train_validation_split(labels, rows.modeled.weight, HELD_OUT, rng)
-    if not held_out.size:
+    source = rows.modeled
+    labels = source.y if source.y.ndim == 1 and source.y.dtype.kind in "iu" else np.zeros(source.n_rows, dtype=int)
+    held_out = held_out_weight(source.X, labels, source.weight, HELD_OUT, rng)
+    if not held_out.any():
         return rows, None
-    return rows.subset(training), rows.modeled.subset(held_out)
+    kept = (1.0 if source.weight is None else source.weight) - held_out
+    return rows.with_weight(kept), with_weight(source, held_out)

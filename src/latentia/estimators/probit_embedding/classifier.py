@@ -84,10 +84,8 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Attributes
     ----------
-    classes_ : ndarray
-        Classes in sorted order; for multilabel y, the numbers of its columns.
-    multilabel_ : bool
-        Whether y was a matrix of labels.
+    classes_, multilabel_ : ndarray, bool
+        Classes in sorted order, or the numbers of the columns where y was a matrix of labels.
     label_names_ : ndarray of shape (n_labels,)
         Columns of y, if it was a data frame.
     n_latent_ : int

@@ -11,18 +11,20 @@ N_LLOYD_STEPS = 5
 def cluster_restarts(
     X: np.ndarray, n_clusters: int, n_restarts: int, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (S, K, D), variances (S, K, D) and weights (S, K) of clusters of the rows.
+    """Means (S, K, D), variances (S, K, D) and weights (S, K) of clusters of (weighted) rows.
 
     Distinct rows are drawn, in sorted order and by their weight: a row of weight 2 is that row
     twice, in any order of the rows. A cluster without rows is put on the row that is farthest from
-    its center. Variances lean on those of all rows, as one more row, so that a cluster of a single
-    row does not start collapsed.
+    its center. Variances lean on those of all rows, as one more row of the typical weight, so that
+    a cluster of a single row does not start collapsed; the unit of the weights does not matter.
     """
     if X.shape[0] == 0:  # a class without a single row: at the origin of the preprocessed rows
         X = np.zeros((1, X.shape[1]))
         weight = None
     X, place = np.unique(X, axis=0, return_inverse=True)
     weight = np.bincount(place.ravel(), weight, minlength=X.shape[0]).astype(float)
+    weight = weight / weight.max()
+    weight = weight * (weight.sum() / (weight @ weight))
     squares = (X * X).sum(axis=1)
     centers = _seeds(X, squares, weight, n_clusters, n_restarts, rng)
     for _ in range(N_LLOYD_STEPS):

@@ -64,6 +64,8 @@ class Expert(ABC):
     n_outputs: int
     #: Gain per row below which the posterior under the exact likelihood has converged.
     exact_posterior_tol: float = 1e-5
+    #: Whether `infer` bounds the likelihood, and `softmax_posteriors` are all that it has found.
+    is_bounded: bool = False
 
     @abstractmethod
     def n_free(self, size: int) -> int:

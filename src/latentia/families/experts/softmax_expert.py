@@ -55,6 +55,7 @@ class SoftmaxExpert(Expert):
     prior: GammaPrior = field(default_factory=GammaPrior)
 
     n_outputs = 0
+    is_bounded = True
 
     @property
     def n_scores(self) -> int:  # type: ignore[override]

@@ -14,32 +14,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import EMFamily
+from latentia.engine.contracts import AcceleratedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.source import Chunk, MaskedRows, Source
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior
-from latentia.families.gaussian_mixture.posterior import GaussianPrior, conjugate_prior
-from latentia.numerics.array_api import Array, asarray_like, namespace
+from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior, conjugate_prior
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax, safe_log
 from latentia.numerics.special import digamma, log_gamma
+
+#: Rows of each label that the start of the covariances is taken from.
+SAMPLE_ROWS = 2000
+
+#: Share of the variances that the start of a covariance matrix has at least on every axis.
+MIN_EIGENVALUE = 0.05
 
 
 class GaussianBelief(NamedTuple):
     """The posterior of a Gaussian mixture's parameters."""
 
-    point: GaussianParams  # means, inverse mean precisions, expected log shares
-    row_constant: Array  # (..., C, K) added to the score of a row
-    cell_constant: Array  # (..., C, K, D) added for each known cell
-    predictive: Array  # scale of the Student-t of a new row
-    dof: Array  # (..., C, K) its degrees of freedom
-    scale: Any  # what the components' covariances are pulled to
-    strength: Array  # (...,) rows at the common mean
-    negative_kl: Array  # (...,)
+    log_prior: Array  # (..., C) of the classes, a point
+    shares: Array  # (..., C, K) Dirichlet shapes; one for padding
+    components: ComponentBelief
 
 
-class BayesianGaussianMixtures(EMFamily):
+class BeliefCoordinates(NamedTuple):
+    """What plain steps move slowly."""
+
+    means: Array
+    covariance: Array  # in the free coordinates of its type
+    log_strength: Array
+
+
+class BayesianGaussianMixtures(AcceleratedFamily):
     """The posterior of Gaussian mixtures, whose points are those of `model`."""
 
     def __init__(self, model: GaussianMixtures, prior: GaussianPrior | None = None):
@@ -49,98 +58,135 @@ class BayesianGaussianMixtures(EMFamily):
             raise ValueError(f"{type(model.covariance_type).__name__} has no conjugate prior.")
         self.conjugate = conjugate
         self.n_classes = model.n_classes
-        axis = model.covariance_type.covariance_class_axis
-        self.params_class_axes = GaussianBelief(model.params_class_axes, -2, -3, axis, -2, None, None, None)
+        # sweeps cut what is precomputed, never the belief itself
+        self.params_class_axes = GaussianBelief(-1, -2, ComponentBelief(-3, -3, None, None, None, None))
         self.stats_class_axes = model.stats_class_axes
 
     @property
-    def precomputed_class_axes(self) -> GaussianBelief:
-        return self.params_class_axes._replace(point=self.model.precomputed_class_axes)
+    def precomputed_class_axes(self) -> GaussianParams:
+        return self.model.precomputed_class_axes
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianBelief:
         """One M-step from the start of the points."""
         point = self.model.init(source, rng, n_restarts)
-        xp = namespace(point.means)
-        zeros = xp.zeros_like(point.log_prior[..., 0])
+        pooled = asarray_like(pooled_covariance(source.sample_rows(SAMPLE_ROWS, rng)), point.means)
         belief = GaussianBelief(
-            point,
-            xp.zeros_like(point.log_weights),
-            xp.zeros_like(point.means),
-            point.covariance,
-            xp.ones_like(point.log_weights),
-            self.conjugate.initial_scale(point.means),
-            zeros + 1.0,
-            zeros,
+            point.log_prior,
+            1.0 + 1e6 * namespace(point.means).exp(point.log_weights),
+            self.conjugate.certain(point.means, self.conjugate.start(point.covariance, pooled)),
         )
         return self.update(belief, RowProblem(self, Likelihood(), source).sweep(belief).stats)
 
-    def precompute(self, params: GaussianBelief) -> GaussianBelief:
-        point = params.point._replace(log_weights=params.point.log_weights + params.row_constant)
+    def precompute(self, params: GaussianBelief) -> GaussianParams:
+        expected = self.conjugate.expectation(params.components)
+        log_weights = self._expected_log_shares(params.shares) + expected.row_constant
+        point = GaussianParams(params.log_prior, log_weights, params.components.means, expected.covariance)
         point = self.model.precompute(point)
-        natural = self.model.covariance_type.shift_cells(point.natural, params.cell_constant)
-        return params._replace(point=point._replace(natural=natural))
+        natural = self.model.covariance_type.shift_cells(point.natural, expected.cell_constant)
+        return point._replace(natural=natural)
 
-    def infer(self, params: GaussianBelief, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
-        precomputed = params if params.point.natural else self.precompute(params)
-        return self.model.infer(precomputed.point, rows, y)
+    def infer(
+        self, params: GaussianBelief | GaussianParams, rows: MaskedRows, y: Array | None = None
+    ) -> GaussianPosterior:
+        return self.model.infer(self._as_point(params), rows, y)
 
     def statistics(
-        self, params: GaussianBelief, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
+        self, params: GaussianBelief | GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
     ) -> Moments:
-        return self.model.statistics(params.point, rows, posterior, weight)
+        return self.model.statistics(self._as_point(params), rows, posterior, weight)
+
+    def _as_point(self, params: GaussianBelief | GaussianParams) -> GaussianParams:
+        return params if isinstance(params, GaussianParams) else self.precompute(params)
 
     def update(self, params: GaussianBelief, stats: Moments) -> GaussianBelief:
         xp = namespace(stats.first)
-        present = asarray_like(self.model.present, stats.first)
-        posterior = self.conjugate.posterior(stats, params.scale, params.strength, present)
-        log_weights, kl = self._shares(stats.count)
-        log_prior = params.point.log_prior
+        log_prior = params.log_prior
         if self.model.fixed_log_prior is None:
             in_class = xp.sum(stats.count, axis=-1)
             log_prior = safe_log(in_class / xp.sum(in_class, axis=-1, keepdims=True))
-        point = GaussianParams(log_prior, log_weights, posterior.means, posterior.covariance)
+        shares = xp.where(self._is_present(stats.count), self._prior_shares(stats.count) + stats.count, 1.0)
         return GaussianBelief(
-            point,
-            posterior.row_constant,
-            posterior.cell_constant,
-            posterior.predictive,
-            posterior.dof,
-            posterior.scale,
-            posterior.strength,
-            -(posterior.kl + kl),
+            log_prior, shares, self.conjugate.posterior(params.components, stats, self._present(shares))
         )
 
-    def _shares(self, count: Array) -> tuple[Array, Array]:
-        """Expected log shares of the components, and the divergence from Dir(1/K)."""
-        xp = namespace(count)
-        sizes = asarray_like(self.model.n_components, count)
-        present = asarray_like(self.model.present, count, dtype=xp.bool)
-        prior = (1.0 / sizes)[:, None] + xp.zeros_like(count)
-        zero = xp.zeros_like(count)
-        shape = xp.where(present, prior + count, xp.ones_like(count))
-        total = xp.sum(xp.where(present, shape, zero), axis=-1)
-        expected = digamma(shape) - digamma(total)[..., None]
-        terms = (shape - prior) * expected - log_gamma(shape) + log_gamma(prior)
-        kl = log_gamma(total) + xp.sum(xp.where(present, terms, zero), axis=-1)  # the prior's shapes sum to one
-        padding = xp.full_like(expected, -np.inf)
-        return xp.where(present, expected, padding), xp.sum(kl, axis=-1)
-
     def log_prior(self, params: GaussianBelief) -> Array:
-        return params.negative_kl
+        kl = self.conjugate.divergence(params.components, self._present(params.shares))
+        return -(kl + self._shares_divergence(params.shares))
+
+    def _present(self, like: Array) -> Array:
+        return asarray_like(self.model.present, like)
+
+    def _is_present(self, like: Array) -> Array:
+        return asarray_like(self.model.present, like, dtype=namespace(like).bool)
+
+    def _prior_shares(self, like: Array) -> Array:
+        """Shapes of Dir(1/K), (C, K)."""
+        sizes = asarray_like(self.model.n_components, like)
+        return (1.0 / sizes)[:, None] + namespace(like).zeros_like(like)
+
+    def _expected_log_shares(self, shares: Array) -> Array:
+        xp = namespace(shares)
+        total = xp.sum(shares * self._present(shares), axis=-1, keepdims=True)
+        expected = digamma(shares) - digamma(total)
+        return xp.where(self._is_present(shares), expected, xp.full_like(expected, -np.inf))
+
+    def _shares_divergence(self, shares: Array) -> Array:
+        """From Dir(1/K), whose shapes sum to one."""
+        xp, prior, present = namespace(shares), self._prior_shares(shares), self._present(shares)
+        total = xp.sum(shares * present, axis=-1)
+        expected = digamma(shares) - digamma(total)[..., None]
+        terms = (shares - prior) * expected - log_gamma(shares) + log_gamma(prior)
+        return xp.sum(log_gamma(total) + xp.sum(terms * present, axis=-1), axis=-1)
+
+    def to_accelerated(self, params: GaussianBelief) -> BeliefCoordinates:
+        components = params.components
+        covariance = self.conjugate.expectation(components).covariance
+        free = self.model.covariance_type.to_free(covariance)
+        return BeliefCoordinates(components.means, free, namespace(free).log(components.strength))
+
+    def from_accelerated(self, coordinates: BeliefCoordinates, params: GaussianBelief) -> GaussianBelief:
+        components = params.components
+        covariance = self.model.covariance_type.from_free(coordinates.covariance)
+        rows = components.rows
+        scatter = covariance * (rows[..., None, None] if rows.ndim < covariance.ndim else rows)
+        strength = namespace(scatter).exp(coordinates.log_strength)
+        return params._replace(
+            components=components._replace(means=coordinates.means, scatter=scatter, strength=strength)
+        )
 
     def floats_per_row(self, params: GaussianBelief) -> int:
-        return self.model.floats_per_row(params.point)
+        n_gaussians = int(np.prod(params.shares.shape))
+        return self.model.covariance_type.floats_per_row(params.components.means.shape[-1]) + 3 * n_gaussians
 
     def predictive(self, params: GaussianBelief) -> GaussianParams:
         """The mixture that averages over the posterior: its components are Student-t.
 
         For variances per column that is an approximation: the columns of a row share a scale.
         """
-        point = params.point
-        weights = log_softmax(point.log_weights, axis=-1)
-        return GaussianParams(point.log_prior, weights, point.means, params.predictive, (), params.dof)
+        weights = log_softmax(self._expected_log_shares(params.shares), axis=-1)
+        scale, dof = self.conjugate.predictive(params.components)
+        return GaussianParams(params.log_prior, weights, params.components.means, scale, (), dof)
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:
         """Those of the points."""
         return [cls(model) for model in GaussianMixtures.examples(n_features, n_classes)]
+
+
+def pooled_covariance(sample: Chunk) -> np.ndarray:
+    """Covariance within the classes, each entry from the rows that know both cells."""
+    values, codes, weight = to_numpy(sample.rows.values).astype(float), to_numpy(sample.y), sample.mean_weight()
+    observed = np.ones_like(values) if sample.rows.observed is None else to_numpy(sample.rows.observed).astype(float)
+    centered = np.zeros_like(values)
+    for label in np.unique(codes):
+        here = codes == label
+        w = observed[here] * weight[here, None]
+        mean = (w * values[here]).sum(axis=0) / np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+        centered[here] = (values[here] - mean) * observed[here]
+    known = (observed * weight[:, None]).T @ observed
+    # one more row of unit variance, and no correlation
+    covariance = ((centered * weight[:, None]).T @ centered + np.eye(values.shape[1])) / (known + 1.0)
+    roots = np.sqrt(np.diagonal(covariance))
+    eigenvalues, axes = np.linalg.eigh(covariance / np.outer(roots, roots))
+    raised = (axes * np.maximum(eigenvalues, MIN_EIGENVALUE)) @ axes.T
+    return np.asarray(raised * np.outer(roots, roots))

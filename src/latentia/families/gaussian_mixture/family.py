@@ -125,10 +125,12 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
 
     def infer(self, params: GaussianParams, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
         _, log_weights, means, covariance, natural, dof = params if params.natural else self.precompute(params)
-        density, cache = self.covariance_type.log_density(means, covariance, natural, log_weights, rows)
-        if not isinstance(dof, tuple):
+        is_student = not isinstance(dof, tuple)
+        shares = namespace(means).zeros_like(log_weights) if is_student else log_weights
+        density, cache = self.covariance_type.log_density(means, covariance, natural, shares, rows)
+        if is_student:
             peak = self.covariance_type.log_peak(means, covariance, natural, rows, cache)
-            density = student_log_density(density - log_weights[..., None], peak, dof, rows) + log_weights[..., None]
+            density = student_log_density(density, peak, dof, rows) + log_weights[..., None]
         score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
         return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, cache)
 

@@ -13,7 +13,8 @@ import numpy as np
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
-from latentia.families.gaussian_mixture.missing_data import MissingnessPatterns, Precision
+from latentia.families.gaussian_mixture.missing_data import Precision
+from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, symmetric
 
@@ -47,24 +48,27 @@ class Full(Covariance):
     ) -> tuple[Array, Any]:
         patterns = MissingnessPatterns.from_mask(rows)
         sigma = self.per_component(covariance)
-        parts = [group.log_density(means, sigma, natural) for group in patterns.groups]
+        completions = [group.complete(means, sigma, natural) for group in patterns.groups]
+        parts = [
+            group.log_density(means, natural, done) for group, done in zip(patterns.groups, completions, strict=True)
+        ]
         density = patterns.restore_row_order(parts)
         density += log_weights[..., None]
-        return density, (patterns, natural)
+        return density, (patterns, completions)
 
     def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
-        patterns, precision = cache
-        sigma = self.per_component(covariance)
-        return patterns.restore_row_order([group.log_peak(means, sigma, precision) for group in patterns.groups])
+        patterns, completions = cache
+        parts = [group.log_peak(means, natural, done) for group, done in zip(patterns.groups, completions, strict=True)]
+        return patterns.restore_row_order(parts)
 
     def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
         first: Array = 0.0
         second: Array = 0.0
-        patterns, precision = cache
-        for group, w in zip(patterns.groups, patterns.split_by_pattern(weight), strict=True):
-            group_first, group_second = group.expected_moments(means, self.per_component(covariance), precision, w)
+        patterns, completions = cache
+        for group, done, w in zip(patterns.groups, completions, patterns.split_by_pattern(weight), strict=True):
+            group_first, group_second = group.expected_moments(means, self.per_component(covariance), done, w)
             first, second = first + group_first, second + group_second
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 

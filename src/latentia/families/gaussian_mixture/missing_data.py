@@ -19,18 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
-from latentia.engine.source import MaskedRows
-from latentia.numerics.array_api import LOG_2PI, Array, asarray_like, eye_like, namespace, to_numpy, transpose
+from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
-
-#: A pattern of at least so many rows is treated on its own.
-MIN_PATTERN_ROWS = 64
 
 #: Numbers in the matrices of one batch of rows.
 BATCH_FLOATS = 2**19
@@ -54,15 +48,18 @@ class Precision(NamedTuple):
 class RowGroup(Protocol):
     """Rows that are treated together."""
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        """Log N of the observed cells, (..., C, K, n); `sigma` broadcasts against (..., C, K, D,
-        D).
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> Any:
+        """What the other methods need to know of the missing cells, computed once; `sigma`
+        broadcasts against (..., C, K, D, D).
         """
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
+        """Log N of the observed cells, (..., C, K, n)."""
+
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
         """Log N of the observed cells at their means, (..., C, K, n)."""
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K,
         D, D).
         """
@@ -78,13 +75,16 @@ class CompleteRows(NamedTuple):
 
     values: Array  # (n, D)
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> None:
+        return None
+
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
         return _quadratic_form(means, precision.matrix, precision.log_det, means.shape[-1], self.values)
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
         return _peak(precision.log_det[..., None], means.shape[-1], means, self.values)
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         D = self.values.shape[1]
         sums = weighted_row_sums(weight, _features(self.values))
         return sums[..., -D:], unpack(sums[..., :-D], D)
@@ -99,19 +99,22 @@ class PatternRows(NamedTuple):
     values: Array  # (n, D), zero where missing
     observed: Array  # (D,)
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        A, log_det = self._precision(sigma)
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> tuple[Array, Array]:
+        return self._precision(sigma)
+
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
+        A, log_det = completion
         return _quadratic_form(means, A, log_det, namespace(means).sum(self.observed), self.values)
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        _, log_det = self._precision(sigma)
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
+        _, log_det = completion
         return _peak(log_det[..., None], namespace(means).sum(self.observed), means, self.values)
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
         count = xp.sum(weight, axis=-1)
-        first, second = CompleteRows(self.values).expected_moments(means, sigma, precision, weight)
-        A, _ = self._precision(sigma)
+        first, second = CompleteRows(self.values).expected_moments(means, sigma, None, weight)
+        A, _ = completion
         T = xp.matmul(sigma, A)
         u = means - xp.matmul(T, means[..., None])[..., 0]
         filled = xp.matmul(T, first[..., None])[..., 0]
@@ -155,39 +158,30 @@ class ScatteredRows(NamedTuple):
     observed: Array  # (n, D)
     missing: Array  # (n, M) the columns that each row misses
 
-    def log_density(self, means: Array, sigma: Array, precision: Precision) -> Array:
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> list[_Completion]:
+        P = precision.matrix
+        return [batch._complete(means, P) for batch in self._batches(means)]
+
+    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
         xp = namespace(means)
-        n_observed = means.shape[-1] - self.missing.shape[1]
-        parts = []
-        for batch in self._batches(means):
-            row = batch._complete(means, precision)
-            quadratic = xp.sum(xp.matmul(row.deviation, transpose(precision.root)) ** 2, axis=-1)
-            log_det = precision.log_det[..., None] - row.log_det
-            parts.append(-0.5 * (n_observed * LOG_2PI + log_det + quadratic))
-        return xp.concat(parts, axis=-1)
+        root = transpose(precision.root)
+        squares = [xp.sum(xp.matmul(row.deviation, root) ** 2, axis=-1) for row in completion]
+        return self.log_peak(means, precision, completion) - 0.5 * xp.concat(squares, axis=-1)
 
-    def log_peak(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        parts = [
-            _peak(
-                precision.log_det[..., None] - batch._complete(means, precision).log_det,
-                means.shape[-1] - batch.missing.shape[1],
-                means,
-                batch.values,
-            )
-            for batch in self._batches(means)
-        ]
-        return namespace(means).concat(parts, axis=-1)
+    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
+        xp = namespace(means)
+        log_det = precision.log_det[..., None] - xp.concat([row.log_det for row in completion], axis=-1)
+        return _peak(log_det, means.shape[-1] - self.missing.shape[1], means, self.values)
 
-    def expected_moments(self, means: Array, sigma: Array, precision: Precision, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
         D = means.shape[-1]
         first: Array = 0.0
         second: Array = 0.0
         begin = 0
-        for batch in self._batches(means):
+        for batch, row in zip(self._batches(means), completion, strict=True):
             w = weight[..., begin : begin + batch.values.shape[0]]
             begin += batch.values.shape[0]
-            row = batch._complete(means, precision)
             rows = means[..., None, :] + row.deviation
             weighted = w[..., None] * rows
             # sum_n w V_n, each in its own rows and columns: one product over rows and missing cells
@@ -200,14 +194,12 @@ class ScatteredRows(NamedTuple):
         return first, symmetric(second)
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
-        precision = Precision.from_covariance(sigma)
-        deviations = [batch._complete(means, precision).deviation for batch in self._batches(means)]
+        deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(sigma))]
         return means[..., None, :] + namespace(means).concat(deviations, axis=-2)
 
-    def _complete(self, means: Array, precision: Precision) -> _Completion:
+    def _complete(self, means: Array, P: Array) -> _Completion:
         xp = namespace(means)
         D = means.shape[-1]
-        P = precision.matrix
         entry = self.missing[:, :, None] * D + self.missing[:, None, :]
         within = xp.take(xp.reshape(P, (*P.shape[:-2], D * D)), xp.reshape(entry, (-1,)), axis=-1)
         V, log_det = spd_inverse(xp.reshape(within, (*P.shape[:-2], *entry.shape)), many=True)
@@ -232,64 +224,6 @@ class ScatteredRows(NamedTuple):
         for begin in range(0, n_rows, step):
             part = slice(begin, min(begin + step, n_rows))
             yield ScatteredRows(self.values[part, :], self.observed[part, :], self.missing[part, :])
-
-
-class MissingnessPatterns(NamedTuple):
-    """Rows grouped by which of their cells are observed."""
-
-    groups: list[RowGroup]
-    order: list[Array] | None  # row numbers of each group; None for a single group in the order of the rows
-
-    @classmethod
-    def from_mask(cls, rows: MaskedRows) -> MissingnessPatterns:
-        if rows.observed is None:
-            return cls([CompleteRows(rows.values)], None)
-        xp = namespace(rows.values)
-        observed = to_numpy(rows.observed) > 0
-        _, pattern, size = np.unique(np.packbits(observed, axis=1), axis=0, return_inverse=True, return_counts=True)
-        pattern = pattern.ravel()
-        n_missing = np.sum(~observed, axis=1)
-        is_common = (size[pattern] >= MIN_PATTERN_ROWS) & (n_missing > 0)
-        order: list[Array] = []
-        groups: list[RowGroup] = []
-
-        def take(index: np.ndarray) -> tuple[Array, Array]:
-            order.append(asarray_like(index, rows.values, dtype=xp.int64))
-            return xp.take(rows.values, order[-1], axis=0), xp.take(rows.observed, order[-1], axis=0)
-
-        for index in _grouped(np.flatnonzero(is_common), pattern):
-            values, mask = take(index)
-            groups.append(PatternRows(values, mask[0, :]))
-        for index in _grouped(np.flatnonzero(~is_common), n_missing):
-            values, mask = take(index)
-            if n_missing[index[0]] == 0:
-                groups.append(CompleteRows(values))
-            else:
-                missing = np.nonzero(~observed[index])[1].reshape(index.size, -1)
-                groups.append(ScatteredRows(values, mask, asarray_like(missing, rows.values, dtype=xp.int64)))
-        return cls(groups, order)
-
-    def split_by_pattern(self, weight: Array) -> list[Array]:
-        """The columns of each group."""
-        if self.order is None:
-            return [weight]
-        xp = namespace(weight)
-        return [xp.take(weight, index, axis=-1) for index in self.order]
-
-    def restore_row_order(self, parts: list[Array]) -> Array:
-        """The groups' columns put back where their rows are."""
-        xp = namespace(parts[0])
-        if self.order is None:
-            return parts[0]
-        back = xp.argsort(xp.concat(self.order))
-        return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
-
-
-def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
-    """Row numbers cut into groups of one key each."""
-    index = index[np.argsort(key[index], kind="stable")]
-    groups = np.split(index, np.flatnonzero(np.diff(key[index])) + 1)
-    return [group for group in groups if group.size]
 
 
 def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:

@@ -7,10 +7,11 @@ or a matrix :math:`\Lambda` of D columns) of a component,
     \Lambda \sim W(\nu_0, \Psi_0^{-1}) \quad\text{or}\quad \lambda \sim G(g/2, b_0),
 
 so :math:`\kappa` rows at the overall mean and g rows of a common covariance are added to those of
-each component, :math:`\nu_0 = g + D - 1`. :math:`\kappa`, and the common covariance through
-:math:`\Psi_0` or :math:`b_0`, are set where they raise the bound most; the weak prior :math:`\exp(-
-\tfrac12 \beta \operatorname{tr} \Psi_0^{-1})` keeps the covariance from vanishing where columns are
-collinear. Expectations that the E-step needs:
+each component, :math:`\nu_0 = g + D - 1`. :math:`\kappa`, and the common covariance :math:`S_0 =
+\Psi_0 / \nu_0` or :math:`2 b_0 / g`, are set where they raise the bound most, the latter under a
+prior of h rows of unit variance, :math:`|S_0|^{-h/2} \exp(-\tfrac h2 \operatorname{tr} S_0^{-1})`:
+where columns are collinear or have few known cells in common, the rows alone would make it vanish.
+Expectations that the E-step needs:
 
 .. math::
 
@@ -29,9 +30,12 @@ import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import numpy as np
+
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Moments
+from latentia.families.gaussian_mixture.covariance_types import Spherical, Tied
 from latentia.families.gaussian_mixture.full_covariance import Full
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
+from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, symmetric
 from latentia.numerics.special import digamma, log_gamma
 
@@ -39,41 +43,73 @@ from latentia.numerics.special import digamma, log_gamma
 class GaussianPrior(NamedTuple):
     """What is fixed of the priors; see the module's docstring."""
 
-    pooled_rows: float = 100.0  # g
-    barrier: float = 1.0  # beta
+    pooled_rows: float = 300.0  # g
+    unit_rows: float = 1.0  # rows of unit variance that the common covariance is given: beta / nu_0
     strength_shape: float = 3.0  # the density of kappa is kappa^shape exp(-rate kappa)
     strength_rate: float = 3.0
 
 
-class ComponentPosterior(NamedTuple):
-    """Posterior of means and covariances, and the priors that the next update uses."""
+class ComponentBelief(NamedTuple):
+    """Posteriors of means and precisions, and the priors' common covariance and strength.
+
+    `rows` and `scatter` are the parameters of the precisions: 2 a and 2 b of a gamma posterior, nu
+    and Psi of a Wishart one.
+    """
 
     means: Array  # (..., C, K, D)
-    covariance: Array  # inverse of the mean precision, as the covariance type has it
-    predictive: Array  # scale of the Student-t of a new row
-    dof: Array  # (..., C, K) its degrees of freedom
+    count: Array  # (..., C, K, D) or (..., C, K, 1): rows that a mean rests on, the prior's included
+    rows: Array  # (...) as the covariance type has it, without the axes of a matrix
+    scatter: Array  # as the covariance type has it
+    common: Array  # the prior's scatter: (..., D), (...,) or (..., D, D)
+    strength: Array  # (...,) kappa
+
+
+class Expectation(NamedTuple):
+    """What the E-step needs of a belief."""
+
+    covariance: Array  # the inverse of the mean precision
     row_constant: Array  # (..., C, K) added to the score of a row
     cell_constant: Array  # (..., C, K, D) added for each known cell
-    scale: Array  # Psi_0 or b_0
-    strength: Array  # (...,) kappa
-    kl: Array  # (...,)
+
+
+class StudentScale(NamedTuple):
+    """The average of a component over its posterior."""
+
+    scale: Array  # as the covariance type has it
+    dof: Array  # (..., C, K)
 
 
 class ConjugatePrior(ABC):
-    """A conjugate prior for one type of covariance."""
+    """A conjugate prior for one type of covariance; `present` (C, K) is zero for padding."""
 
     def __init__(self, covariance_type: Covariance, prior: GaussianPrior):
         self.type, self.prior = covariance_type, prior
 
     @abstractmethod
-    def initial_scale(self, means: Array) -> Array:
-        """The prior's scale before rows were seen."""
+    def certain(self, means: Array, covariance: Array) -> ComponentBelief:
+        """A belief with hardly any spread, to take first statistics by."""
+
+    def start(self, covariance: Array, pooled: Array) -> Array:
+        """The covariance to start from, where rows with gaps suggest the matrix `pooled` (D, D)."""
+        return covariance
 
     @abstractmethod
-    def posterior(self, moments: Moments, scale: Array, strength: Array, present: Array) -> ComponentPosterior:
-        """The posterior given the moments; `present` (C, K) is zero for padding."""
+    def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
+        """The posterior given the moments, then the best common covariance and strength."""
 
-    def _strength(self, squares: Array, n_means: Array) -> Array:
+    @abstractmethod
+    def expectation(self, belief: ComponentBelief) -> Expectation:
+        """Expectations over the posterior."""
+
+    @abstractmethod
+    def predictive(self, belief: ComponentBelief) -> StudentScale:
+        """What a new row of each component looks like."""
+
+    @abstractmethod
+    def divergence(self, belief: ComponentBelief, present: Array) -> Array:
+        """Of the posteriors from the priors, less the log density of what was set; (...,)."""
+
+    def _best_strength(self, squares: Array, n_means: Array) -> Array:
         """The best kappa for the expected squares of the means, in their covariances."""
         prior = self.prior
         return (0.5 * n_means + prior.strength_shape) / (0.5 * squares + prior.strength_rate)
@@ -83,146 +119,202 @@ class ConjugatePrior(ABC):
         return self.prior.strength_shape * log - self.prior.strength_rate * strength
 
 
+#: Rows of a belief that is as good as certain.
+CERTAIN_ROWS = 1e6
+
+
 class NormalGamma(ConjugatePrior):
-    """For a variance per column, or per component."""
+    """For a variance per column, or per component: G(g/2, common/2) for its inverse."""
 
-    def initial_scale(self, means: Array) -> Array:
+    def certain(self, means: Array, covariance: Array) -> ComponentBelief:
         xp = namespace(means)
-        per_variance = self.type.initial(xp.ones_like(means))  # (..., C, K, D) or (..., C, K)
-        first = per_variance[..., 0, 0, :] if per_variance.ndim == means.ndim else per_variance[..., 0, 0]
-        return 0.5 * self.prior.pooled_rows * first
+        rows = CERTAIN_ROWS * xp.ones_like(covariance)
+        first = xp.ones_like(covariance[..., 0, 0, :] if covariance.ndim == means.ndim else covariance[..., 0, 0])
+        strength = xp.ones_like(means[..., 0, 0, 0])
+        common = self.prior.pooled_rows * first
+        return ComponentBelief(means, CERTAIN_ROWS * xp.ones_like(means), rows, rows * covariance, common, strength)
 
-    def posterior(self, moments: Moments, scale: Array, strength: Array, present: Array) -> ComponentPosterior:
+    def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         xp, pool = namespace(moments.first), self.type.pool  # type: ignore[attr-defined]
-        kappa = strength[..., None, None, None]
-        count = kappa + moments.n_observed
+        count = belief.strength[..., None, None, None] + moments.n_observed
         means = moments.first / count
-        half = 0.5 * self.prior.pooled_rows
-        per_column = scale.ndim == strength.ndim + 1
-        b0 = scale[..., None, None, :] if per_column else scale[..., None, None]
-        shape = half + 0.5 * pool(moments.n_observed)
-        rate = b0 + 0.5 * xp.clip(pool(moments.second - count * means * means), min=0.0)
-        precision = shape / rate
-        here = present[..., None] if per_column else present
-        spread_precision = precision if per_column else precision[..., None]
-        # the prior's scale and strength that raise the bound most
-        total = xp.sum(precision * here, axis=(-3, -2) if per_column else (-2, -1))
-        n_shared = half * xp.sum(present)
-        new_scale = (n_shared + xp.sqrt(n_shared**2 + 2 * self.prior.barrier * total)) / (2 * total)
-        squares = (spread_precision * means * means + 1.0 / count) * present[..., None]
-        n_means = xp.sum(present) * means.shape[-1]
-        new_strength = self._strength(xp.sum(squares, axis=(-3, -2, -1)), n_means)
-        kl = self._divergence(shape, rate, new_scale, here, per_column)
-        kappa = new_strength[..., None, None, None]
-        spread = 0.5 * (kappa * squares - present[..., None] * (1.0 + xp.log(kappa / count)))
-        kl = kl + xp.sum(spread, axis=(-3, -2, -1)) - self._strength_density(new_strength)
-        cell = 0.5 * (digamma(shape) - xp.log(shape))
-        cell = (cell if per_column else cell[..., None]) - 0.5 / count
-        inflated = rate / shape
-        inflated = inflated * (1.0 + 1.0 / count) if per_column else inflated * (1.0 + xp.mean(1.0 / count, axis=-1))
-        # columns that were seen differently often share the fewest degrees of freedom
-        dof = 2 * (xp.min(shape, axis=-1) if per_column else shape)
-        row = xp.zeros_like(moments.count)
-        return ComponentPosterior(means, rate / shape, inflated, dof, row, cell, new_scale, new_strength, kl)
+        rows = self.prior.pooled_rows + pool(moments.n_observed)
+        scatter = self._spread_out(belief) + xp.clip(pool(moments.second - count * means * means), min=0.0)
+        belief = belief._replace(means=means, count=count, rows=rows, scatter=scatter)
+        here = present[..., None] if self._per_column(belief) else present
+        total = xp.sum(rows / scatter * here, axis=(-3, -2) if self._per_column(belief) else (-2, -1))
+        n = self.prior.pooled_rows * xp.sum(present)
+        common = _barred_scale(n - self.prior.unit_rows, total, self.prior.unit_rows * self.prior.pooled_rows)
+        squares = xp.sum(self._mean_squares(belief) * present[..., None], axis=(-3, -2, -1))
+        strength = self._best_strength(squares, xp.sum(present) * means.shape[-1])
+        return belief._replace(common=common, strength=strength)
 
-    def _divergence(self, shape: Array, rate: Array, scale: Array, present: Array, per_column: bool) -> Array:
-        """Of the precisions from their prior, and minus the log density of its scale."""
-        xp = namespace(shape)
-        half = 0.5 * self.prior.pooled_rows + xp.zeros_like(shape)
-        b0 = scale[..., None, None, :] if per_column else scale[..., None, None]
-        kl = (shape - half) * digamma(shape) - log_gamma(shape) + log_gamma(half)
-        kl = (kl + half * (xp.log(rate) - xp.log(b0)) + shape * (b0 - rate) / rate) * present
-        barrier = 0.5 * self.prior.barrier / scale
-        barrier = xp.sum(barrier, axis=-1) if per_column else barrier
-        return xp.sum(kl, axis=(-3, -2, -1) if per_column else (-2, -1)) + barrier
+    def expectation(self, belief: ComponentBelief) -> Expectation:
+        xp = namespace(belief.means)
+        gap = 0.5 * (digamma(0.5 * belief.rows) - xp.log(0.5 * belief.rows))
+        cells = (gap if self._per_column(belief) else gap[..., None]) - 0.5 / belief.count
+        return Expectation(belief.scatter / belief.rows, xp.zeros_like(belief.means[..., 0]), cells)
+
+    def predictive(self, belief: ComponentBelief) -> StudentScale:
+        xp = namespace(belief.means)
+        growth, scale = 1.0 + 1.0 / belief.count, belief.scatter / belief.rows
+        if not self._per_column(belief):
+            return StudentScale(scale * xp.mean(growth, axis=-1), belief.rows)
+        # columns that were seen differently often share the fewest degrees of freedom
+        return StudentScale(scale * growth, xp.min(belief.rows, axis=-1))
+
+    def divergence(self, belief: ComponentBelief, present: Array) -> Array:
+        xp, prior = namespace(belief.means), self.prior
+        here = present[..., None] if self._per_column(belief) else present
+        a, a0 = 0.5 * belief.rows, 0.5 * prior.pooled_rows + xp.zeros_like(belief.rows)
+        ratio = self._spread_out(belief) / belief.scatter
+        kl = (a - a0) * digamma(a) - log_gamma(a) + log_gamma(a0) - a0 * xp.log(ratio) + a * (ratio - 1.0)
+        kl = xp.sum(kl * here, axis=(-3, -2, -1) if self._per_column(belief) else (-2, -1))
+        variance = belief.common / prior.pooled_rows
+        unit = 0.5 * prior.unit_rows * (xp.log(variance) + 1.0 / variance)
+        kl = kl + (xp.sum(unit, axis=-1) if self._per_column(belief) else unit)
+        kappa = belief.strength[..., None, None, None]
+        spread = 0.5 * (kappa * self._mean_squares(belief) - 1.0 - xp.log(kappa / belief.count))
+        return kl + xp.sum(spread * present[..., None], axis=(-3, -2, -1)) - self._strength_density(belief.strength)
+
+    def _per_column(self, belief: ComponentBelief) -> bool:
+        return bool(belief.scatter.ndim == belief.means.ndim)
+
+    def _spread_out(self, belief: ComponentBelief) -> Array:
+        """The common scatter for every component."""
+        common = belief.common
+        return common[..., None, None, :] if self._per_column(belief) else common[..., None, None]
+
+    def _mean_squares(self, belief: ComponentBelief) -> Array:
+        precision = belief.rows / belief.scatter
+        precision = precision if self._per_column(belief) else precision[..., None]
+        return precision * belief.means**2 + 1.0 / belief.count
 
 
 class NormalWishart(ConjugatePrior):
     """For a matrix per component, or one that all share."""
 
-    def initial_scale(self, means: Array) -> Array:
+    def certain(self, means: Array, covariance: Array) -> ComponentBelief:
         xp, D = namespace(means), means.shape[-1]
+        rows = CERTAIN_ROWS * xp.ones_like(covariance[..., 0, 0])
         ones = xp.ones_like(means[..., 0, 0, :])
-        return (self.prior.pooled_rows + D - 1) * ones[..., None] * eye_like(D, means)
+        common = self._prior_rows(D) * ones[..., None] * eye_like(D, means)
+        count = CERTAIN_ROWS * xp.ones_like(means[..., :1])
+        return ComponentBelief(means, count, rows, rows[..., None, None] * covariance, common, ones[..., 0])
 
-    def posterior(self, moments: Moments, scale: Array, strength: Array, present: Array) -> ComponentPosterior:
+    def start(self, covariance: Array, pooled: Array) -> Array:
+        return pooled + namespace(covariance).zeros_like(covariance)
+
+    def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         xp, D = namespace(moments.first), moments.first.shape[-1]
-        pool, spread_out = self.type.pool, self.type.per_component  # type: ignore[attr-defined]
-        tied = self.type.covariance_class_axis is None
-        prior_scale = scale if tied else scale[..., None, None, :, :]
-        count = strength[..., None, None] + moments.count
-        means = moments.first / count[..., None]
-        nu0 = self.prior.pooled_rows + D - 1
-        nu = nu0 + pool(moments.count[..., None, None])[..., 0, 0]
-        outer = pool(count[..., None, None] * means[..., :, None] * means[..., None, :])
-        psi = symmetric(prior_scale + moments.second - outer)
-        inverse, log_det = spd_inverse(psi)
-        precision = nu[..., None, None] * inverse
-        groups = xp.ones_like(nu) if tied else xp.broadcast_to(present, nu.shape)
-        total = precision if tied else xp.sum(precision * groups[..., None, None], axis=(-4, -3))
-        n_groups = 1.0 if tied else xp.sum(present)
-        new_scale = _barred_scale(total, n_groups * nu0, self.prior.barrier)
-        per_mean = xp.matmul(spread_out(precision), means[..., None])[..., 0]
-        squares = (xp.sum(means * per_mean, axis=-1) + D / count) * present
-        new_strength = self._strength(xp.sum(squares, axis=(-2, -1)), xp.sum(present) * D)
-        expected = _expected_log_det(nu, D) - log_det
-        kl = self._divergence(nu, nu0, precision, expected, log_det, new_scale, tied)
-        kl = kl * groups
-        kl = kl if tied else xp.sum(kl, axis=(-2, -1))
-        kappa = new_strength[..., None, None]
-        spread = 0.5 * (kappa * squares - present * D * (1.0 + xp.log(kappa / count)))
-        scale_inverse, _ = spd_inverse(new_scale)
-        barrier = 0.5 * self.prior.barrier * xp.sum(xp.linalg.diagonal(scale_inverse), axis=-1)
-        kl = kl + xp.sum(spread, axis=(-2, -1)) + barrier - self._strength_density(new_strength)
-        gap = 0.5 * (expected + log_det - D * xp.log(nu))  # E[ln |Lambda|] - ln |E[Lambda]|
-        row = (gap[..., None, None] if tied else gap) - 0.5 * D / count
-        dof = nu - (D - 1)
-        growth = 1.0 + 1.0 / count
-        growth = xp.mean(growth, axis=(-2, -1))[..., None, None] if tied else growth[..., None, None]
-        predictive = psi / dof[..., None, None] * growth
-        dof = xp.broadcast_to(dof[..., None, None] if tied else dof, count.shape)
-        covariance = psi / nu[..., None, None]
-        cells = xp.zeros_like(means)
-        return ComponentPosterior(means, covariance, predictive, dof, row, cells, new_scale, new_strength, kl)
+        pool = self.type.pool  # type: ignore[attr-defined]
+        count = (belief.strength[..., None, None] + moments.count)[..., None]
+        means = moments.first / count
+        rows = self._prior_rows(D) + pool(moments.count[..., None, None])[..., 0, 0]
+        outer = pool(count[..., None] * means[..., :, None] * means[..., None, :])
+        scatter = symmetric(self._spread_out(belief.common) + moments.second - outer)
+        belief = belief._replace(means=means, count=count, rows=rows, scatter=scatter)
+        inverse, _ = spd_inverse(scatter)
+        precision = rows[..., None, None] * inverse
+        n_groups, total = 1.0, precision
+        if not self._tied:
+            n_groups, total = xp.sum(present), xp.sum(precision * present[..., None, None], axis=(-4, -3))
+        values, axes = xp.linalg.eigh(symmetric(total))
+        values = xp.clip(values, min=float(xp.finfo(values.dtype).smallest_normal) ** 0.5)
+        n, unit = n_groups * self._prior_rows(D), self.prior.unit_rows
+        # the maximum has the axes of the mean precision
+        best = _barred_scale(n - unit, values, unit * self._prior_rows(D))
+        common = xp.matmul(axes * best[..., None, :], transpose(axes))
+        squares = xp.sum(self._mean_squares(belief, precision) * present, axis=(-2, -1))
+        return belief._replace(common=common, strength=self._best_strength(squares, xp.sum(present) * D))
 
-    def _divergence(
-        self, nu: Array, nu0: float, precision: Array, expected: Array, log_det: Array, scale: Array, tied: bool
-    ) -> Array:
-        """Of each precision from its prior."""
-        xp, D = namespace(nu), precision.shape[-1]
-        _, scale_log_det = spd_inverse(scale)
-        if not tied:
-            scale, scale_log_det = scale[..., None, None, :, :], scale_log_det[..., None, None]
-        trace = xp.sum(scale * precision, axis=(-2, -1)) - nu * D
-        kl = 0.5 * (nu - nu0) * (expected - D * math.log(2.0)) + 0.5 * trace
-        kl = kl + 0.5 * (nu * log_det - nu0 * scale_log_det)
-        return kl - _log_multigamma(0.5 * nu, D) + _log_multigamma(0.5 * nu0 + xp.zeros_like(nu), D)
+    def expectation(self, belief: ComponentBelief) -> Expectation:
+        xp, D = namespace(belief.means), belief.means.shape[-1]
+        gap = 0.5 * (_expected_log_det(belief.rows, D) - D * xp.log(belief.rows))  # E[ln|.|] - ln|E[.]|
+        row = (gap[..., None, None] if self._tied else gap) - 0.5 * D / belief.count[..., 0]
+        return Expectation(belief.scatter / belief.rows[..., None, None], row, xp.zeros_like(belief.means))
+
+    def predictive(self, belief: ComponentBelief) -> StudentScale:
+        xp, D = namespace(belief.means), belief.means.shape[-1]
+        dof, growth = belief.rows - (D - 1), 1.0 + 1.0 / belief.count[..., 0]
+        if self._tied:  # that of a row's component, whichever it is
+            count = belief.count[..., 0]
+            growth = xp.sum(count * growth, axis=(-2, -1)) / xp.sum(count, axis=(-2, -1))
+        scale = belief.scatter * (growth / dof)[..., None, None]
+        return StudentScale(
+            scale, xp.broadcast_to(dof[..., None, None] if self._tied else dof, belief.means.shape[:-1])
+        )
+
+    def divergence(self, belief: ComponentBelief, present: Array) -> Array:
+        xp, D = namespace(belief.means), belief.means.shape[-1]
+        nu, nu0 = belief.rows, self._prior_rows(D)
+        inverse, log_det = spd_inverse(belief.scatter)
+        precision = nu[..., None, None] * inverse
+        common_inverse, common_log_det = spd_inverse(belief.common)
+        prior_log_det = common_log_det if self._tied else common_log_det[..., None, None]
+        trace = xp.sum(self._spread_out(belief.common) * precision, axis=(-2, -1)) - nu * D
+        expected = _expected_log_det(nu, D) - log_det - D * math.log(2.0)
+        kl = 0.5 * ((nu - nu0) * expected + trace + nu * log_det - nu0 * prior_log_det)
+        kl = kl - _log_multigamma(0.5 * nu, D) + _log_multigamma(0.5 * nu0 + xp.zeros_like(nu), D)
+        kl = kl if self._tied else xp.sum(kl * present, axis=(-2, -1))
+        kappa = belief.strength[..., None, None]
+        squares = self._mean_squares(belief, precision)
+        spread = 0.5 * (kappa * squares - D * (1.0 + xp.log(kappa / belief.count[..., 0])))
+        trace = nu0 * xp.sum(xp.linalg.diagonal(common_inverse), axis=-1)
+        unit = 0.5 * self.prior.unit_rows * (common_log_det - D * math.log(nu0) + trace)
+        return kl + xp.sum(spread * present, axis=(-2, -1)) + unit - self._strength_density(belief.strength)
+
+    @property
+    def _tied(self) -> bool:
+        return self.type.covariance_class_axis is None
+
+    def _prior_rows(self, D: int) -> float:
+        return self.prior.pooled_rows + D - 1
+
+    def _spread_out(self, common: Array) -> Array:
+        """The common scatter for every matrix."""
+        return common if self._tied else common[..., None, None, :, :]
+
+    def _mean_squares(self, belief: ComponentBelief, precision: Array) -> Array:
+        xp, D = namespace(belief.means), belief.means.shape[-1]
+        per_component = self.type.per_component(precision)  # type: ignore[attr-defined]
+        product = xp.matmul(per_component, belief.means[..., None])[..., 0]
+        return xp.sum(belief.means * product, axis=-1) + D / belief.count[..., 0]
 
 
 def _expected_log_det(nu: Array, D: int) -> Array:
     """Of the precision, without the log determinant of its scale."""
-    return sum(digamma(0.5 * (nu - i)) for i in range(D)) + D * math.log(2.0)
+    xp = namespace(nu)
+    return xp.sum(digamma(0.5 * (nu[..., None] - _integers(D, nu))), axis=-1) + D * math.log(2.0)
 
 
 def _log_multigamma(a: Array, D: int) -> Array:
     """Log of the multivariate gamma function."""
-    return sum(log_gamma(a - 0.5 * i) for i in range(D)) + 0.25 * D * (D - 1) * math.log(math.pi)
+    xp = namespace(a)
+    total = xp.sum(log_gamma(a[..., None] - 0.5 * _integers(D, a)), axis=-1)
+    return total + 0.25 * D * (D - 1) * math.log(math.pi)
 
 
-def _barred_scale(total: Array, n_rows: Array | float, barrier: float) -> Array:
-    """The matrix P that maximizes n ln|P| - tr(P E) - barrier tr(P^-1), E = `total`.
+def _integers(n: int, like: Array) -> Array:
+    return asarray_like(np.arange(n, dtype=float), like)
 
-    With P = E^(-1/2) Y E^(-1/2): n Y - Y^2 + barrier E = 0, so Y has the axes of E.
-    """
+
+def _barred_scale(n_rows: Array | float, total: Array, barrier: float) -> Array:
+    """The number p that maximizes n ln p - p total - barrier / p."""
     xp = namespace(total)
-    values, vectors = xp.linalg.eigh(symmetric(total))
-    values = xp.clip(values, min=float(xp.finfo(total.dtype).smallest_normal) ** 0.5)
-    best = 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * values)) / values
-    return xp.matmul(vectors * best[..., None, :], transpose(vectors))
+    return 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * total)) / total
+
+
+#: By exact type: what a subclass pools or shares another way needs a prior of its own.
+CONJUGATE_PRIORS: dict[type[Covariance], type[ConjugatePrior]] = {
+    Diagonal: NormalGamma,
+    Spherical: NormalGamma,
+    Full: NormalWishart,
+    Tied: NormalWishart,
+}
 
 
 def conjugate_prior(covariance_type: Covariance, prior: GaussianPrior) -> ConjugatePrior | None:
     """The prior of a type of covariance, if there is one."""
-    if isinstance(covariance_type, Full):
-        return NormalWishart(covariance_type, prior)
-    return NormalGamma(covariance_type, prior) if isinstance(covariance_type, Diagonal) else None
+    conjugate = CONJUGATE_PRIORS.get(type(covariance_type))
+    return None if conjugate is None else conjugate(covariance_type, prior)

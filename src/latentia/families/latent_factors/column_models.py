@@ -1,7 +1,7 @@
 r"""The kinds of columns, and the registry of their names.
 
-A new kind is a class here and a line in `COLUMN_MODELS`. Its `bound` is its part of the E-step;
-`e_step_rows` adds up the parts of all columns of a row.
+A new kind is a class and its name in `COLUMN_MODELS`; nothing else needs to know of it. Its `bound`
+is its part of the E-step; `e_step_rows` adds up the parts of all columns of a row.
 
 With the quadratic :math:`k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h` of `column_contract`:
 
@@ -14,6 +14,8 @@ With the quadratic :math:`k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h` o
   term).
 - `Categorical` (one predictor per category): the softmax bound of `logsumexp_bound`, with
   :math:`\xi` and :math:`\gamma` optimal for the moments of the predictors.
+- `NegativeBinomial` (one predictor) and `Sequential` (one per step from level to level): see
+  `count_column` and `ordinal_column`.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ from latentia.families.latent_factors.column_contract import (
     example_codes,
     shrink_to_mean,
 )
+from latentia.families.latent_factors.count_column import NegativeBinomial
+from latentia.families.latent_factors.ordinal_column import Sequential
 from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
 from latentia.numerics.logspace import logsumexp, softmax
 
@@ -290,4 +294,6 @@ def _predictors(a: Array) -> Array:
 
 
 #: The kinds by the names users give.
-COLUMN_MODELS: dict[str, type[ColumnModel]] = {model.kind: model for model in (Gaussian, Bernoulli, Categorical)}
+COLUMN_MODELS: dict[str, type[ColumnModel]] = {
+    model.kind: model for model in (Gaussian, Bernoulli, Categorical, NegativeBinomial, Sequential)
+}

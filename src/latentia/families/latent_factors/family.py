@@ -278,19 +278,18 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[LatentFactors]:
-        """Small instances for the laws: continuous, tied or not, binary, all kinds, more latents
-        than columns.
-        """
+        """Small instances: continuous, with more latents than columns, binary, all kinds."""
         continuous = ColumnLayout.continuous_columns(n_features)
         binary = ColumnLayout.from_kinds(["binary"] * n_features, [2] * n_features)
-        kinds = [list(COLUMN_MODELS)[column % len(COLUMN_MODELS)] for column in range(n_features)]
-        mixed = ColumnLayout.from_kinds(kinds, [3] * n_features)
+        kinds = [*COLUMN_MODELS] * n_features
+        turns = [kinds[first : first + n_features] for first in range(0, len(COLUMN_MODELS), n_features)]
+        mixed = [ColumnLayout.from_kinds(turn, [3] * n_features) for turn in turns]
         settled: dict[str, Any] = {"bound_tol": 1e-11, "bound_max_iter": 1000, "ridge": 1.0}
         return [
             cls(continuous, n_classes, 2, 2),
             cls(continuous, n_classes, n_features + 2, 1, tied=False),
             cls(binary, n_classes, 1, 2, **settled),
-            cls(mixed, n_classes, 1, 1, tied=False, **settled),
+            *(cls(layout, n_classes, 1, 1, tied=False, **settled) for layout in mixed),
         ]
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:

@@ -49,6 +49,12 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
     mixing[..., np.arange(min(n_axes, q)), np.arange(min(n_axes, q))] = np.sqrt(AXIS_SHARE)
     mixing += RANDOM_PART * rng.standard_normal((n_restarts, M, H, q))[..., :n_axes, :]
     loadings = (axes * deviations) @ mixing
+    between = _class_axes(rows, weights, y, C)[..., : q // 2]  # (S or 1, H, k)
+    k = between.shape[-1]
+    if k:
+        loadings = np.concatenate(
+            [np.broadcast_to(between[:, None], (n_restarts, M, H, k)), loadings[..., : q - k]], axis=-1
+        )
     centers = np.broadcast_to(offsets, (n_restarts, M, H))
     if M > 1:
         order = np.argsort(rows @ axes[:, 0], kind="stable")
@@ -68,3 +74,20 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
         edges=np.ones((n_restarts, H, q)),
     )
     return FactorParams(*(asarray_like(np.ascontiguousarray(a), sample.rows.values) for a in params))
+
+
+def _class_axes(rows: np.ndarray, weights: np.ndarray, y: np.ndarray, n_classes: int) -> np.ndarray:
+    """Loadings (S, H, C - 1) along the axes in which the class means differ, largest first."""
+    columns = weights.reshape(len(y), -1).T  # (S, N)
+    counts, sums = [], []
+    for c in range(n_classes):
+        w = columns[:, y == c]
+        counts.append(w.sum(axis=1))
+        sums.append(w @ rows[y == c])
+    count, total = np.stack(counts, axis=1), np.stack(sums, axis=1)  # (S, C), (S, C, H)
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    means = total / np.maximum(count, np.finfo(float).tiny)[..., None]
+    means = (means - (share[..., None] * means).sum(axis=1, keepdims=True)) * np.sqrt(share)[..., None]
+    _, size, axes = np.linalg.svd(means, full_matrices=False)
+    axes = axes * np.where((axes**3).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+    return np.swapaxes(axes * size[..., None], -1, -2)[..., : n_classes - 1]

@@ -31,8 +31,13 @@ def centroid_restarts(
     """
     chunk = source.sample_rows(N_INIT_ROWS, rng)
     x, y = to_numpy(chunk.rows.values).astype(float), to_numpy(chunk.y)
-    center, total_variance = x.mean(axis=0), max(float(x.var(axis=0).mean()), 1e-12)
-    clusters = [cluster_restarts(x[y == label], n, n_restarts, rng) for label, n in enumerate(n_subclasses)]
+    weight = None if chunk.weight is None else to_numpy(chunk.weight).astype(float)
+    center = np.average(x, axis=0, weights=weight)
+    total_variance = max(float(np.average((x - center) ** 2, axis=0, weights=weight).mean()), 1e-12)
+    clusters = []
+    for label, n in enumerate(n_subclasses):
+        own = y == label
+        clusters.append(cluster_restarts(x[own], n, n_restarts, rng, None if weight is None else weight[own]))
     variance = np.concatenate([variances for _, variances, _ in clusters], axis=1).mean(axis=(1, 2))
     variance = np.maximum(variance, 1e-3 * total_variance)[:, None]
     offset = np.concatenate([means for means, _, _ in clusters], axis=1) - center

@@ -1,0 +1,33 @@
+"""A preprocessed copy of a small table, and what sweeps over it remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.row_ranges import RowRange
+from latentia.engine.source import Chunk, MaskedRows
+from latentia.numerics.array_api import asarray_like, namespace
+
+
+class CachedRows(NamedTuple):
+    """A preprocessed copy of a small table, its rows in the order of their labels."""
+
+    chunk: Chunk
+    labels: list[RowRange]  # one for each label
+    memos: dict[RowRange, dict[str, Any]]  # what sweeps leave for the next ones, by range
+
+    def take_restarts(self, index: np.ndarray) -> CachedRows:
+        weight = self.chunk.weight
+        keep = asarray_like(index, weight, dtype=namespace(weight).int64)
+        chunk = self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1))
+        return self._replace(chunk=chunk, memos={})
+
+    def read(self, rows: RowRange) -> Iterator[Chunk]:
+        (values, observed), y, weight, *_ = self.chunk
+        here = rows.as_slice
+        masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
+        memo = self.memos.setdefault(rows, {})
+        yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)

@@ -1,0 +1,56 @@
+r"""Columns whose log density is a sum of logistic terms.
+
+.. math::
+
+    \ln p(x \mid a) = c(x) + \sum_h y_h(x) a_h - n_h(x) \ln(1 + e^{a_h}) ,
+
+as that of :math:`n_h` trials, :math:`y_h` of which succeed with the probability
+:math:`\sigma(a_h)`. The bound of Jaakkola and Jordan holds for each trial, so the quadratic has the
+curvatures :math:`\kappa_h = 2 n_h \lambda(\xi_h)` with :math:`2\lambda(\xi) = \tanh(\xi/2)/(2\xi)`,
+the linear coefficients :math:`s_h = y_h - n_h/2` and the constant :math:`c + \sum_h \tfrac12
+\kappa_h \xi_h^2 - n_h \ln 2\cosh(\xi_h/2)`. It is below the log density everywhere, touches it at
+:math:`\pm\xi`, and is best for Gaussian predictors at :math:`\xi_h^2 = E[a_h^2]`. Numbers of trials
+need not be whole.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
+from latentia.families.latent_factors.column_contract import BoundedColumnModel, Quadratic
+from latentia.numerics.array_api import Array, namespace
+
+
+class LogisticColumnModel(BoundedColumnModel):
+    """Subclasses say what the trials of a cell are."""
+
+    @abstractmethod
+    def trials(self, values: Array, observed: Array | None) -> tuple[Array, Array]:
+        """Successes and trials (N, H) of the cells; none where a cell is missing."""
+
+    def log_base(self, values: Array, observed: Array | None) -> Array | float:
+        """What the log density of the known cells of each row has besides, (N,)."""
+        return 0.0
+
+    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+        xp = namespace(mean)
+        _, n_trials = self.trials(values, observed)
+        best = self.approximate_bound(values, observed, mean, variance, {})  # which needs no inner steps
+        square = mean * mean + variance
+        constant = xp.sum(0.5 * best.curvature * square - n_trials * log_two_cosh(xp.sqrt(square)), axis=-1)
+        return best._replace(constant=constant + self.log_base(values, observed))
+
+    def approximate_bound(
+        self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
+    ) -> Quadratic:
+        xp = namespace(mean)
+        successes, n_trials = self.trials(values, observed)
+        xi = xp.sqrt(mean * mean + variance)
+        return Quadratic(n_trials * logistic_curvature(xi, xp.tanh(xi / 2)), successes - 0.5 * n_trials, 0.0)
+
+    def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:
+        xp = namespace(predictors)
+        successes, n_trials = self.trials(values, observed)
+        softplus = xp.clip(predictors, min=0.0) + xp.log1p(xp.exp(-xp.abs(predictors)))
+        return xp.sum(successes * predictors - n_trials * softplus, axis=-1) + self.log_base(values, observed)
