@@ -15,6 +15,6 @@ SINGLE = {"rtol": 2e-3, "atol": 2e-3}
 #: Moments of samples beside the model's, in standard errors.
 SAMPLING = 5.0
 #: What two ways to the same fit say of rows, where both end at one place.
-REFIT = {"rtol": 2e-6, "atol": 2e-6}
+REFIT = {"rtol": 2e-6, "atol": 5e-6}
 #: Probabilities from a posterior that sums over a few points, beside those from other points.
 SUPPORT_POINTS = {"atol": 1e-2}

@@ -272,7 +272,9 @@ def test_bad_outputs_are_named(bent):
         MixtureOfExpertsRegressor(1).fit(np.where(X > 1, np.nan, X), y)
     with pytest.raises(ValueError, match=r"y holds text \('high'\); allowed is a number"):
         MixtureOfExpertsRegressor(1).fit(X, ["high"] * 300)
-    for scalar in (3.0, np.float64(3.0), "high"):
+    with pytest.raises(ValueError, match="y='high' is a string: pass the outputs themselves"):
+        MixtureOfExpertsRegressor(1).fit(X, "high")
+    for scalar in (3.0, np.float64(3.0)):
         with pytest.raises(ValueError, match="y=.*; allowed is a number"):
             MixtureOfExpertsRegressor(1).fit(X, scalar)
 

@@ -43,7 +43,7 @@ def test_units_do_not_matter(covariance, scale):
 @pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X has no value", "ignore:n_components=3"
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Column . has no known value", "ignore:n_components=3"
 )
 def test_hard_tables(covariance, objective_name):
     rng = np.random.default_rng(0)
@@ -105,7 +105,7 @@ def test_the_unit_of_the_weights_does_not_matter_to_points(covariance):
 
 
 @pytest.mark.parametrize("first", ["empty", "constant and huge"])
-@pytest.mark.filterwarnings("ignore:X has no value")
+@pytest.mark.filterwarnings("ignore:Column . has no known value")
 def test_spherical_covariances_beside_a_column_that_does_not_vary(first):
     rng = np.random.default_rng(0)
     y = np.arange(100) % 2

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from latentia.engine.array_source import ArraySource
+from latentia.estimators.latent_softmax.search_rules import best_model, is_better
 from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions
 from latentia.estimators.latent_softmax.subclass_search import (
     FittedConfiguration,
@@ -17,8 +18,8 @@ from latentia.families.softmax.variational import MultimodalSoftmax
 class Landscape:
     """Fits whose score falls with the distance from a peak, and whose surplus subclasses hold next to nothing."""
 
-    def __init__(self, limits, peak, relevant):
-        self.search, self.peak, self.relevant = SubclassSearch(limits), peak, relevant
+    def __init__(self, limits, peak, relevant, patience=0):
+        self.search, self.peak, self.relevant = SubclassSearch(limits, patience), peak, relevant
         self.fitted = []
 
     def run(self, proposals):
@@ -123,6 +124,29 @@ def test_brute_force_fits_every_configuration():
     entries = land.run(land.search.exhaustive())
     assert len(entries) == 12 == len({configuration for configuration, _ in land.fitted})
     assert land.search.best == (3, 2)
+
+
+def test_patience_ends_the_search_where_one_subclass_is_enough():
+    land = Landscape((5,) * 4, (1,) * 4, relevant=(9,) * 4, patience=2)
+    land.compressive([0.05], max_rounds=2)
+    assert [sum(c) for c, _ in land.fitted] == [4, 8, 12]  # two in a row are no better
+    land.climb(max_models=50)
+    assert [sum(c) for c, _ in land.fitted[3:]] == [5] * 4  # and so are four neighbors
+    assert land.search.best == (1, 1, 1, 1)
+
+
+def test_patience_is_renewed_by_what_is_better():
+    land = Landscape((8, 8), (5, 5), relevant=(9, 9), patience=1)
+    land.compressive([0.05], max_rounds=2)
+    assert [c for c, _ in land.fitted] == [(k, k) for k in range(1, 7)]
+
+
+def test_the_smallest_of_equal_models_wins():
+    scores = [-1.0, -0.5 + 1e-5, -0.5, -0.5 - 2e-3]
+    assert best_model(scores, [1, 4, 3, 2]) == 2
+    assert best_model(scores, [1, 3, 3, 2]) == 1  # of equal sizes the first
+    assert best_model([np.nan, -1.0], [1, 2]) == 1 and best_model([np.nan, np.nan], [2, 1]) == 1
+    assert is_better(0.0, np.nan) and not is_better(np.nan, 0.0) and not is_better(1e-4, 0.0) and is_better(0.01, 0.0)
 
 
 @pytest.mark.parametrize("cls", [MultimodalSoftmax, SoftmaxLikelihood])

@@ -38,6 +38,9 @@ Preprocess = Callable[[Array], MaskedRows]
 #: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`.
 CACHE_MIB = 64
 
+#: Tables up to this size are remembered from sweep to sweep, in MiB.
+MEMO_MIB = 64
+
 #: On an accelerator, where reading rows again costs more than the memory.
 DEVICE_CACHE_MIB = 8192
 
@@ -63,7 +66,7 @@ class ArraySource(Source):
     cache_mib : float or None
         The largest preprocessed table to keep; by default 64, at most `working_memory`.
     gather_chunk_rows : int
-        Rows that are preprocessed together for the cache.
+        Rows preprocessed together for the cache.
     """
 
     def __init__(
@@ -85,6 +88,9 @@ class ArraySource(Source):
         self.cache_mib = cache_mib
         self.gather_chunk_rows = gather_chunk_rows
         self._cache: CachedRows | None = None
+        # what sweeps leave for the next ones; also where rows are read again each time
+        remembers = X.shape[0] * X.shape[1] * 8 <= MEMO_MIB * 2**20
+        self._memos: dict[RowRange, dict[str, Any]] | None = {} if remembers else None
 
     @property
     def any_unlabeled(self) -> bool:
@@ -183,7 +189,7 @@ class ArraySource(Source):
             self._cache = self._fill_cache()
         if self._cache is not None:
             ranges = split_ranges(self._counted(self._cache.labels), max_rows, by_label)
-            return self._cache.read, list(join_ranges(ranges, max_rows))
+            return partial(self._cache.read, memos=self._memos), list(join_ranges(ranges, max_rows))
         if by_label and not _is_mapped(self.X):  # rows in memory can be gathered from anywhere
             labels = self._counted(label_ranges(self.y[self._label_order]))
             return self._read_sorted, [[rows] for rows in split_ranges(labels, max_rows, by_label)]
@@ -209,7 +215,7 @@ class ArraySource(Source):
 
     def _read_sorted(self, rows: RowRange) -> Iterator[Chunk]:
         """Rows of one label, from wherever they lie."""
-        yield self._chunk(self._label_order[rows.as_slice], rows.label)
+        yield self._remembered(self._chunk(self._label_order[rows.as_slice], rows.label), rows)
 
     def _read_in_order(self, rows: RowRange, by_label: bool) -> Iterator[Chunk]:
         """Rows that lie side by side, in one chunk or in one for each label."""
@@ -217,17 +223,22 @@ class ArraySource(Source):
         if by_label:
             for label in np.unique(y):
                 if not (self._skips and label < 0):
-                    yield self._chunk(rows.start + np.flatnonzero(y == label), int(label))
+                    chunk = self._chunk(rows.start + np.flatnonzero(y == label), int(label))
+                    yield self._remembered(chunk, rows._replace(label=int(label)))
         elif self._skips:
             if (y >= 0).any():
-                yield self._chunk(rows.start + np.flatnonzero(y >= 0), None)
+                yield self._remembered(self._chunk(rows.start + np.flatnonzero(y >= 0), None), rows)
         else:
-            yield self._chunk(rows.as_slice, None)
+            yield self._remembered(self._chunk(rows.as_slice, None), rows)
+
+    def _remembered(self, chunk: Chunk, rows: RowRange) -> Chunk:
+        """The chunk with what the last sweep has left for it."""
+        return chunk if self._memos is None else chunk._replace(memo=self._memos.setdefault(rows, {}))
 
     def _fill_cache(self) -> CachedRows:
         if not self._has_codes:
-            return CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)], {})
-        return CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]), {})
+            return CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)])
+        return CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]))
 
     def _gather(self, order: np.ndarray | None) -> Chunk:
         """All rows in some order, preprocessed in chunks: no second table is as large."""

@@ -17,17 +17,16 @@ class CachedRows(NamedTuple):
 
     chunk: Chunk
     labels: list[RowRange]  # one for each label
-    memos: dict[RowRange, dict[str, Any]]  # what sweeps leave for the next ones, by range
 
     def take_restarts(self, index: np.ndarray) -> CachedRows:
         weight = self.chunk.weight
         keep = asarray_like(index, weight, dtype=namespace(weight).int64)
         chunk = self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1))
-        return self._replace(chunk=chunk, memos={})
+        return self._replace(chunk=chunk)
 
-    def read(self, rows: RowRange) -> Iterator[Chunk]:
+    def read(self, rows: RowRange, memos: dict[RowRange, dict[str, Any]] | None = None) -> Iterator[Chunk]:
         (values, observed), y, weight, *_ = self.chunk
         here = rows.as_slice
         masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
-        memo = self.memos.setdefault(rows, {})
+        memo = None if memos is None else memos.setdefault(rows, {})
         yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)

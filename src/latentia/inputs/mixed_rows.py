@@ -22,7 +22,7 @@ def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
     X = plain_table(X)
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
-        return validate_rows(estimator, X, reset)
+        return validate_rows(estimator, X, reset, allow_text=True)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if X.shape[0] == 0:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")

@@ -25,7 +25,7 @@ DATES = (
 )
 
 
-def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
+def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False, **options: Any) -> Any:
     """Rows as a numeric array, NaN where a cell is missing.
 
     Text raises an error that names an estimator accepting it.
@@ -34,7 +34,9 @@ def validate_rows(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         X = X.detach()
     X = plain_table(X)
     try:
-        return validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
+        rows = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
+        is_text = getattr(getattr(rows, "dtype", None), "kind", None) in ("O", "U", "S")
+        return rows.astype(np.float64) if is_text and not allow_text else rows  # scikit-learn lets some text pass
     except (TypeError, ValueError) as error:
         if "infinity" in str(error) and frame_type(X) != "array":
             for place, name in enumerate(column_names(X)):

@@ -36,18 +36,19 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
             add up to its probability.
         """
         rows_in = self._check_rows(X)
-        family, params = self._model.family, self._model.params
+        model = self._model
+        family, params = model.family, model.params
         flat = family.present.ravel().nonzero()[0]
 
         def components(rows: MaskedRows) -> Array:
             posterior = family.infer(params, rows)
             xp = namespace(posterior.log_joint)
-            scale = softmax(posterior.log_joint, axis=-2) / posterior.normalizer
+            scale = softmax(model.temper(posterior.log_joint), axis=-2) / posterior.normalizer
             each = posterior.unnormalized * scale[:, None, :]  # (C, K, N), some of them padding
             each = xp.reshape(each, (-1, each.shape[-1]))
             return transpose(xp.take(each, asarray_like(flat, each, dtype=xp.int64), axis=0))
 
-        return self._model.map_rows(rows_in, components, family.floats_per_row(params))
+        return model.map_rows(rows_in, components, family.floats_per_row(params))
 
     def transform(self, X: Any) -> Array:
         """The same as `responsibilities`: what the model knows of the latent variables of rows.

@@ -206,7 +206,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         return choose_temperature(model, source) if is_posterior else 1.0
 
     def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
-        if not source.any_unlabeled or (source.weight is not None and not source.weight[source.y < 0].any()):
+        counts = source.y < 0 if source.weight is None else (source.y < 0) & (source.weight > 0)
+        if not counts.any():
             return 1.0
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)

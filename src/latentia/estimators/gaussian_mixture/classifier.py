@@ -114,6 +114,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         Class priors.
     weights_ : array of shape (n_classes, max_components)
         Mixing weights; classes with fewer components are padded with zeros.
+    dof_ : array of shape (n_classes, max_components)
+        Degrees of freedom of the components: Student-t under posteriors, infinite for points.
     means_ : array of shape (n_classes, max_components, n_features)
         Means, in the units of X.
     covariances_ : array
@@ -276,6 +278,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
             "covariance_": next(n for n, kind in COVARIANCES.items() if type(model.family.covariance_type) is kind),
             "priors_": xp.exp(params.log_prior),
             "weights_": xp.exp(params.log_weights),
+            "dof_": xp.full_like(params.log_weights, np.inf) if isinstance(params.dof, tuple) else params.dof,
             "means_": preprocessor.inverse_transform(params.means),
             "covariances_": model.family.covariance_type.in_units(params.covariance, preprocessor.scale),
         }

@@ -11,18 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
-from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.delegation import LearnedAttributesMixin
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative import GenerativeInput
-from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.chosen_model import ChosenModelMixin, SearchedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_grid import (
     RIDGE,
     as_list,
-    check_grid,
+    check_grids,
     is_mixed,
     refinements,
     search_settings,
@@ -220,12 +218,7 @@ class LatentClassificationModelCV(
 
     def _check_options(self) -> None:
         super()._check_options()
-        for name, ge, whole in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
-            check_grid(name, getattr(self, name), ge, whole)
-        if self.objective is not None and not as_list(self.objective):
-            raise ValueError(f"objective={self.objective!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
-        for objective in [] if self.objective is None else as_list(self.objective):
-            check_objective("objective", objective)
+        check_grids(self._grids())
         self._model_with(DEFAULT_SETTING)._check_options()
 
     def _model_with(self, setting: Setting, **others: Any) -> LatentClassificationModel:
@@ -284,15 +277,12 @@ class LatentClassificationModelCV(
         return self._model_with(
             setting,
             random_state=seed,
-            callback=None,
             verbose=0,
-            loss_matrix=None,
+            **dict.fromkeys(("callback", "loss_matrix", "max_categories", "min_frequency")),  # rare values share codes
             unlabeled=-1,  # as in codes
             n_init=SEARCH_N_INIT if isinstance(self.n_init, str) else self.n_init,
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
-            max_categories=None,  # rare values share a code already
-            min_frequency=None,
             priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
         )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from latentia.engine.objectives import OBJECTIVES
 from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.size_search import Setting
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import check_number
@@ -77,15 +79,20 @@ def default_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
     return dict(zip(Setting._fields, grids, strict=True))
 
 
-def check_grid(name: str, grid: Any, ge: int, whole: bool) -> None:
-    """None, or one or more numbers from `ge` on."""
-    if grid is None:
-        return
-    if isinstance(grid, str) or not as_list(grid):
-        what = "integer" if whole else "number"
-        raise ValueError(f"{name}={grid!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
-    for value in as_list(grid):
-        check_number(name, value, ge=ge, integer=whole)
+def check_grids(grids: dict[str, list[Any] | None]) -> None:
+    """Validate what the arguments ask to be tried."""
+    for name, ge, whole in (("n_latent", 0, True), ("n_components", 1, True), ("ridge", 0, False)):
+        grid = grids[name]
+        if grid is not None and (not grid or isinstance(grid[0], str)):
+            given, what = grid[0] if grid else grid, "integer" if whole else "number"
+            raise ValueError(f"{name}={given!r}; allowed are None, one {what} or a sequence of {what}s >= {ge}.")
+        for value in grid or []:
+            check_number(name, value, ge=ge, integer=whole)
+    objectives = grids["objective"]
+    if objectives is not None and not objectives:
+        raise ValueError(f"objective={objectives!r}; allowed are None, or one or more of {list(OBJECTIVES)}.")
+    for objective in objectives or []:
+        check_objective("objective", objective)
 
 
 def is_mixed(encoder: ColumnEncoder) -> bool:

@@ -86,7 +86,7 @@ class FactorTrainingMixin(GenerativeClassifier):
         if not isinstance(self.n_latent, str):
             return int(self.n_latent)
         points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
-        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.X.shape[1])
+        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.X.shape[1] - data.preprocessor.n_empty_columns)
 
     def _make_posterior_family(self, family: LatentFactors, data: GenerativeInput) -> BayesianLatentFactors | None:
         return BayesianLatentFactors(family) if family.all_edges else None

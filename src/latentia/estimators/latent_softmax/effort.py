@@ -19,11 +19,30 @@ class Effort(NamedTuple):
     screening_tol: float
     #: After so many steps of variational Bayes only so many restarts go on: few laggards win.
     successive_halving: tuple[tuple[int, int], ...]
+    convex_halving: tuple[tuple[int, int], ...]  # of restarts that are equal in likelihood
     max_bound_steps: int | None  # where the exact posterior replaces all that the bound has found
     tol_factor: float  # of the tolerances of variational Bayes and of the exact posterior
     tries_equivalents: bool  # whether points that are equal in likelihood are told apart by the bound
 
 
-FULL = Effort(None, 200, 1e-4, ((40, 4), (80, 2)), None, 1.0, True)
+FULL = Effort(
+    max_init=None,
+    screening_steps=200,
+    screening_tol=1e-4,
+    successive_halving=((40, 4), (80, 2)),
+    convex_halving=((10, 2),),
+    max_bound_steps=None,
+    tol_factor=1.0,
+    tries_equivalents=True,
+)
 
-COARSE = Effort(3, 60, 1e-3, ((10, 1),), 15, 10.0, False)
+COARSE = Effort(
+    max_init=3,
+    screening_steps=60,
+    screening_tol=1e-3,
+    successive_halving=((10, 1),),
+    convex_halving=(),
+    max_bound_steps=15,
+    tol_factor=10.0,
+    tries_equivalents=False,
+)

@@ -233,7 +233,7 @@ def _ascend_bound(
     steps_left, tol = options.max_iter, options.tol * effort.tol_factor
     if spec.is_bounded and effort.max_bound_steps is not None:
         steps_left = min(steps_left, effort.max_bound_steps)
-    for n_steps, n_kept in effort.successive_halving:
+    for n_steps, n_kept in effort.convex_halving if spec.is_convex else effort.successive_halving:
         if len(running) <= n_kept or steps_left <= n_steps:
             continue
         part = AcceleratedEM(n_steps, tol).solve(problem, params, tell)

@@ -22,7 +22,7 @@ from latentia.families.building_blocks.gaussian_weights import (
 from latentia.families.building_blocks.logsumexp_bound import SoftmaxBound, softmax_bound
 from latentia.families.experts.expert import Expert
 from latentia.numerics.array_api import Array, namespace, one_hot
-from latentia.numerics.logspace import log_softmax
+from latentia.numerics.logspace import exp_flush_underflow
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
@@ -101,9 +101,12 @@ class SoftmaxExpert(Expert):
 
     def _at_scores(self, scores: Array, y: Array) -> SoftmaxPointScores:
         xp = namespace(scores)
-        log_proba = log_softmax(scores, axis=-2)
+        below_top = scores - xp.max(scores, axis=-2, keepdims=True)
+        probs = exp_flush_underflow(below_top)
+        total = xp.sum(probs, axis=-2, keepdims=True)
         own = one_hot(y, self.n_classes, scores.dtype)
-        return SoftmaxPointScores(xp.sum(own * log_proba, axis=-2), own - xp.exp(log_proba))
+        value = xp.sum(own * below_top, axis=-2) - xp.log(total[..., 0, :])
+        return SoftmaxPointScores(value, own - probs / total)
 
     def gradient_sums(self, scores: SoftmaxPointScores, responsibilities: Array, x: Array) -> SoftmaxPoint:
         return SoftmaxPoint(weighted_row_sums(responsibilities[..., None, :] * scores.gradient, x))

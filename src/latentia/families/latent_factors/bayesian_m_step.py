@@ -23,6 +23,7 @@ from latentia.families.latent_factors.posterior import (
     FactorBelief,
     FactorPrior,
     diagonal_precision,
+    known_columns,
     mean_squares,
     weight_squares,
 )
@@ -109,17 +110,18 @@ def _with_best_strengths(belief: FactorBelief, prior: FactorPrior) -> FactorBeli
     G, C = belief.noise_shape.shape[-1], belief.class_mean.shape[-2]
     squares = xp.sum(mean_squares(belief), axis=-2)
     strength = (0.5 * C + prior.strength_shape) / (0.5 * squares + prior.strength_rate)
-    precision = _best_precision(belief, slice(None, G), prior) if G else belief.precision
+    precision = belief.precision
+    if G:
+        precision = _best_precision(belief, slice(None, G), prior, known_columns(belief, prior)[..., None])
     bounded = belief.bounded_precision
     if belief.weights.shape[-2] > G:
-        bounded = _best_precision(belief, slice(G, None), prior)
+        bounded = _best_precision(belief, slice(G, None), prior, xp.ones_like(belief.weights[..., G:, :1]))
     return belief._replace(strength=strength, precision=precision, bounded_precision=bounded)
 
 
-def _best_precision(belief: FactorBelief, index: slice, prior: FactorPrior) -> Array:
-    """Alpha of some predictors."""
+def _best_precision(belief: FactorBelief, index: slice, prior: FactorPrior, known: Array) -> Array:
+    """Alpha of some predictors, of which the `known` (..., M, H, 1) count."""
     xp = namespace(belief.weights)
-    squares = weight_squares(belief, index)[..., :-1]
-    n_weights = squares.shape[-3] * squares.shape[-2]
-    total = xp.sum(squares, axis=(-3, -2))
+    total = xp.sum(weight_squares(belief, index)[..., :-1] * known, axis=(-3, -2))
+    n_weights = xp.sum(known, axis=(-3, -2))
     return (0.5 * n_weights + prior.precision_shape) / (0.5 * total + prior.precision_rate)

@@ -126,6 +126,14 @@ class BoundedColumns:
             mean,
         )
 
+    def keep_centers(self, old: list[dict[int, Array]], settled: Array) -> None:
+        """Undo what the last bounds have left for the next ones, where rows have settled (...,
+        N).
+        """
+        for before, now in zip(old, self.warm_starts, strict=True):
+            for key, center in before.items():
+                now[key] = namespace(center).where(settled[..., None, :], center, now[key])
+
     def approximate_bound(self, moments: LatentMoments) -> Quadratic:
         """Bounds for intermediate iterations."""
         mean, variance = self._predictors(moments)
@@ -200,16 +208,23 @@ def settle_bounds(
     extrapolate = _Extrapolation() if previous is None else _plain_step
     settled: Array | None = None
     for _ in range(max_rounds):
+        centers = [dict(warm_start) for warm_start in bounded.warm_starts]
         quadratic = bounded.approximate_bound(moments)
+        curvature = quadratic.curvature
         _, _, cov, u = posterior_moments(bounded.add_to(form, quadratic), q)
         proposal = extrapolate(moments, LatentMoments(u, pack(cov)))
-        if settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
-            proposal = LatentMoments(*(xp.where(settled, old, new) for old, new in zip(moments, proposal, strict=True)))
+        was_settled = settled
         if previous is not None:
-            change = xp.abs(quadratic.curvature - previous)
-            unchanged = xp.all(change <= tol * quadratic.curvature, axis=-1, keepdims=True)
+            change = xp.abs(curvature - previous)
+            unchanged = xp.all(change <= tol * curvature, axis=-1, keepdims=True)
             settled = unchanged if settled is None else settled | unchanged
-        moments, previous = proposal, quadratic.curvature
+        if was_settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
+            proposal = LatentMoments(
+                *(xp.where(was_settled, old, new) for old, new in zip(moments, proposal, strict=True))
+            )
+            curvature = xp.where(was_settled, previous, curvature)
+            bounded.keep_centers(centers, was_settled[..., 0])
+        moments, previous = proposal, curvature
         if settled is not None and bool(xp.all(settled)):
             break
     return SettledBounds(moments, bounded.warm_starts, previous)

@@ -108,16 +108,17 @@ def infer_rows(
     if layout.n_bounded:
         bounded = BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows, spread.rest(G))
         start = LatentMoments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])  # the prior
-        last = None if memo is None else memo.get("bound")
-        if last is not None and last.moments.mean.shape == (*a0.shape[:-1], n_rows, q):
+        # by shape: a sweep over fewer restarts must not take the place of one over all
+        key = f"bounds of {(*a0.shape[:-1], n_rows, q)}"
+        last = None if memo is None else memo.get(key)
+        previous = None
+        if last is not None:
             start, bounded.warm_starts, previous = last
-        else:
-            previous = None
         # from a warm start each round raises the bound, and the next sweep goes on
         warm_tol = tol if previous is None else WARM_TOLERANCE * tol
         settled = settle_bounds(bounded, form, start, previous, warm_tol, max_rounds - 1)
         if memo is not None:
-            memo["bound"] = settled
+            memo[key] = settled
         quadratic = bounded.bound(settled.moments)
         form = bounded.add_to(form, quadratic)
     A, log_det, cov, u = posterior_moments(form, q)

@@ -118,13 +118,13 @@ def divergence(belief: FactorBelief, prior: FactorPrior) -> Array:
     kl = kl - _log_density(belief.strength, prior.strength_shape, prior.strength_rate)
     if G:
         precision = diagonal_precision(belief.precision, prior.offset_precision)
-        kl = kl + _weights_divergence(belief, slice(None, G), precision)
+        kl = kl + _weights_divergence(belief, slice(None, G), precision, known_columns(belief, prior))
         noise = gamma_divergence(belief.noise_shape, belief.noise_rate, prior.noise_shape, prior.noise_rate)
         kl = kl + xp.sum(noise, axis=(-2, -1))
         kl = kl - _log_density(belief.precision, prior.precision_shape, prior.precision_rate)
     if belief.weights.shape[-2] > G:
         precision = diagonal_precision(belief.bounded_precision, prior.bounded_offset_precision)
-        kl = kl + _weights_divergence(belief, slice(G, None), precision)
+        kl = kl + _weights_divergence(belief, slice(G, None), precision, 1.0)
         kl = kl - _log_density(belief.bounded_precision, prior.precision_shape, prior.precision_rate)
     return kl
 
@@ -164,11 +164,18 @@ def gamma_divergence(shape: Array, rate: Array, shape0: float, rate0: float) -> 
     return value + base * (xp.log(rate) - xp.log(rate0 + xp.zeros_like(rate))) + shape * (rate0 - rate) / rate
 
 
-def _weights_divergence(belief: FactorBelief, index: slice, precision: Array) -> Array:
-    """Of the weights of some predictors from N(0, 1 / D), given the noise."""
+def _weights_divergence(belief: FactorBelief, index: slice, precision: Array, known: Array | float) -> Array:
+    """Of the weights of some predictors from N(0, 1 / D), given the noise; `known` ones count."""
     xp = namespace(belief.weights)
     terms = xp.sum(precision * weight_squares(belief, index) - 1.0 - xp.log(precision), axis=-1)
-    return 0.5 * xp.sum(terms - belief.weight_log_det[..., index], axis=(-2, -1))
+    return 0.5 * xp.sum((terms - belief.weight_log_det[..., index]) * known, axis=(-2, -1))
+
+
+def known_columns(belief: FactorBelief, prior: FactorPrior) -> Array:
+    """One for continuous columns with values, zero for those whose posterior is their prior."""
+    xp = namespace(belief.weights)
+    known = xp.astype(belief.noise_shape > prior.noise_shape, belief.weights.dtype)
+    return xp.broadcast_to(known, (*belief.weights.shape[:-2], known.shape[-1]))
 
 
 def _mixing_divergence(shape: Array) -> Array:

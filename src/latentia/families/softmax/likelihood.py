@@ -22,7 +22,7 @@ from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.softmax.initialization import mixed_restarts
 from latentia.families.softmax.subclass_family import SubclassFamily
 from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import exp_flush_underflow, logsumexp
+from latentia.numerics.logspace import logsumexp_and_softmax
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
@@ -60,9 +60,8 @@ class SoftmaxLikelihood(SubclassFamily, SmoothFamily):
     def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
         """The posterior of rows with scores (..., S, N)."""
         log_sum, responsibilities = self.given_label(scores, y)
-        log_total = logsumexp(scores, axis=-2)
-        gradient = responsibilities - exp_flush_underflow(scores - log_total[..., None, :])
-        return LikelihoodPosterior((log_sum - log_total)[..., None, :], responsibilities, gradient)
+        log_total, probs = logsumexp_and_softmax(scores + 0.0, axis=-2)  # of a copy, which it overwrites
+        return LikelihoodPosterior((log_sum - log_total)[..., None, :], responsibilities, responsibilities - probs)
 
     def statistics(
         self, params: SoftmaxWeights, rows: MaskedRows, posterior: LikelihoodPosterior, weight: Array

@@ -40,8 +40,11 @@ class SubclassFamily(ConditionalFamily):
     def given_label(self, scores: Array, y: Array) -> tuple[Array, Array]:
         """Log-sum-exp (..., N) over the label's subclasses, and their posterior (..., S, N)."""
         xp = namespace(scores)
+        own = one_hot(y, self.n_classes, scores.dtype)
+        if max(self.n_subclasses) == 1:  # the label says which subclass
+            return xp.sum(own * scores, axis=-2), own + xp.zeros_like(scores)
         class_of_subclass = asarray_like(self.class_of_subclass, scores, dtype=xp.int64)
-        own = xp.take(one_hot(y, self.n_classes, scores.dtype), class_of_subclass, axis=0) > 0
+        own = xp.take(own, class_of_subclass, axis=0) > 0
         allowed = xp.where(own, scores, xp.full_like(scores, -float("inf")))
         log_sum = logsumexp(allowed, axis=-2)
         return log_sum, exp_flush_underflow(allowed - log_sum[..., None, :])

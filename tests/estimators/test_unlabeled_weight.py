@@ -1,0 +1,71 @@
+"""How much unlabeled rows count: given by the user, or chosen by held-out labels."""
+
+import numpy as np
+import pytest
+from tolerances import REFIT
+
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia.engine.array_source import ArraySource
+from latentia.estimators.base.unlabeled_weight import WEIGHTS, assign_folds
+
+MODELS = [
+    GaussianMixtureClassifier(2, n_init=2, tol=1e-3, unlabeled=-1, random_state=0),
+    LatentClassificationModel(2, tol=1e-2, unlabeled=-1, random_state=0),
+]
+both = pytest.mark.parametrize("model", MODELS, ids=["mixture", "factors"])
+
+
+@pytest.fixture
+def table(rng):
+    y = np.arange(60) % 2
+    return rng.normal(size=(60, 2)) + 1.5 * y[:, None], y
+
+
+def fitted(model, X, y, weight=None, **options):
+    return type(model)(**(model.get_params() | {"marginals": "normal"} | options)).fit(X, y, sample_weight=weight)
+
+
+@both
+def test_without_weight_unlabeled_rows_are_absent(model, table):
+    """The table again without labels: columns keep their units, which are those of all rows."""
+    X, y = table
+    alone = fitted(model, X, y)
+    twice = fitted(model, np.r_[X, X], np.r_[y, np.full(60, -1)], unlabeled_weight=0)
+    np.testing.assert_allclose(twice.predict_joint_log_proba(X), alone.predict_joint_log_proba(X), **REFIT)
+    assert (twice.unlabeled_weight_, alone.unlabeled_weight_) == (0.0, 1.0)
+    counted = fitted(model, np.r_[X, X], np.r_[y, np.full(60, -1)], unlabeled_weight=1.0)
+    assert np.abs(counted.predict_joint_log_proba(X) - alone.predict_joint_log_proba(X)).max() > 0.01
+
+
+@both
+def test_a_weight_of_one_half_is_a_sample_weight(model, table):
+    """All rows are in pairs of equal moments, so that half a pair has the units of the whole."""
+    X, y = table
+    some = np.r_[y, np.full(60, -1)]
+    half = fitted(model, np.r_[X, X], some, unlabeled_weight=0.5)
+    weighted = fitted(model, np.r_[X, X], some, np.where(some < 0, 0.5, 1.0), unlabeled_weight=1.0)
+    np.testing.assert_allclose(half.predict_proba(X), weighted.predict_proba(X), **REFIT)
+
+
+def few_labels(seed, misleading):
+    """Thirty labels, and many rows without: of the same two classes, or all at one point between them."""
+    rng, y, unknown = np.random.default_rng(seed), np.arange(30) % 2, np.arange(500) % 2
+    rows = 1 + 0.1 * rng.normal(size=(500, 2)) if misleading else rng.normal(size=(500, 2)) + 2 * unknown[:, None]
+    return np.r_[rng.normal(size=(30, 2)) + 2 * y[:, None], rows], np.r_[y, np.full(500, -1)]
+
+
+def test_the_weight_that_held_out_labels_prefer_is_chosen():
+    model = GaussianMixtureClassifier(tol=1e-2, unlabeled=-1, random_state=0)
+    chosen = [[fitted(model, *few_labels(s, m)).unlabeled_weight_ for s in range(5)] for m in (True, False)]
+    assert set(np.ravel(chosen)) <= set(WEIGHTS)
+    assert 0.0 in chosen[0] and max(chosen[0]) < 1.0 and np.mean(chosen[1]) > 0.5
+
+
+def test_folds_follow_the_rows(rng):
+    X, y = np.repeat(rng.normal(size=(15, 3)), 2, axis=0), np.repeat(np.arange(15) % 2, 2)
+    y[-4:] = -1
+    folds = assign_folds(ArraySource(X, y))
+    np.testing.assert_array_equal(folds[::2], folds[1::2])  # equal rows share one
+    assert (folds[-4:] == -1).all() and set(folds[:-4]) == set(range(5))
+    order = rng.permutation(30)
+    np.testing.assert_array_equal(assign_folds(ArraySource(X[order][:, [2, 0, 1]], y[order])), folds[order])

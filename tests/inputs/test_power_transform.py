@@ -1,0 +1,99 @@
+"""Power transforms of columns: there and back, slopes, what is left alone, weights."""
+
+import numpy as np
+import pytest
+
+from latentia.engine.source import MaskedRows
+from latentia.inputs.power_transform import PowerTransform, learn_power_transform
+from latentia.inputs.standardization import Standardizer, column_moments
+
+
+def learned(X, weight=None, dtype=np.float64):
+    standardizer = Standardizer.from_moments(*column_moments(X.astype(dtype), weight, dtype))
+    return learn_power_transform(X.astype(dtype), weight, standardizer, [True] * X.shape[1])
+
+
+@pytest.fixture
+def skewed(rng):
+    """Columns of either skew and a normal one, in units of their own."""
+    n = 400
+    columns = [rng.lognormal(size=n), -rng.exponential(size=n), rng.chisquare(1, size=n), rng.normal(size=n)]
+    return np.column_stack(columns) * [1e-3, 5.0, 1e6, 2.0] + [0.0, 7.0, -1e6, 1.0]
+
+
+def skewness(a):
+    return np.abs((((a - a.mean(axis=0)) / a.std(axis=0)) ** 3).mean(axis=0))
+
+
+def test_skewed_columns_become_symmetric_and_normal_ones_stay(skewed):
+    transform = learned(skewed)
+    values = transform(skewed).values
+    assert (skewness(values)[:2] < 0.3 * skewness(skewed)[:2]).all() and (skewness(skewed)[:2] > 1).all()
+    np.testing.assert_allclose([values[:, :3].mean(axis=0), values[:, :3].std(axis=0)], [[0] * 3, [1] * 3], atol=1e-9)
+    np.testing.assert_array_equal(transform.power == 1.0, [False, False, False, True])
+    np.testing.assert_allclose(values[:, 3], transform.standardizer(skewed).values[:, 3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_table_of_normal_columns_is_only_standardized(seed):
+    assert isinstance(learned(np.random.default_rng(seed).normal(size=(300, 3))), Standardizer)
+
+
+def test_columns_that_no_transform_makes_normal_stay(rng):
+    """Columns of few values, without any, or with a single one."""
+    few = np.column_stack([rng.integers(3, size=200) ** 4, np.full(200, np.nan), np.full(200, 3.0)]).astype(float)
+    assert isinstance(learned(few), Standardizer)
+    few[5, 1] = 2.0
+    assert isinstance(learned(few), Standardizer)
+
+
+def test_there_and_back(skewed, rng):
+    transform = learned(skewed)
+    for X in (skewed, skewed.mean(axis=0) + 20 * skewed.std(axis=0) * rng.normal(size=skewed.shape)):
+        np.testing.assert_allclose(transform.inverse_transform(transform(X).values), X, rtol=1e-7)
+    np.testing.assert_allclose(transform(transform.shift[None, :]).values, 0.0, atol=1e-9)
+
+
+def test_slopes_are_those_of_finite_differences(skewed, rng):
+    """`log_det_jacobian` of rows with gaps, and `scale` where the transform is zero."""
+    transform = learned(skewed)
+    step = 1e-6 * skewed.std(axis=0)
+    slopes = (transform(skewed + step).values - transform(skewed - step).values) / (2 * step)
+    observed = (rng.random(skewed.shape) < 0.7).astype(float)
+    rows = transform(np.where(observed > 0, skewed, np.nan))
+    np.testing.assert_array_equal(rows.observed, observed)
+    found = transform.log_det_jacobian(rows)
+    np.testing.assert_allclose(found, -(observed * np.log(slopes)).sum(axis=1), rtol=1e-5)
+    complete = transform.log_det_jacobian(MaskedRows(transform(skewed).values, None))
+    np.testing.assert_allclose(complete, -np.log(slopes).sum(axis=1), rtol=1e-5)
+    zero = transform.shift[None, :]
+    local = (transform(zero + step).values - transform(zero - step).values)[0] / (2 * step)
+    np.testing.assert_allclose(transform.scale, 1 / local, rtol=1e-5)
+
+
+def parts(transform):
+    assert isinstance(transform, PowerTransform)
+    return [transform.center, transform.stretch, transform.power, transform.mean, transform.deviation]
+
+
+def test_a_row_of_weight_two_is_that_row_twice_and_one_without_weight_is_absent(skewed, rng):
+    weight = rng.integers(3, size=len(skewed)).astype(float)
+    far = np.where(weight[:, None] > 0, skewed, 1e150)  # rows without weight may hold anything
+    again = np.repeat(skewed, weight.astype(int), axis=0)
+    for a, b in zip(parts(learned(far, weight)), parts(learned(again)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_single_precision_is_near_double(skewed):
+    single, double = learned(skewed, dtype=np.float32), learned(skewed)
+    assert all(a.dtype == np.float32 for a in parts(single))
+    np.testing.assert_array_equal(single.power, double.power.astype(np.float32))
+    np.testing.assert_allclose(single(skewed.astype(np.float32)).values, double(skewed).values, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_of_any_size_have_finite_squares(skewed, dtype):
+    transform = learned(skewed, dtype=dtype)
+    most = np.finfo(dtype).max
+    values = transform(np.array([[most] * 4, [-most] * 4], dtype=dtype)).values
+    assert np.isfinite(values**2).all() and values.dtype == dtype
