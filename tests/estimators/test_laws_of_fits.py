@@ -262,7 +262,7 @@ def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):
 
 
 @few_steps
-@pytest.mark.estimators("cross-validates")
+@pytest.mark.estimators("searches sizes")
 @pytest.mark.parametrize(
     "scoring, column, factor", [("accuracy", "mean_accuracy", 1), ("log_loss", "mean_log_loss", -1)]
 )

@@ -12,10 +12,10 @@ from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classifier.features import Completion, NumberColumns
+from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns
 from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member, as_numbers
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
-from latentia.numerics.array_api import take_rows
+from latentia.numerics.array_api import take_rows, to_numpy
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
 MAX_MATRIX_COLUMNS = 100
@@ -27,8 +27,22 @@ MAX_FACTORS = 8
 #: Members need no fine convergence: the weights see to their errors.
 MAX_MIXTURE_STEPS = 60
 
+#: What unlabeled rows weigh where they are used.
+UNLABELED_WEIGHT = 0.1
+
+#: Precisions of the priors of softmax weights, and how many rows others are compared with.
+LINEAR_RIDGE = 3.0
+KERNEL_RIDGE = 0.1
+MAX_LANDMARKS = {"balanced": 200, "best": 500}
+
 #: The softmax is convex, and cheap to finish.
-SOFTMAX_OPTIONS: dict[str, Any] = {"inference": "ml", "n_init": 1, "max_iter": 1000, "tol": 1e-7}
+SOFTMAX_OPTIONS: dict[str, Any] = {
+    "inference": "ml",
+    "criterion": "validation",
+    "n_init": 1,
+    "max_iter": 1000,
+    "tol": 1e-7,
+}
 
 
 @dataclass(frozen=True)
@@ -72,63 +86,88 @@ class GenerativeCandidate(Candidate):
 
 @dataclass(frozen=True)
 class SoftmaxCandidate(Candidate):
-    """Logistic regression on completed rows, with a normal prior."""
+    """Logistic regression on completed rows, or on their similarities to landmarks."""
 
     name: str
     ridge: float
+    max_landmarks: int = 0  # 0: on the rows themselves
 
     def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> CompletedMember:
         assert isinstance(base, GenerativeMember)
         completion = Completion.by(base.model)
-        labeled = np.flatnonzero(data.codes >= 0)
+        labeled = np.flatnonzero((data.codes >= 0) & (True if data.weight is None else data.weight > 0))
         weight = None if data.weight is None else data.weight[labeled]
+        rows = completion(take_rows(data.X, labeled))
+        kernel = None
+        if self.max_landmarks:
+            numbers = to_numpy(rows).astype(float)
+            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed))
+            rows = kernel(rows)
         model = MultimodalSoftmaxClassifier(
-            1, ridge=self.ridge, criterion="validation", unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
+            1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
         )
-        return CompletedMember(
-            completion, model.fit(completion(take_rows(data.X, labeled)), data.codes[labeled], weight)
-        )
+        return CompletedMember(completion, kernel, model.fit(rows, data.codes[labeled], weight))
+
+
+@dataclass(frozen=True)
+class CandidateMaker:
+    """Makes the candidates for a table."""
+
+    data: GenerativeInput
+    options: Options
+
+    @property
+    def n_factors(self) -> int:
+        return max(0, min(MAX_FACTORS, self.data.X.shape[1] - self.data.preprocessor.n_empty_columns))
+
+    def factors(self, name: str, n_latent: int, unlabeled: float, **settings: Any) -> Candidate:
+        """A latent classification model."""
+        own = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": self.options.max_iter}
+        own |= {"n_latent": n_latent, "unlabeled_weight": unlabeled}
+        return GenerativeCandidate(name, LatentClassificationModel, own | settings)
+
+    def gaussians(self, name: str, covariance: str, unlabeled: float, n_components: int = 1) -> Candidate:
+        """One or more Gaussians a class."""
+        max_iter = min(self.options.max_iter, MAX_MIXTURE_STEPS)
+        own = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": max_iter}
+        own |= {"covariance": covariance, "unlabeled_weight": unlabeled, "n_components": n_components}
+        return GenerativeCandidate(name, GaussianMixtureClassifier, own)
 
 
 def make_candidates(effort: str, data: GenerativeInput, options: Options) -> list[Candidate]:
-    """What is tried on this table, in this order; the first also completes rows."""
-    n_columns = data.X.shape[1] - data.preprocessor.n_empty_columns
+    """What is tried on this table, in this order; the first also completes rows.
+
+    Of tables with unlabeled rows the first learns from them at a tenth of their weight, the others
+    do without: where the classes are no clusters, unlabeled rows mislead.
+    """
+    make = CandidateMaker(data, options)
     n_numbers = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns).n_columns
-    has_unlabeled = bool((data.codes < 0).any())
-    common = {"n_init": options.n_init, "tol": options.tol}
-    factor = common | {"max_iter": options.max_iter}
-    mixture = common | {"max_iter": min(options.max_iter, MAX_MIXTURE_STEPS)}
-    n_factors = max(0, min(MAX_FACTORS, n_columns))
     matrices = n_numbers <= MAX_MATRIX_COLUMNS
-
-    def factors(name: str, n_latent: int, unlabeled: float, **settings: Any) -> Candidate:
-        own = factor | {"n_latent": n_latent, "unlabeled_weight": unlabeled} | settings
-        return GenerativeCandidate(name, LatentClassificationModel, own)
-
-    def gaussians(name: str, covariance: str, unlabeled: float, n_components: int = 1) -> Candidate:
-        own = mixture | {"covariance": covariance, "unlabeled_weight": unlabeled, "n_components": n_components}
-        return GenerativeCandidate(name, GaussianMixtureClassifier, own)
-
-    weight = 0.1
-    found = [factors("factors", n_factors, weight)]
-    if n_numbers <= MAX_SOFTMAX_COLUMNS:
-        found.append(SoftmaxCandidate("softmax", 1.0))
-    found.append(
-        gaussians("Gaussians, common covariance", "tied", weight)
-        if matrices
-        else gaussians("Gaussians, independent columns", "diag", weight)
-    )
+    has_unlabeled = bool((data.codes < 0).any())
+    has_gaps = bool((data.missing_shares > 0).any())
+    found = [make.factors("factors", make.n_factors, UNLABELED_WEIGHT)]
+    if 0 < n_numbers <= MAX_SOFTMAX_COLUMNS:
+        found.append(SoftmaxCandidate("softmax", LINEAR_RIDGE))
+    if matrices:
+        found.append(make.gaussians("Gaussians, one covariance", "tied", 0.0))
+    else:
+        found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
     if effort == "fast":
         return found
-    found.append(factors("few factors", min(2, n_factors), weight))
+    if 0 < n_numbers <= MAX_SOFTMAX_COLUMNS:
+        found.append(SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort]))
     if matrices:
-        found.append(gaussians("Gaussians, own covariances", "full", weight))
-        found.append(gaussians("Gaussians, independent columns", "diag", weight))
-    found.append(gaussians("two Gaussians a class", "diag", weight, 2))
+        found.append(make.gaussians("Gaussians, own covariances", "full", 0.0))
+        found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
+    if matrices and (effort == "best" or not has_gaps):
+        found.append(make.gaussians("two Gaussians a class", "full", 0.0, 2))
+    else:
+        found.append(make.gaussians("two Gaussians a class, no correlations", "diag", 0.0, 2))
     if has_unlabeled:
-        found.append(factors("factors, labeled rows alone", n_factors, 0.0))
-    if effort == "best":
-        found.append(factors("two components", min(3, n_factors), weight, n_components=2))
+        found.append(make.factors("factors, labeled rows", make.n_factors, 0.0))
         if matrices:
-            found.append(gaussians("two Gaussians a class, own covariances", "full", weight, 2))
+            found.append(make.gaussians("Gaussians, one covariance, all rows", "tied", UNLABELED_WEIGHT))
+    if effort == "best":
+        found.append(make.factors("two factors", min(2, make.n_factors), UNLABELED_WEIGHT))
+        found.append(make.factors("factors, two components", min(3, make.n_factors), UNLABELED_WEIGHT, n_components=2))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,13 @@ from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import softmax
+
+#: Standard deviations beyond which a cell counts as that far away, for the kernel.
+MAX_DISTANCE = 4.0
+
+#: Columns and directions that vary less are rounding.
+MIN_DEVIATION = 1e-9
+MIN_EIGENVALUE = 1e-6
 
 
 class NumberColumns(NamedTuple):
@@ -75,7 +81,46 @@ class Completion(NamedTuple):
         return self.columns(self.model.map_rows(X, fill, family.impute_floats_per_row(params)))
 
 
-def rows_without_cells(X: Array, ignored: Sequence[bool] | None = None) -> Array:
+class KernelMap(NamedTuple):
+    """Rows as their similarities to landmarks: the features of a kernel ``exp(-d^2 / (2 D))``
+    between standardized rows (Nyström's approximation), in which linear models are smooth ones.
+    """
+
+    shift: np.ndarray  # (D,)
+    scale: np.ndarray  # (D,)
+    landmarks: np.ndarray  # (L, D) standardized
+    whitening: np.ndarray  # (L, R)
+
+    @classmethod
+    def learn(cls, features: np.ndarray, max_landmarks: int, rng: np.random.Generator) -> KernelMap:
+        """From complete rows (N, D); all distinct ones are landmarks if they are not too many."""
+        shift, deviation = features.mean(axis=0), features.std(axis=0)
+        scale = np.where(deviation > MIN_DEVIATION, deviation, 1.0)
+        landmarks = np.unique(_standardized(features, shift, scale), axis=0)
+        if len(landmarks) > max_landmarks:
+            landmarks = landmarks[np.sort(rng.choice(len(landmarks), max_landmarks, replace=False))]
+        values, vectors = np.linalg.eigh(_similarities(landmarks, landmarks))
+        kept = values > MIN_EIGENVALUE * values.max()
+        return cls(shift, scale, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def __call__(self, features: Array) -> Array:
+        """Features (N, R) of complete rows."""
+        rows = _standardized(to_numpy(features).astype(float), self.shift, self.scale)
+        return asarray_like(_similarities(rows, self.landmarks) @ self.whitening, features)
+
+
+def _standardized(features: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Far rows are no farther than MAX_DISTANCE standard deviations in a column."""
+    return np.asarray(np.clip((features - shift) / scale, -MAX_DISTANCE, MAX_DISTANCE))
+
+
+def _similarities(rows: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
+    """The kernel between rows and landmarks, (N, L)."""
+    squares = (rows**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * rows @ landmarks.T
+    return np.asarray(np.exp(-np.maximum(squares, 0.0) / (2 * rows.shape[1])))
+
+
+def rows_without_cells(X: Array) -> Array:
     """Which rows have no known cell (N,)."""
     xp = namespace(X)
     if not xp.isdtype(X.dtype, "real floating"):

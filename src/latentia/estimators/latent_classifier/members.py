@@ -11,7 +11,7 @@ import numpy as np
 from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classifier.features import Completion, NumberColumns, rows_without_cells
+from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.standardization import Standardizer, column_moments
@@ -50,10 +50,12 @@ class CompletedMember(Member):
     """A model of p(c | x) on rows that a generative model has completed."""
 
     completion: Completion
+    kernel: KernelMap | None  # after the completion; None: nothing
     estimator: Any
 
     def log_proba(self, X: Array) -> Array:
-        found = self.estimator.predict_log_proba(self.completion(X))
+        rows = self.completion(X)
+        found = self.estimator.predict_log_proba(rows if self.kernel is None else self.kernel(rows))
         xp = namespace(found)
         prior = asarray_like(self.completion.model.params.log_prior, found)
         return xp.where(rows_without_cells(X)[:, None], prior[None, :], found)

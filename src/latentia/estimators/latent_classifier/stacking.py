@@ -28,11 +28,11 @@ from latentia.solvers import Outcome, Step, StepCallback, ignore_step
 MIN_LOG_PROBA = -12.0
 
 #: Precision of the normal prior of log temperatures at zero; their largest size.
-TEMPERATURE_PRECISION = 2.0
+TEMPERATURE_PRECISION = 5.0
 MAX_LOG_TEMPERATURE = 3.0
 
 #: Rows that the prior of the weights is worth, for each candidate.
-PRIOR_ROWS = 1.0
+PRIOR_ROWS = 0.3
 
 #: Members with a smaller weight are dropped.
 MIN_WEIGHT = 0.02
