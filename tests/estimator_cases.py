@@ -20,6 +20,7 @@ from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
     LatentClassificationModelCV,
+    LatentClassifier,
     MixtureOfExpertsClassifier,
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
@@ -127,6 +128,12 @@ CASES = [
         LCMCV([1], [1], kinds="continuous", cv=2, **POINTS, **STEPS),
         learns_unlabeled=True,
     ),
+    Case(
+        "LatentClassifier",
+        LatentClassifier(effort="fast", cv=2, **FEW),
+        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS),
+        learns_unlabeled=True,
+    ),
     Case("ExpertsClassifier", MEC(2, **FEW), MEC(1, **END)),
     Case("ExpertsClassifier-ml", MEC(2, inference="ml", **FEW), MEC(1, inference="ml", ridge=0.1, **END)),
     Case("ExpertsRegressor", MER(2, **FEW), MER(1, **END), "numbers"),
@@ -159,7 +166,7 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "classifier": lambda case: is_classifier(case.quick) and case.target == "classes",
     "regressor": lambda case: is_regressor(case.quick),
     "multilabel": lambda case: case.target == "labels",
-    "generative": lambda case: hasattr(case.quick, "sample"),
+    "generative": lambda case: hasattr(case.quick, "sample") and "objective" in case.quick.get_params(),  # of one model
     "points": lambda case: case.quick.get_params().get("inference") == "ml",
     "posteriors": lambda case: case.quick.get_params().get("inference") == "vb",
     "conditional": lambda case: not hasattr(case.quick, "sample"),
@@ -169,7 +176,7 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "no use of unlabeled": lambda case: not case.learns_unlabeled and case.target != "labels",
     "has loss matrix": _has("loss_matrix"),
     "has criterion": _has("criterion"),
-    "cross-validates": _has("cv"),
+    "searches sizes": _has("refit_n_init"),
     "has bic": lambda case: hasattr(case.quick, "bic"),
     "embeds": _has("latent_noise"),
 }

@@ -5,6 +5,7 @@ from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
 from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classifier import LatentClassifier
 from latentia.estimators.latent_softmax.experts_classifier import MixtureOfExpertsClassifier
 from latentia.estimators.latent_softmax.experts_regressor import MixtureOfExpertsRegressor
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
@@ -21,6 +22,7 @@ __all__ = [
     "GaussianMixtureClassifier",
     "LatentClassificationModel",
     "LatentClassificationModelCV",
+    "LatentClassifier",
     "MixtureOfExpertsClassifier",
     "MixtureOfExpertsRegressor",
     "MultimodalSoftmaxClassifier",

@@ -18,6 +18,7 @@ from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
     LatentClassificationModelCV,
+    LatentClassifier,
     MixtureOfExpertsClassifier,
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
@@ -32,6 +33,7 @@ CHECKED = [
     LatentClassificationModel(n_init=2, tol=1e-2, random_state=0),
     # a single factor is too few for the accuracy that scikit-learn asks for
     LatentClassificationModelCV([2], [1], cv=2, n_init=1, tol=1e-2, random_state=0),
+    LatentClassifier(effort="fast", cv=2, tol=1e-2, random_state=0),
     MixtureOfExpertsClassifier(2, **BRIEF),
     MixtureOfExpertsRegressor(2, **BRIEF),
     MultimodalSoftmaxClassifier(2, **BRIEF),

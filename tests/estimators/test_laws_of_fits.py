@@ -251,7 +251,7 @@ def test_the_curve_of_a_point_estimate_ends_at_its_likelihood(case, quick, data,
 
 # ---------------------------------------------------------------- searches
 @few_steps
-@pytest.mark.estimators("cross-validates")
+@pytest.mark.estimators("searches sizes")
 @pytest.mark.parametrize("grid", [[1, 2], [2, 1]], ids=str)
 def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):
     """A single class is certain whatever the size."""
@@ -262,7 +262,7 @@ def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):
 
 
 @few_steps
-@pytest.mark.estimators("cross-validates")
+@pytest.mark.estimators("searches sizes")
 @pytest.mark.parametrize(
     "scoring, column, factor", [("accuracy", "mean_accuracy", 1), ("log_loss", "mean_log_loss", -1)]
 )

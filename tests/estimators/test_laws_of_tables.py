@@ -123,7 +123,7 @@ def test_a_gap_is_no_value(case, settled, data, y, rng):
         np.testing.assert_allclose(answer(model, data.X), plain, **REFIT)
 
 
-@pytest.mark.estimators("takes gaps")
+@pytest.mark.estimators("takes gaps", "generative")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_gaps_in_a_class_of_next_to_no_weight_are_seen(case, settled, data, y, dtype):
     """What is learned of a class does not depend on its weight, once the others outweigh it."""

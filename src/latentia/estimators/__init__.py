@@ -1,6 +1,7 @@
 """Estimators: scikit-learn's front of the families.
 
 - `base`: the one way through `fit`, the one set of predictions, callbacks and progress;
+- `latent_classifier`: LatentClassifier, a stack of the others and the one to start with;
 - `gaussian_mixture`: GaussianMixtureClassifier;
 - `latent_classification`: LatentClassificationModel, and its search LatentClassificationModelCV;
 - `probit_embedding`: ProbitEmbeddingClassifier;

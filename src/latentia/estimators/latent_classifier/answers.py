@@ -1,0 +1,228 @@
+"""What a LatentClassifier answers: classes, densities, completed rows, reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentia.estimators.base.classifier import ProbabilisticClassifier
+from latentia.estimators.base.delegation import as_frame_if_possible
+from latentia.estimators.latent_classifier.multilabel import MultilabelModel
+from latentia.estimators.latent_classifier.prediction import StackModel
+from latentia.estimators.probit_embedding.reading import label_matrix_accuracy
+from latentia.inputs.mixed_rows import encode_rows, validate_table
+from latentia.inputs.options import check_number, random_generator
+from latentia.inputs.rows import require_fitted_namespace
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+
+
+class StackPredictMixin(ProbabilisticClassifier):
+    """Answers of the stack; p(x) is that of its best generative member."""
+
+    _model: StackModel | MultilabelModel
+    handle_unknown: str
+    multilabel_: bool
+    priors_: Array
+
+    @property
+    def leaderboard_(self) -> Any:
+        """One row per candidate, the least held-out log loss first."""
+        self._require_fitted()
+        return as_frame_if_possible(self._model.leaderboard)
+
+    def _check_rows(self, X: Any) -> Array:
+        """Rows to predict, coded."""
+        self._require_fitted()
+        return encode_rows(self._model.encoder, validate_table(self, X, reset=False), self.handle_unknown)
+
+    def _log_proba(self, X: Any) -> Array:
+        return self._model.log_proba(self._check_rows(X))
+
+    @require_fitted_namespace
+    def predict(self, X: Any) -> Array:
+        """The class with the least expected loss; for label matrices, the labels that are more
+        probable than not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as `predict_log_proba` takes them.
+
+        Returns
+        -------
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().predict(X)
+        proba = self.predict_proba(X)
+        xp = namespace(proba)
+        return xp.astype(proba > 0.5, xp.int64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the rows whose class is known; for label matrices, the share of rows all of
+        whose known labels are right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().score(X, y, sample_weight)
+        return label_matrix_accuracy(y, to_numpy(self.predict(X)), sample_weight)
+
+    @require_fitted_namespace
+    def explain(self, X: Any) -> Array:
+        """What each known cell adds to the log odds of each class against all others.
+
+        The difference between the log odds of the row and those of the row without that cell, whose
+        place the other cells take as far as they tell of it. A missing cell adds nothing. Cells
+        that repeat each other add little each, so the sum need not be the log odds of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        contributions : array of shape (n_samples, n_features, n_classes)
+        """
+        rows = self._check_rows(X)
+        rows = asarray_like(rows, self._model.rows_like)
+        xp = namespace(rows)
+        missing, whole = xp.isnan(rows), self._model.log_odds(rows)
+        parts = []
+        for place in range(rows.shape[1]):
+            hidden = asarray_like(np.arange(rows.shape[1]) == place, rows, dtype=xp.bool)
+            without = self._model.log_odds(xp.where(hidden[None, :], xp.full_like(rows, np.nan), rows))
+            parts.append(xp.where(missing[:, place][:, None], xp.zeros_like(whole), whole - without))
+        return xp.stack(parts, axis=1)
+
+    @require_fitted_namespace
+    def score_samples(self, X: Any) -> Array:
+        """Log p(x), the density of the known cells of each row under the best generative member:
+        low for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+        """
+        self._require_fitted()
+        return self._model.density.estimator.score_samples(X)
+
+    @require_fitted_namespace
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """Log p(x, c): the density of the best generative member, times the stack's p(c | x).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        log_joint : array of shape (n_samples, n_classes)
+        """
+        log_density = self.score_samples(X)
+        return log_density[:, None] + self._log_proba(X)
+
+    @require_fitted_namespace
+    def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
+        """Rows with each missing cell replaced by what the best generative member expects there.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+        y : array-like of shape (n_samples,), default=None
+            Classes of the rows, where they are known.
+        method : {"mean", "mode"}, default="mean"
+            Expected values, or the most probable value of binary columns and the nearest of integer
+            ones. Columns of categories always get their most probable value.
+        condition : {"class"} or None, default=None
+            Of rows without a known class. "class": given the most probable class of the row; None:
+            averaged over the classes.
+
+        Returns
+        -------
+        X_complete : array of shape (n_samples, n_features), or a data frame for models of frames
+        """
+        self._require_fitted()
+        return self._model.density.estimator.impute(X, y, method=method, condition=condition)
+
+    def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Any, np.ndarray]:
+        """Draw rows from the best generative member.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        y : class or array-like of shape (n_samples,), default=None
+            The class of all rows, or of each; drawn from the class priors by default.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features), or a data frame like the one fitted
+        y : ndarray of shape (n_samples,)
+        """
+        self._require_fitted()
+        if self.multilabel_:
+            raise ValueError("sample draws rows with their class; a label matrix has no classes to draw from.")
+        check_number("n_samples", n_samples, ge=1, integer=True)
+        if y is None:
+            prior = to_numpy(self.priors_).astype(float)
+            y = self.classes_[random_generator(self.random_state).choice(prior.size, n_samples, p=prior / prior.sum())]
+        return self._model.density.estimator.sample(n_samples, y)
+
+    def bic(self, X: Any, y: Any) -> float:
+        """Bayesian information criterion of the best generative member; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        bic : float
+        """
+        self._require_fitted()
+        return float(self._model.density.estimator.bic(X, y))
+
+    def aic(self, X: Any, y: Any) -> float:
+        """Akaike information criterion of the best generative member; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        aic : float
+        """
+        self._require_fitted()
+        return float(self._model.density.estimator.aic(X, y))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.array_api_support = True
+        return tags

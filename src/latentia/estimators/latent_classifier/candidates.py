@@ -1,0 +1,173 @@
+"""Which models are tried, and how each is fitted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
+from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns
+from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member, as_numbers
+from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
+from latentia.numerics.array_api import take_rows, to_numpy
+
+#: Tables of more number columns get no covariance matrices, and no softmax of all columns.
+MAX_MATRIX_COLUMNS = 100
+MAX_SOFTMAX_COLUMNS = 1000
+
+#: Factors of the model that completes rows, at most.
+MAX_FACTORS = 8
+
+#: Members need no fine convergence: the weights see to their errors.
+MAX_MIXTURE_STEPS = 60
+
+#: What unlabeled rows weigh where they are used.
+UNLABELED_WEIGHT = 0.1
+
+#: Precisions of the priors of softmax weights, and how many rows others are compared with.
+LINEAR_RIDGE = 3.0
+KERNEL_RIDGE = 0.1
+MAX_LANDMARKS = {"balanced": 200, "best": 500}
+
+#: The softmax is convex, and cheap to finish.
+SOFTMAX_OPTIONS: dict[str, Any] = {
+    "inference": "ml",
+    "criterion": "validation",
+    "n_init": 1,
+    "max_iter": 1000,
+    "tol": 1e-7,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Arguments of the estimator that candidates share."""
+
+    n_init: int
+    max_iter: int
+    tol: float
+
+
+class Candidate(ABC):
+    """A model to be tried."""
+
+    name: str
+
+    @abstractmethod
+    def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> Member:
+        """The model of these rows; `base` is the first candidate's, which completes rows."""
+
+
+@dataclass(frozen=True)
+class GenerativeCandidate(Candidate):
+    """A generative classifier of ours, with settings."""
+
+    name: str
+    kind: type[Any]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> GenerativeMember:
+        estimator = self.kind(**self.settings, temperature=1.0, random_state=seed)
+        columns = None
+        if self.kind is GaussianMixtureClassifier and set(data.encoder.kinds) != {"continuous"}:
+            columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
+            data = as_numbers(data, columns)
+        fitted = estimator._train(data, np.random.default_rng(seed), StepNotifier())
+        if columns is None:
+            estimator._set_learned(data.attributes | estimator._fitted_attributes(data, fitted))
+        return GenerativeMember(fitted.model, columns, None if columns else estimator)
+
+
+@dataclass(frozen=True)
+class SoftmaxCandidate(Candidate):
+    """Logistic regression on completed rows, or on their similarities to landmarks."""
+
+    name: str
+    ridge: float
+    max_landmarks: int = 0  # 0: on the rows themselves
+
+    def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> CompletedMember:
+        assert isinstance(base, GenerativeMember)
+        completion = Completion.by(base.model)
+        labeled = np.flatnonzero((data.codes >= 0) & (True if data.weight is None else data.weight > 0))
+        weight = None if data.weight is None else data.weight[labeled]
+        rows = completion(take_rows(data.X, labeled))
+        kernel = None
+        if self.max_landmarks:
+            numbers = to_numpy(rows).astype(float)
+            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed))
+            rows = kernel(rows)
+        model = MultimodalSoftmaxClassifier(
+            1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
+        )
+        return CompletedMember(completion, kernel, model.fit(rows, data.codes[labeled], weight))
+
+
+@dataclass(frozen=True)
+class CandidateMaker:
+    """Makes the candidates for a table."""
+
+    data: GenerativeInput
+    options: Options
+
+    @property
+    def n_factors(self) -> int:
+        return max(0, min(MAX_FACTORS, self.data.X.shape[1] - self.data.preprocessor.n_empty_columns))
+
+    def factors(self, name: str, n_latent: int, unlabeled: float, **settings: Any) -> Candidate:
+        """A latent classification model."""
+        own = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": self.options.max_iter}
+        own |= {"n_latent": n_latent, "unlabeled_weight": unlabeled}
+        return GenerativeCandidate(name, LatentClassificationModel, own | settings)
+
+    def gaussians(self, name: str, covariance: str, unlabeled: float, n_components: int = 1) -> Candidate:
+        """One or more Gaussians a class."""
+        max_iter = min(self.options.max_iter, MAX_MIXTURE_STEPS)
+        own = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": max_iter}
+        own |= {"covariance": covariance, "unlabeled_weight": unlabeled, "n_components": n_components}
+        return GenerativeCandidate(name, GaussianMixtureClassifier, own)
+
+
+def make_candidates(effort: str, data: GenerativeInput, options: Options) -> list[Candidate]:
+    """What is tried on this table, in this order; the first also completes rows.
+
+    Of tables with unlabeled rows the first learns from them at a tenth of their weight, the others
+    do without: where the classes are no clusters, unlabeled rows mislead.
+    """
+    make = CandidateMaker(data, options)
+    n_numbers = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns).n_columns
+    matrices = n_numbers <= MAX_MATRIX_COLUMNS
+    has_unlabeled = bool((data.codes < 0).any())
+    has_gaps = bool((data.missing_shares > 0).any())
+    found = [make.factors("factors", make.n_factors, UNLABELED_WEIGHT)]
+    if 0 < n_numbers <= MAX_SOFTMAX_COLUMNS:
+        found.append(SoftmaxCandidate("softmax", LINEAR_RIDGE))
+    if matrices:
+        found.append(make.gaussians("Gaussians, one covariance", "tied", 0.0))
+    else:
+        found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
+    if effort == "fast":
+        return found
+    if 0 < n_numbers <= MAX_SOFTMAX_COLUMNS:
+        found.append(SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort]))
+    if matrices:
+        found.append(make.gaussians("Gaussians, own covariances", "full", 0.0))
+        found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
+    if matrices and (effort == "best" or not has_gaps):
+        found.append(make.gaussians("two Gaussians a class", "full", 0.0, 2))
+    else:
+        found.append(make.gaussians("two Gaussians a class, no correlations", "diag", 0.0, 2))
+    if has_unlabeled:
+        found.append(make.factors("factors, labeled rows", make.n_factors, 0.0))
+        if matrices:
+            found.append(make.gaussians("Gaussians, one covariance, all rows", "tied", UNLABELED_WEIGHT))
+    if effort == "best":
+        found.append(make.factors("two factors", min(2, make.n_factors), UNLABELED_WEIGHT))
+        found.append(make.factors("factors, two components", min(3, make.n_factors), UNLABELED_WEIGHT, n_components=2))
+    return found

@@ -1,0 +1,128 @@
+"""Coded rows as columns of numbers, and completed rows for models that know no gaps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from latentia.engine.source import MaskedRows
+from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.logspace import softmax
+
+#: Standard deviations beyond which a cell counts as that far away, for the kernel.
+MAX_DISTANCE = 4.0
+
+#: Columns and directions that vary less are rounding.
+MIN_DEVIATION = 1e-9
+MIN_EIGENVALUE = 1e-6
+
+
+class NumberColumns(NamedTuple):
+    """A column of several categories becomes one of zeros and ones for each; others stay.
+
+    Columns without a value are left out. A missing cell stays missing in all its columns.
+    """
+
+    n_codes: tuple[int, ...]  # of each column; 1 for those that stay, 0 for those left out
+
+    @classmethod
+    def from_encoder(cls, encoder: ColumnEncoder, empty: Array | None) -> NumberColumns:
+        left_out = np.zeros(len(encoder.columns), bool) if empty is None else to_numpy(empty)
+        sizes = [
+            column.levels.n_codes if kind == "categorical" and column.levels is not None else 1
+            for column, kind in zip(encoder.columns, encoder.modeled_kinds, strict=True)
+        ]
+        return cls(tuple(0 if out else size for size, out in zip(sizes, left_out, strict=True)))
+
+    @property
+    def n_columns(self) -> int:
+        return sum(self.n_codes)
+
+    def __call__(self, X: Array) -> Array:
+        xp = namespace(X)
+        if all(size == 1 for size in self.n_codes):
+            return X
+        parts = []
+        for place, size in enumerate(self.n_codes):
+            cells = X[:, place : place + 1]
+            if size > 1:
+                codes = asarray_like(np.arange(size)[None, :], X)
+                cells = xp.where(xp.isnan(cells), cells, xp.astype(cells == codes, X.dtype))
+            if size:
+                parts.append(cells)
+        return xp.concat(parts, axis=1)
+
+
+class Completion(NamedTuple):
+    """How rows with gaps become complete rows of numbers: cells in the standard units of a
+    generative model, which fills each gap by what it expects there.
+    """
+
+    model: FittedModel
+    columns: NumberColumns
+
+    @classmethod
+    def by(cls, model: FittedModel) -> Completion:
+        return cls(model, NumberColumns.from_encoder(model.encoder, model.preprocessor.empty_columns))
+
+    def __call__(self, X: Array) -> Array:
+        """Complete rows (N, columns.n_columns)."""
+        family, params = self.model.family, self.model.params
+
+        def fill(rows: MaskedRows) -> Array:
+            if rows.observed is None:
+                return rows.values
+            class_probs = softmax(family.scores(params, rows), axis=-2)
+            return family.impute(params, rows, class_probs, False)
+
+        return self.columns(self.model.map_rows(X, fill, family.impute_floats_per_row(params)))
+
+
+class KernelMap(NamedTuple):
+    """Rows as their similarities to landmarks: the features of a kernel ``exp(-d^2 / (2 D))``
+    between standardized rows (Nyström's approximation), in which linear models are smooth ones.
+    """
+
+    shift: np.ndarray  # (D,)
+    scale: np.ndarray  # (D,)
+    landmarks: np.ndarray  # (L, D) standardized
+    whitening: np.ndarray  # (L, R)
+
+    @classmethod
+    def learn(cls, features: np.ndarray, max_landmarks: int, rng: np.random.Generator) -> KernelMap:
+        """From complete rows (N, D); all distinct ones are landmarks if they are not too many."""
+        shift, deviation = features.mean(axis=0), features.std(axis=0)
+        scale = np.where(deviation > MIN_DEVIATION, deviation, 1.0)
+        landmarks = np.unique(_standardized(features, shift, scale), axis=0)
+        if len(landmarks) > max_landmarks:
+            landmarks = landmarks[np.sort(rng.choice(len(landmarks), max_landmarks, replace=False))]
+        values, vectors = np.linalg.eigh(_similarities(landmarks, landmarks))
+        kept = values > MIN_EIGENVALUE * values.max()
+        return cls(shift, scale, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def __call__(self, features: Array) -> Array:
+        """Features (N, R) of complete rows."""
+        rows = _standardized(to_numpy(features).astype(float), self.shift, self.scale)
+        return asarray_like(_similarities(rows, self.landmarks) @ self.whitening, features)
+
+
+def _standardized(features: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Far rows are no farther than MAX_DISTANCE standard deviations in a column."""
+    return np.asarray(np.clip((features - shift) / scale, -MAX_DISTANCE, MAX_DISTANCE))
+
+
+def _similarities(rows: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
+    """The kernel between rows and landmarks, (N, L)."""
+    squares = (rows**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * rows @ landmarks.T
+    return np.asarray(np.exp(-np.maximum(squares, 0.0) / (2 * rows.shape[1])))
+
+
+def rows_without_cells(X: Array) -> Array:
+    """Which rows have no known cell (N,)."""
+    xp = namespace(X)
+    if not xp.isdtype(X.dtype, "real floating"):
+        return xp.zeros_like(X[:, 0], dtype=xp.bool)
+    return xp.all(xp.isnan(X), axis=1)

@@ -1,0 +1,106 @@
+"""Who is held out when: folds of the labeled rows, and the rows that take part in the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.array_source import map_rows
+from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import MaskedRows
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.inputs.options import check_number
+from latentia.inputs.splits import ALLOWED, make_folds
+from latentia.numerics.array_api import Array, namespace, to_numpy
+
+#: Rows that weigh less than this share of the heaviest row of their class are not held out.
+NEGLIGIBLE = 1e-5
+
+
+class SearchFold(NamedTuple):
+    """Row numbers of one fold; the fold's rows are scored by models of the other rows."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+def check_cv(name: str, cv: Any) -> None:
+    """What `cv` may be."""
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        check_number(name, cv, ge=2, integer=True)
+    elif isinstance(cv, str | bytes) or not (cv is None or hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise ValueError(f"{name}={cv!r}; {ALLOWED}.")
+
+
+def search_folds(
+    cv: Any, data: GenerativeInput, max_rows: int, n_repeats: int, rng: np.random.Generator
+) -> list[SearchFold]:
+    """The folds of a search; none where no class has rows to spare.
+
+    A number of folds makes them by the rows' content: see `assign_folds`. At most so many labeled
+    rows, and as many unlabeled ones, take part.
+    """
+    chosen = choose_rows(data, max_rows, rng)
+    if not (cv is None or isinstance(cv, int | np.integer)):
+        given = make_folds(cv, data.codes, data.weight, lambda: int(rng.integers(2**31)))
+        return [SearchFold(train[chosen[train]], test[chosen[test]]) for train, test in given if chosen[test].any()]
+    n_folds = 5 if cv is None else int(cv)
+    folds = []
+    for repeat in range(n_repeats):
+        numbers = assign_folds(data, n_folds, power=repeat + 1)
+        for fold in range(n_folds):
+            test = np.flatnonzero((numbers == fold) & chosen)
+            if test.size:
+                folds.append(SearchFold(np.flatnonzero((numbers != fold) & chosen), test))
+    return folds
+
+
+def assign_folds(data: GenerativeInput, n_folds: int, power: int = 1) -> np.ndarray:
+    """The fold of each row; -1 for rows that are never held out.
+
+    By the ranks of a row's sum of powers within its class: classes are spread evenly, equal rows
+    share a fold (a row of weight two is that row twice, and none is predicted by its own copy), and
+    neither units nor the order of rows, columns and classes matter. Unlabeled rows, rows of next to
+    no weight and the only row of a class are never held out.
+    """
+    key = np.round(_sums(data, power), 5)
+    weight = np.ones(data.codes.size) if data.weight is None else data.weight
+    folds = np.full(data.codes.size, -1)
+    for label in range(data.n_classes):
+        in_class = np.flatnonzero(data.codes == label)
+        in_class = in_class[weight[in_class] > NEGLIGIBLE * weight[in_class].max(initial=0.0)]
+        _, rank = np.unique(key[in_class], return_inverse=True)
+        if rank.size and rank.max() > 0:
+            folds[in_class] = rank % n_folds
+    return folds
+
+
+def _sums(data: GenerativeInput, power: int) -> np.ndarray:
+    """Sums of powers of the known cells of each row, in standard units."""
+
+    def sums(rows: MaskedRows) -> Array:
+        return namespace(rows.values).sum(rows.values**power, axis=-1)
+
+    max_rows = rows_per_chunk(3 * data.X.shape[1], data.preprocessor.shift)
+    return np.concatenate([to_numpy(part) for part in map_rows(data.X, data.preprocessor, sums, max_rows)])
+
+
+def choose_rows(data: GenerativeInput, max_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Which rows take part in a search: all that count, or so many labeled and unlabeled ones.
+
+    A class keeps its share, and at least a few rows.
+    """
+    counts = np.ones(data.codes.size, bool) if data.weight is None else data.weight > 0
+    chosen = counts.copy()
+    for labels in ([-1], range(data.n_classes)):
+        total = int((counts & np.isin(data.codes, list(labels))).sum())
+        if total <= max_rows:
+            continue
+        for label in labels:
+            rows = np.flatnonzero(counts & (data.codes == label))
+            keep = min(rows.size, max(10, round(rows.size * max_rows / total)))
+            chosen[rows] = False
+            chosen[rng.choice(rows, keep, replace=False)] = True
+    return chosen

@@ -1,0 +1,99 @@
+"""A model of a part of the rows, as it votes: log p(c | x) of coded rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.power_transform import learn_power_transform
+from latentia.inputs.standardization import Standardizer, column_moments
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
+from latentia.numerics.logspace import log_softmax
+
+
+class Member(ABC):
+    """A fitted candidate."""
+
+    @abstractmethod
+    def log_proba(self, X: Array) -> Array:
+        """Log p(c | x) of coded rows, (N, C); of rows without a cell the class priors."""
+
+
+@dataclass(frozen=True)
+class GenerativeMember(Member):
+    """A model of p(x, c), which integrates missing cells out."""
+
+    model: FittedModel[Any]
+    columns: NumberColumns | None  # between the coded rows and the model; None: nothing
+    estimator: Any  # holds the model as users know it; None unless it is one of the coded rows
+
+    def log_proba(self, X: Array) -> Array:
+        model = self.model
+        X = X if self.columns is None else self.columns(X)
+        return model.map_rows(
+            X,
+            lambda rows: transpose(log_softmax(model.family.scores(model.params, rows), axis=-2)),
+            model.family.score_floats_per_row(model.params),
+        )
+
+
+@dataclass(frozen=True)
+class CompletedMember(Member):
+    """A model of p(c | x) on rows that a generative model has completed."""
+
+    completion: Completion
+    kernel: KernelMap | None  # after the completion; None: nothing
+    estimator: Any
+
+    def log_proba(self, X: Array) -> Array:
+        rows = self.completion(X)
+        found = self.estimator.predict_log_proba(rows if self.kernel is None else self.kernel(rows))
+        xp = namespace(found)
+        prior = asarray_like(self.completion.model.params.log_prior, found)
+        return xp.where(rows_without_cells(X)[:, None], prior[None, :], found)
+
+
+def part_of(data: GenerativeInput, rows: np.ndarray) -> tuple[GenerativeInput, np.ndarray]:
+    """The input that these rows make, and the codes of the classes that they have."""
+    codes = data.codes[rows]
+    present = np.unique(codes[codes >= 0])
+    weight = None if data.weight is None else data.weight[rows]
+    X = take_rows(data.X, rows)
+    moments = column_moments(X, weight, compute_dtype(X))
+    reader = LatentClassificationModel()
+    preprocessor = reader._make_preprocessor(moments, data.encoder)
+    columns = reader._transformed_columns(data.encoder)
+    part = data._replace(
+        X=X,
+        codes=np.where(codes >= 0, np.searchsorted(present, codes), -1),
+        weight=weight,
+        n_classes=present.size,
+        moments=moments,
+        preprocessor=learn_power_transform(X, weight, preprocessor, columns),
+        attributes={**data.attributes, "classes_": present},
+    )
+    return part, present
+
+
+def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput:
+    """The input whose categories are columns of zeros and ones."""
+    X = columns(data.X)
+    moments = column_moments(X, data.weight, compute_dtype(X))
+    standardizer = Standardizer.from_moments(*moments)
+    is_number = [
+        kind == "continuous" for kind, n in zip(data.encoder.kinds, columns.n_codes, strict=True) for _ in range(n)
+    ]
+    return data._replace(
+        X=X,
+        moments=moments,
+        preprocessor=learn_power_transform(X, data.weight, standardizer, is_number),
+        encoder=ColumnEncoder.continuous(X),
+    )

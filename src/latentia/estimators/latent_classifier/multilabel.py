@@ -1,0 +1,161 @@
+"""Label matrices: a probit embedding of rows that a factor model has completed."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.contracts import Params
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classifier.candidates import MAX_FACTORS, GenerativeCandidate, Options
+from latentia.estimators.latent_classifier.features import Completion
+from latentia.estimators.latent_classifier.folds import assign_folds
+from latentia.estimators.latent_classifier.members import GenerativeMember
+from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack
+from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
+from latentia.numerics.array_api import Array, is_sparse, namespace, take_rows, to_numpy
+from latentia.solvers import Outcome
+
+CANDIDATE = "probit embedding"
+
+
+class MultilabelInput(NamedTuple):
+    """What `fit` was given, validated and encoded."""
+
+    rows: GenerativeInput  # of a single class
+    labels: LabelMatrix
+    attributes: Attributes
+
+    @property
+    def X(self) -> Array:
+        return self.rows.X
+
+    @property
+    def label_codes(self) -> np.ndarray:
+        return self.labels.codes
+
+    @property
+    def missing_shares(self) -> np.ndarray:
+        return self.rows.missing_shares
+
+
+@dataclass(frozen=True)
+class MultilabelModel:
+    """All that predictions need."""
+
+    embedding: ProbitEmbeddingClassifier
+    completion: Completion
+    density: GenerativeMember
+    encoder: ColumnEncoder
+    leaderboard: dict[str, list[Any]]
+
+    @property
+    def params(self) -> Params:
+        return self.density.model.params
+
+    @property
+    def rows_like(self) -> Array:
+        return self.density.model.preprocessor.shift
+
+    def log_proba(self, X: Array) -> Array:
+        """Log probabilities that labels are present, (N, L)."""
+        return self.embedding.predict_log_proba(self.completion(X))
+
+    def log_odds(self, X: Array) -> Array:
+        """Log odds of each label, (N, L)."""
+        log_proba = self.log_proba(X)
+        xp = namespace(log_proba)
+        return log_proba - xp.log1p(-xp.clip(xp.exp(log_proba), max=1 - 1e-12))
+
+
+class FittedEmbedding(NamedTuple):
+    """The model, and how its training went."""
+
+    model: MultilabelModel
+    stack: Stack
+    expected: tuple[float, float]
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.stack.outcome
+
+
+def is_label_matrix(y: Any) -> bool:
+    """Whether y has several columns of labels."""
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y) and isinstance(y[0], list | tuple):
+        widths = {len(row) for row in y if isinstance(row, list | tuple)}
+        shape = (len(y), widths.pop()) if len(widths) == 1 else None
+    return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def read_multilabel(reader: LatentClassificationModel, X: Any, y: Any, sample_weight: Any) -> MultilabelInput:
+    """Rows as a generative model of one class reads them, and the label matrix."""
+    n_rows = y.shape[0] if is_sparse(y) else len(y)
+    reader.set_params(priors="empirical", loss_matrix=None, unlabeled=None)
+    labels = encode_label_matrix(y, n_rows, None)
+    rows = reader._read_input(X, np.zeros(n_rows, dtype=int), sample_weight)
+    attributes = {**rows.attributes, "classes_": labels.classes, "multilabel_": True}
+    if labels.names is not None:
+        attributes["label_names_"] = labels.names
+    return MultilabelInput(rows, labels, attributes)
+
+
+def fit_multilabel(
+    data: MultilabelInput, options: Options, cv: Any, rng: np.random.Generator, notifier: StepNotifier
+) -> FittedEmbedding:
+    """Complete the rows, embed them; what to expect comes from folds of the completed rows."""
+    seed = int(rng.integers(2**31))
+    settings = {"n_latent": min(MAX_FACTORS, data.X.shape[1]), "tol": options.tol, "max_iter": options.max_iter}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        base = GenerativeCandidate("factors", LatentClassificationModel, settings).fit(data.rows, None, seed)
+    completion = Completion.by(base.model)
+    features = completion(data.X)
+
+    def embed(rows: np.ndarray | None, callback: Any = None) -> ProbitEmbeddingClassifier:
+        model = ProbitEmbeddingClassifier(max_iter=max(options.max_iter, 2), random_state=seed, callback=callback)
+        index = np.arange(features.shape[0]) if rows is None else rows
+        weight = None if data.rows.weight is None else data.rows.weight[index]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return model.fit(take_rows(features, index), data.labels.codes[index], weight)
+
+    def model_of(embedding: ProbitEmbeddingClassifier, expected: tuple[float, float]) -> MultilabelModel:
+        columns = (CANDIDATE, *expected, 1.0, 1.0, float("nan"))
+        names = ("candidate", "log_loss", "accuracy", "temperature", "weight", "seconds")
+        return MultilabelModel(
+            embedding, completion, base, data.rows.encoder, {n: [v] for n, v in zip(names, columns, strict=True)}
+        )
+
+    embedding = embed(None, notifier)
+    expected = (float("nan"), float("nan")) if notifier.stopped else _expected(data, cv, features, embed)
+    outcome = next(o for o in Outcome if o.value == embedding.stopping_reason_)
+    stack = Stack(np.ones(1), np.ones(1), embedding.objective_curve_, outcome)
+    return FittedEmbedding(model_of(embedding, expected), stack, expected)
+
+
+def _expected(data: MultilabelInput, cv: Any, features: Array, embed: Any) -> tuple[float, float]:
+    """Mean log loss of the known entries, and the share of them that are right, held out."""
+    folds = assign_folds(data.rows, cv if isinstance(cv, int) else 5)
+    losses, right = [], []
+    for fold in np.unique(folds[folds >= 0]):
+        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        codes = data.labels.codes[test]
+        if ((data.labels.codes[train] >= 0).sum(axis=0) == 0).any():
+            continue  # a label that nobody in the training part is known to have or lack
+        proba = to_numpy(embed(train).predict_proba(take_rows(features, test))).astype(float)
+        own = np.where(codes == 1, proba, 1 - proba)[codes >= 0]
+        losses.append(-np.maximum(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA))
+        right.append(own > 0.5)
+    if not losses:
+        return float("nan"), float("nan")
+    return float(np.concatenate(losses).mean()), float(np.concatenate(right).mean())

@@ -1,0 +1,79 @@
+"""A fitted stack: what its members say together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.contracts import Params
+from latentia.estimators.latent_classifier.members import GenerativeMember, Member
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.logspace import log_softmax, logsumexp
+
+
+class Vote(NamedTuple):
+    """A member, and how much it counts."""
+
+    name: str
+    member: Member
+    weight: float
+    temperature: float
+
+
+@dataclass(frozen=True)
+class StackModel:
+    """All that predictions need."""
+
+    votes: tuple[Vote, ...]
+    density: GenerativeMember  # the generative member of the largest weight: p(x)
+    encoder: ColumnEncoder
+    log_prior: np.ndarray  # (C,) about which members are tempered
+    log_shift: np.ndarray  # (C,) added for class priors other than those of the rows
+    leaderboard: dict[str, list[Any]]
+
+    @property
+    def params(self) -> Params:
+        """Arrays that tell the namespace and the device of the rows fitted."""
+        return self.density.model.params
+
+    @property
+    def rows_like(self) -> Array:
+        """An array of the dtype, namespace and device of rows with gaps."""
+        return self.density.model.preprocessor.shift
+
+    @property
+    def log_prior_of_rows(self) -> np.ndarray:
+        """What is said of a row without any cell, (C,)."""
+        nothing = asarray_like(np.full((1, len(self.encoder.columns)), np.nan), self.rows_like)
+        return to_numpy(self.log_proba(nothing))[0].astype(float)
+
+    def with_prior(self, log_prior: np.ndarray) -> StackModel:
+        """The same for rows among which classes have other shares."""
+        return replace(self, log_shift=log_prior - self.log_prior_of_rows)
+
+    def log_odds(self, X: Array) -> Array:
+        """Log odds of each class against all others, (N, C); zero for a single class."""
+        log_proba = self.log_proba(X)
+        xp = namespace(log_proba)
+        n_classes = log_proba.shape[1]
+        if n_classes == 1:
+            return xp.zeros_like(log_proba)
+        others = [
+            logsumexp(xp.concat([log_proba[:, :c], log_proba[:, c + 1 :]], axis=1), axis=1) for c in range(n_classes)
+        ]
+        return log_proba - xp.stack(others, axis=1)
+
+    def log_proba(self, X: Array) -> Array:
+        """Log p(c | x) of coded rows, (N, C)."""
+        parts = []
+        for vote in self.votes:
+            found = vote.member.log_proba(X)
+            if vote.temperature != 1.0:
+                prior = asarray_like(self.log_prior, found)
+                found = log_softmax(prior + (found - prior) / vote.temperature, axis=-1)
+            parts.append(found + float(np.log(vote.weight)))
+        total = logsumexp(namespace(parts[0]).stack(parts), axis=0)
+        return log_softmax(total + asarray_like(self.log_shift, total), axis=-1)

@@ -1,0 +1,88 @@
+"""The members that count, fitted again to all rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.latent_classifier.members import GenerativeMember, Member
+from latentia.estimators.latent_classifier.prediction import StackModel, Vote
+from latentia.estimators.latent_classifier.search import SearchResult
+from latentia.estimators.latent_classifier.stacking import Stack, without_small
+from latentia.solvers import Outcome
+
+
+class FittedStack(NamedTuple):
+    """A stack, and how it was found."""
+
+    model: StackModel
+    stack: Stack
+    expected: tuple[float, float]  # log loss and accuracy
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.stack.outcome
+
+
+@dataclass(frozen=True)
+class Refit:
+    """Fits members when they are asked for, each once."""
+
+    search: SearchResult
+    data: GenerativeInput
+    seed: int
+    members: dict[int, Member] = field(default_factory=dict)
+
+    def member(self, number: int) -> Member:
+        """The candidate of this number on all rows."""
+        if number not in self.members:
+            base = self.member(0) if number else None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.members[number] = self.search.candidates[number].fit(self.data, base, self.seed)
+        return self.members[number]
+
+    def stack_model(self, stack: Stack) -> StackModel:
+        """The members with weight, and the best of them that has a density."""
+        weights = without_small(stack.weights)
+        chosen = [int(k) for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
+        candidates = self.search.candidates
+        votes = [
+            Vote(candidates[k].name, self.member(k), float(weights[k]), float(stack.temperatures[k])) for k in chosen
+        ]
+        densities = [v.member for v in votes if isinstance(v.member, GenerativeMember) and v.member.estimator]
+        base = self.member(0)
+        assert isinstance(base, GenerativeMember)
+        nothing = np.zeros(self.data.n_classes)
+        model = StackModel(
+            votes=tuple(votes),
+            density=densities[0] if densities else base,
+            encoder=self.data.encoder,
+            log_prior=self.search.held_out.log_prior,
+            log_shift=nothing,
+            leaderboard=self._leaderboard(stack, weights),
+        )
+        if self.data.log_prior is None:
+            return model
+        return model.with_prior(self.data.log_prior)
+
+    def fitted(self, stack: Stack, expected: tuple[float, float] = (np.nan, np.nan)) -> FittedStack:
+        return FittedStack(self.stack_model(stack), stack, expected)
+
+    def _leaderboard(self, stack: Stack, weights: np.ndarray) -> dict[str, list[Any]]:
+        """A row for each candidate, the least held-out log loss first."""
+        trials, n = self.search.trials, len(self.search.candidates)
+        losses = [t.log_loss for t in trials] or [float("nan")] * n
+        order = np.argsort(losses, kind="stable").tolist()
+        return {
+            "candidate": [self.search.candidates[k].name for k in order],
+            "log_loss": [losses[k] for k in order],
+            "accuracy": [trials[k].accuracy if trials else float("nan") for k in order],
+            "temperature": [float(stack.temperatures[k]) for k in order],
+            "weight": [float(weights[k]) for k in order],
+            "seconds": [trials[k].seconds if trials else float("nan") for k in order],
+        }

@@ -1,0 +1,181 @@
+r"""From held-out predictions to temperatures, weights and expectations.
+
+Each candidate k is tempered on the rows that it did not see,
+
+.. math:: p_k(c \mid x) \propto p(c)\, (p_k(c \mid x) / p(c))^{1/T_k},
+
+T with a prior at one, either way. Then the pool :math:`\sum_k \pi_k\, p_k(c \mid x)` gets the
+weights of the largest held-out log score under a Dirichlet prior towards equal ones, by EM:
+
+.. math:: \sum_n w_n \log \sum_k \pi_k\, p_k(y_n \mid x_n) + \alpha \sum_k \log \pi_k .
+
+What to expect of new rows is found by doing all this without one fold and scoring the pool there,
+fold by fold.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, logsumexp
+
+from latentia.solvers import Outcome, Step, StepCallback, ignore_step
+
+#: Held-out log probabilities below this count as this: one confident mistake must not decide.
+MIN_LOG_PROBA = -12.0
+
+#: Precision of the normal prior of log temperatures at zero; their largest size.
+TEMPERATURE_PRECISION = 5.0
+MAX_LOG_TEMPERATURE = 3.0
+
+#: Rows that the prior of the weights is worth, for each candidate.
+PRIOR_ROWS = 0.3
+
+#: Members with a smaller weight are dropped.
+MIN_WEIGHT = 0.02
+
+#: The weights are settled when a step gains less than this share of `tol` per row.
+TOL_SHARE = 1e-3
+
+
+class HeldOut(NamedTuple):
+    """Predictions of rows by models that did not see them; a row may come several times."""
+
+    codes: np.ndarray  # (M,) classes of the rows
+    weight: np.ndarray  # (M,)
+    fold: np.ndarray  # (M,) numbers of the folds
+    rows: np.ndarray  # (M,) numbers of the rows
+    log_prior: np.ndarray  # (C,)
+    log_proba: np.ndarray  # (K, M, C)
+
+    def subset(self, kept: np.ndarray) -> HeldOut:
+        return self._replace(
+            codes=self.codes[kept],
+            weight=self.weight[kept],
+            fold=self.fold[kept],
+            rows=self.rows[kept],
+            log_proba=self.log_proba[:, kept],
+        )
+
+
+class Stack(NamedTuple):
+    """Temperatures and weights of the candidates, and how the weights were found."""
+
+    temperatures: np.ndarray  # (K,)
+    weights: np.ndarray  # (K,)
+    curve: np.ndarray
+    outcome: Outcome
+
+
+def temper(log_proba: np.ndarray, log_prior: np.ndarray, temperature: float) -> np.ndarray:
+    """Log probabilities (..., C) at a temperature."""
+    return np.asarray(log_softmax(log_prior + (log_proba - log_prior) / temperature, axis=-1))
+
+
+def log_loss(log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """Weighted mean of -log p(own class)."""
+    own = log_proba[np.arange(codes.size), codes]
+    return float(-(weight @ np.maximum(own, MIN_LOG_PROBA)) / weight.sum())
+
+
+def best_temperature(log_proba: np.ndarray, held_out: HeldOut) -> float:
+    """Where the held-out log score and the prior together are largest."""
+
+    def loss(log_temperature: float) -> float:
+        tempered = temper(log_proba, held_out.log_prior, np.exp(log_temperature))
+        own = np.maximum(tempered[np.arange(held_out.codes.size), held_out.codes], MIN_LOG_PROBA)
+        return float(-(held_out.weight @ own) + 0.5 * TEMPERATURE_PRECISION * log_temperature**2)
+
+    bounds = (-MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x))
+
+
+def fit_stack(held_out: HeldOut, max_iter: int, tol: float, on_step: StepCallback = ignore_step) -> Stack:
+    """Temperatures and weights by the log score of held-out rows."""
+    return fit_tempered(held_out, fit_temperatures(held_out), max_iter, tol, on_step)
+
+
+def equal_stack(n_candidates: int) -> Stack:
+    """Where nothing is known of the candidates."""
+    equal = np.ones(n_candidates)
+    return Stack(equal, equal / n_candidates, np.zeros(1), Outcome.CONVERGED)
+
+
+def fit_temperatures(held_out: HeldOut) -> np.ndarray:
+    """The temperature of each candidate, (K,)."""
+    return np.array([best_temperature(each, held_out) for each in held_out.log_proba])
+
+
+def fit_tempered(
+    held_out: HeldOut, temperatures: np.ndarray, max_iter: int, tol: float, on_step: StepCallback = ignore_step
+) -> Stack:
+    """Weights at given temperatures."""
+    own = own_log_proba(held_out, temperatures)
+    weights, curve, outcome = fit_weights(own, held_out.weight, max_iter, tol, on_step)
+    return Stack(temperatures, weights, curve, outcome)
+
+
+def own_log_proba(held_out: HeldOut, temperatures: np.ndarray) -> np.ndarray:
+    """Tempered log probabilities of the rows' own classes, (K, M)."""
+    rows = np.arange(held_out.codes.size)
+    tempered = [temper(p, held_out.log_prior, t) for p, t in zip(held_out.log_proba, temperatures, strict=True)]
+    return np.maximum(np.stack(tempered)[:, rows, held_out.codes], MIN_LOG_PROBA)
+
+
+def fit_weights(
+    own: np.ndarray, weight: np.ndarray, max_iter: int, tol: float, on_step: StepCallback = ignore_step
+) -> tuple[np.ndarray, np.ndarray, Outcome]:
+    """Weights of the largest penalized log score, by EM from equal ones; the curve never falls."""
+    n_candidates = own.shape[0]
+    pi = np.full(n_candidates, 1 / n_candidates)
+    curve: list[float] = []
+    outcome = Outcome.MAX_ITER
+    for iteration in range(max_iter + 1):
+        joint = np.log(pi)[:, None] + own
+        total = logsumexp(joint, axis=0)
+        curve.append(float(weight @ total + PRIOR_ROWS * np.log(pi).sum()))
+        if outcome is Outcome.STOPPED or iteration == max_iter:
+            break
+        if iteration and curve[-1] - curve[-2] <= tol * TOL_SHARE * weight.sum():
+            outcome = Outcome.CONVERGED
+            break
+        if on_step(Step("Stacking", iteration + 1, curve[-1], n_candidates, partial(np.copy, pi))):
+            outcome = Outcome.STOPPED
+        counts = np.exp(joint - total) @ weight + PRIOR_ROWS
+        pi = counts / counts.sum()
+    return pi, np.array(curve), outcome
+
+
+def without_small(weights: np.ndarray) -> np.ndarray:
+    """The weights without those that hardly count; the largest always stays."""
+    kept = np.where((weights >= MIN_WEIGHT) | (weights == weights.max()), weights, 0.0)
+    return kept / kept.sum()
+
+
+def pool(held_out: HeldOut, stack: Stack) -> np.ndarray:
+    """Log probabilities of the stack, (M, C)."""
+    weights = without_small(stack.weights)
+    parts = [
+        np.log(w) + temper(p, held_out.log_prior, t)
+        for p, t, w in zip(held_out.log_proba, stack.temperatures, weights, strict=True)
+        if w > 0
+    ]
+    return np.asarray(logsumexp(np.stack(parts), axis=0))
+
+
+def expected_scores(held_out: HeldOut, max_iter: int, tol: float) -> tuple[float, float]:
+    """Log loss and accuracy to expect of new rows: of each fold by the stack of the others."""
+    if not held_out.rows.size:
+        return float("nan"), float("nan")
+    log_proba = np.zeros(held_out.log_proba.shape[1:])
+    for fold in np.unique(held_out.fold):
+        mine = held_out.fold == fold
+        others = ~np.isin(held_out.rows, held_out.rows[mine])
+        few = equal_stack(held_out.log_proba.shape[0])
+        stack = fit_stack(held_out.subset(others), max_iter, tol) if others.any() else few
+        log_proba[mine] = pool(held_out.subset(mine), stack)
+    right = log_proba.argmax(axis=1) == held_out.codes
+    return log_loss(log_proba, held_out.codes, held_out.weight), float(np.average(right, weights=held_out.weight))
