@@ -88,7 +88,6 @@ class ArraySource(Source):
         self.cache_mib = cache_mib
         self.gather_chunk_rows = gather_chunk_rows
         self._cache: CachedRows | None = None
-        # what sweeps leave for the next ones; also where rows are read again each time
         remembers = X.shape[0] * X.shape[1] * 8 <= MEMO_MIB * 2**20
         self._memos: dict[RowRange, dict[str, Any]] | None = {} if remembers else None
 

@@ -37,7 +37,8 @@ class StackPredictMixin(ProbabilisticClassifier):
         return encode_rows(self._model.encoder, validate_table(self, X, reset=False), self.handle_unknown)
 
     def _log_proba(self, X: Any) -> Array:
-        return self._model.log_proba(self._check_rows(X))
+        rows = self._check_rows(X)  # which also finds out whether there is a model
+        return self._model.log_proba(rows)
 
     @require_fitted_namespace
     def predict(self, X: Any) -> Array:

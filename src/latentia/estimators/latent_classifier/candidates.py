@@ -129,7 +129,7 @@ class CandidateMaker:
     def gaussians(self, name: str, covariance: str, unlabeled: float, n_components: int = 1) -> Candidate:
         """One or more Gaussians a class."""
         max_iter = min(self.options.max_iter, MAX_MIXTURE_STEPS)
-        own = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": max_iter}
+        own: dict[str, Any] = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": max_iter}
         own |= {"covariance": covariance, "unlabeled_weight": unlabeled, "n_components": n_components}
         return GenerativeCandidate(name, GaussianMixtureClassifier, own)
 
