@@ -85,7 +85,7 @@ def holds_only_bits(X: Any) -> bool:
         return False
     seen = False
     for start in range(0, X.shape[0], SCAN_ROWS):
-        part = to_numpy(X[start : start + SCAN_ROWS, ...])
+        part = to_numpy(X[start : min(start + SCAN_ROWS, X.shape[0]), ...])
         is_bit = (part == 0) | (part == 1)
         if not (is_bit | (part != part)).all():
             return False
