@@ -50,6 +50,7 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
 
         return model.map_rows(rows_in, components, family.floats_per_row(params))
 
+    @require_fitted_namespace
     def transform(self, X: Any) -> Array:
         """The same as `responsibilities`: what the model knows of the latent variables of rows.
 
