@@ -126,7 +126,7 @@ def check_finite(model, X):
     assert np.isfinite(model.means_).all() and np.isfinite(model.covariances_).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     n_rows=st.integers(2, 30),

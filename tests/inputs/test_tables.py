@@ -107,3 +107,11 @@ def test_rows_without_weight_are_never_held_out(seed):
     weight = (np.arange(60) % 3 > 0).astype(float)
     train, held_out = train_validation_split(np.arange(60) % 2, weight, 0.4, np.random.default_rng(seed))
     assert held_out.size and (weight[held_out] > 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:Column 1 has no known value")
+def test_categories_without_a_known_value():
+    X = np.column_stack([np.arange(6.0), np.full(6, np.nan)])
+    model = latentia.LatentClassificationModel(kinds=["continuous", "categorical"], random_state=0).fit(X, [0, 1] * 3)
+    assert model.impute(X).dtype == np.float64 and model.sample(3)[0].dtype == np.float64
+    np.testing.assert_array_equal(model.impute(X)[:, 0], X[:, 0])

@@ -102,6 +102,8 @@ class Levels(NamedTuple):
     def take(self, codes: np.ndarray, between: bool) -> np.ndarray:
         """Values at codes; with `between`, also between the values of a numeric binary column."""
         values = self.categories()
+        if not values.size:  # a column without a known value: there is nothing to take
+            return np.full(codes.shape, np.nan)
         if between and self.values.is_numeric and values.size == 2:
             # the values' own precision, not that of the continuous columns beside them
             return values[0] + codes.astype(np.float64) * (float(values[1]) - float(values[0]))

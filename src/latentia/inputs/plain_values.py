@@ -21,7 +21,7 @@ class PlainValues(NamedTuple):
     @classmethod
     def from_values(cls, values: Sequence[Any]) -> PlainValues:
         """Values of one type as an array, others as they are."""
-        if all(isinstance(v, str) for v in values):
+        if values and all(isinstance(v, str) for v in values):
             return cls("array", (np.array(values, dtype=str),))
         if all(isinstance(v, bool | np.bool_) for v in values) or all(is_number(v) for v in values):
             return cls("array", (np.array(values),))

@@ -19,9 +19,10 @@ from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
+from latentia.families.gaussian_mixture.conjugate_priors import conjugate_prior
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.gaussian_mixture.posterior import GaussianPrior, conjugate_prior
+from latentia.families.gaussian_mixture.posterior import GaussianPrior
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer

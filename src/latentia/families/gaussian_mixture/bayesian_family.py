@@ -18,10 +18,11 @@ from latentia.engine.contracts import AcceleratedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import Chunk, MaskedRows, Source
+from latentia.families.gaussian_mixture.conjugate_priors import conjugate_prior
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior
 from latentia.families.gaussian_mixture.known_columns import KnownColumns
-from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior, conjugate_prior
+from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax, safe_log
 from latentia.numerics.special import digamma, log_gamma
@@ -59,7 +60,10 @@ class BayesianGaussianMixtures(AcceleratedFamily):
         self, model: GaussianMixtures, prior: GaussianPrior | None = None, empty_columns: np.ndarray | None = None
     ):
         self.model, self.empty_columns = model, empty_columns
-        self.known = None if empty_columns is None else KnownColumns(~empty_columns, model.covariance_type)
+        # a table of empty columns alone keeps them: there is nothing that they could disturb
+        self.known = None
+        if empty_columns is not None and not empty_columns.all():
+            self.known = KnownColumns(~empty_columns, model.covariance_type)
         conjugate = conjugate_prior(model.covariance_type, prior or GaussianPrior())
         if conjugate is None:
             raise ValueError(f"{type(model.covariance_type).__name__} has no conjugate prior.")
