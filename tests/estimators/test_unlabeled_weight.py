@@ -47,11 +47,12 @@ def test_a_weight_of_one_half_is_a_sample_weight(model, table):
     np.testing.assert_allclose(half.predict_proba(X), weighted.predict_proba(X), **REFIT)
 
 
-def few_labels(seed, misleading, n=90):
+def few_labels(seed, misleading, n=60):
     """Some labels, and many rows without: of the same two classes, or all at one point between them."""
     rng, y, unknown = np.random.default_rng(seed), np.arange(n) % 2, np.arange(500) % 2
-    rows = 1 + 0.1 * rng.normal(size=(500, 2)) if misleading else rng.normal(size=(500, 2)) + 2 * unknown[:, None]
-    return np.r_[rng.normal(size=(n, 2)) + 2 * y[:, None], rows], np.r_[y, np.full(500, -1)]
+    D, distance = (2, 2.0) if misleading else (20, 0.7)
+    rows = 1 + 0.1 * rng.normal(size=(500, D)) if misleading else rng.normal(size=(500, D)) + distance * unknown[:, None]
+    return np.r_[rng.normal(size=(n, D)) + distance * y[:, None], rows], np.r_[y, np.full(500, -1)]
 
 
 def test_the_weight_that_held_out_labels_prefer_is_chosen():

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.weight_columns import train_columns
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns
 from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member, as_numbers
+from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
 from latentia.numerics.array_api import take_rows, to_numpy
 
@@ -60,8 +62,10 @@ class Candidate(ABC):
     name: str
 
     @abstractmethod
-    def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> Member:
-        """The model of these rows; `base` is the first candidate's, which completes rows."""
+    def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
+        """A model for each column of weights; `bases` are the first candidate's, which complete
+        rows.
+        """
 
 
 @dataclass(frozen=True)
@@ -72,16 +76,21 @@ class GenerativeCandidate(Candidate):
     kind: type[Any]
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> GenerativeMember:
+    def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
         estimator = self.kind(**self.settings, temperature=1.0, random_state=seed)
-        columns = None
+        rows = rows.with_unlabeled(estimator.unlabeled_weight)
+        data, columns = rows.data, None
         if self.kind is GaussianMixtureClassifier and set(data.encoder.kinds) != {"continuous"}:
             columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
             data = as_numbers(data, columns)
-        fitted = estimator._train(data, np.random.default_rng(seed), StepNotifier())
+        fits = train_columns(estimator, data, rows.weights, np.random.default_rng(seed))
         if columns is None:
-            estimator._set_learned(data.attributes | estimator._fitted_attributes(data, fitted))
-        return GenerativeMember(fitted.model, columns, None if columns else estimator)
+            estimator._set_learned(data.attributes | estimator._fitted_attributes(data, fits[-1]))
+        last = len(fits) - 1
+        return [
+            GenerativeMember(fit.model, columns, estimator if columns is None and k == last else None)
+            for k, fit in enumerate(fits)
+        ]
 
 
 @dataclass(frozen=True)
@@ -92,21 +101,24 @@ class SoftmaxCandidate(Candidate):
     ridge: float
     max_landmarks: int = 0  # 0: on the rows themselves
 
-    def fit(self, data: GenerativeInput, base: Member | None, seed: int) -> CompletedMember:
+    def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
+        assert bases is not None
+        return [self._fit(rows, number, base, seed) for number, base in enumerate(bases)]
+
+    def _fit(self, rows: TrainingRows, number: int, base: Member, seed: int) -> CompletedMember:
         assert isinstance(base, GenerativeMember)
         completion = Completion.by(base.model)
-        labeled = np.flatnonzero((data.codes >= 0) & (True if data.weight is None else data.weight > 0))
-        weight = None if data.weight is None else data.weight[labeled]
-        rows = completion(take_rows(data.X, labeled))
+        labeled, weight = rows.labeled(number)
+        completed = completion(take_rows(rows.data.X, labeled))
         kernel = None
         if self.max_landmarks:
-            numbers = to_numpy(rows).astype(float)
+            numbers = to_numpy(completed).astype(float)
             kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed))
-            rows = kernel(rows)
+            completed = kernel(completed)
         model = MultimodalSoftmaxClassifier(
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
         )
-        return CompletedMember(completion, kernel, model.fit(rows, data.codes[labeled], weight))
+        return CompletedMember(completion, kernel, model.fit(completed, rows.data.codes[labeled], weight))
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ import numpy as np
 
 from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
-from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.standardization import Standardizer, column_moments
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, transpose
 from latentia.numerics.logspace import log_softmax
 
 
@@ -58,29 +57,11 @@ class CompletedMember(Member):
         found = self.estimator.predict_log_proba(rows if self.kernel is None else self.kernel(rows))
         xp = namespace(found)
         prior = asarray_like(self.completion.model.params.log_prior, found)
+        if found.shape[1] < prior.shape[0]:  # not all classes were among the rows trained on
+            places = {int(c): k for k, c in enumerate(self.estimator.classes_)}
+            never = xp.full_like(found[:, 0], -np.inf)
+            found = xp.stack([found[:, places[c]] if c in places else never for c in range(prior.shape[0])], axis=1)
         return xp.where(rows_without_cells(X)[:, None], prior[None, :], found)
-
-
-def part_of(data: GenerativeInput, rows: np.ndarray) -> tuple[GenerativeInput, np.ndarray]:
-    """The input that these rows make, and the codes of the classes that they have."""
-    codes = data.codes[rows]
-    present = np.unique(codes[codes >= 0])
-    weight = None if data.weight is None else data.weight[rows]
-    X = take_rows(data.X, rows)
-    moments = column_moments(X, weight, compute_dtype(X))
-    reader = LatentClassificationModel()
-    preprocessor = reader._make_preprocessor(moments, data.encoder)
-    columns = reader._transformed_columns(data.encoder)
-    part = data._replace(
-        X=X,
-        codes=np.where(codes >= 0, np.searchsorted(present, codes), -1),
-        weight=weight,
-        n_classes=present.size,
-        moments=moments,
-        preprocessor=learn_power_transform(X, weight, preprocessor, columns),
-        attributes={**data.attributes, "classes_": present},
-    )
-    return part, present
 
 
 def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput:

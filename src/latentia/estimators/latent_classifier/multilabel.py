@@ -18,6 +18,7 @@ from latentia.estimators.latent_classifier.features import Completion
 from latentia.estimators.latent_classifier.folds import assign_folds
 from latentia.estimators.latent_classifier.members import GenerativeMember
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack
+from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
@@ -115,9 +116,12 @@ def fit_multilabel(
     """Complete the rows, embed them; what to expect comes from folds of the completed rows."""
     seed = int(rng.integers(2**31))
     settings = {"n_latent": min(MAX_FACTORS, data.X.shape[1]), "tol": options.tol, "max_iter": options.max_iter}
+    settings["unlabeled_weight"] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        base = GenerativeCandidate("factors", LatentClassificationModel, settings).fit(data.rows, None, seed)
+        rows = TrainingRows.whole(data.rows)
+        base = GenerativeCandidate("factors", LatentClassificationModel, settings).fit(rows, None, seed)[-1]
+    assert isinstance(base, GenerativeMember)
     completion = Completion.by(base.model)
     features = completion(data.X)
 

@@ -13,6 +13,7 @@ from latentia.estimators.latent_classifier.members import GenerativeMember, Memb
 from latentia.estimators.latent_classifier.prediction import StackModel, Vote
 from latentia.estimators.latent_classifier.search import SearchResult
 from latentia.estimators.latent_classifier.stacking import Stack, without_small
+from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.solvers import Outcome
 
 
@@ -39,11 +40,14 @@ class Refit:
 
     def member(self, number: int) -> Member:
         """The candidate of this number on all rows."""
+        if self.search.members is not None:
+            return self.search.members[number]
         if number not in self.members:
-            base = self.member(0) if number else None
+            bases = [self.member(0)] if number else None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self.members[number] = self.search.candidates[number].fit(self.data, base, self.seed)
+                rows = TrainingRows.whole(self.data)
+                self.members[number] = self.search.candidates[number].fit(rows, bases, self.seed)[-1]
         return self.members[number]
 
     def stack_model(self, stack: Stack) -> StackModel:

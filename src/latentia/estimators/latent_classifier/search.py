@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +13,10 @@ from joblib import Parallel, delayed
 from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.latent_classifier.candidates import Candidate
 from latentia.estimators.latent_classifier.folds import SearchFold
-from latentia.estimators.latent_classifier.members import Member, part_of
+from latentia.estimators.latent_classifier.members import Member
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, HeldOut, log_loss
-from latentia.numerics.array_api import take_rows, to_numpy
+from latentia.estimators.latent_classifier.training_rows import TrainingRows
+from latentia.numerics.array_api import Array, take_rows, to_numpy
 
 
 class Trial(NamedTuple):
@@ -40,17 +41,10 @@ class SearchResult(NamedTuple):
     """The candidates that were tried, and what they said of held-out rows."""
 
     candidates: list[Candidate]
+    members: list[Member] | None  # the candidates fitted to all rows, if all took part
     trials: list[Trial]
     held_out: HeldOut
     stopped: bool
-
-
-class FoldModel(NamedTuple):
-    """The part of a fold that is trained on, and its first model."""
-
-    data: GenerativeInput
-    classes: np.ndarray
-    base: Member | None
 
 
 def run_search(
@@ -64,26 +58,25 @@ def run_search(
     """Try one candidate after the other; `report` may end the search."""
     held_out = _no_predictions(data, folds)
     if not folds:
-        return SearchResult(list(candidates), [], held_out, False)
+        return SearchResult(list(candidates), None, [], held_out, False)
+    chosen = np.unique(np.concatenate([np.concatenate(fold) for fold in folds]))
+    rows = TrainingRows.whole(data).with_folds(folds).subset(chosen)
+    tests = [take_rows(data.X, fold.test) for fold in folds]
     tried: list[Candidate] = []
+    members: list[Member] = []
     trials: list[Trial] = []
     predictions: list[np.ndarray] = []
-    parts: list[FoldModel] = [FoldModel(*part_of(data, fold.train), None) for fold in folds]
     stop = False
-    with Parallel(n_jobs=n_jobs) as parallel:
-        for candidate in candidates:
-            started = time.perf_counter()
-            jobs = ((part, take_rows(data.X, fold.test)) for part, fold in zip(parts, folds, strict=True))
-            found = parallel(delayed(_predict_fold)(candidate, part, X, seed, data.n_classes) for part, X in jobs)
-            if not tried:
-                parts = [part._replace(base=base) for part, (base, _) in zip(parts, found, strict=True)]
-            tried.append(candidate)
-            predictions.append(np.concatenate([log_proba for _, log_proba in found]))
-            trials.append(_trial(candidate.name, predictions[-1], held_out, time.perf_counter() - started, trials))
-            stop = report(trials[-1])
-            if stop:
-                break
-    return SearchResult(tried, trials, held_out._replace(log_proba=np.stack(predictions)), stop)
+    for candidate, (fitted, log_proba, seconds) in _try_all(candidates, rows, tests, seed, n_jobs):
+        tried.append(candidate)
+        members.append(fitted[-1])
+        predictions.append(log_proba)
+        trials.append(_trial(candidate.name, log_proba, held_out, seconds, trials))
+        stop = report(trials[-1])
+        if stop:
+            break
+    held_out = held_out._replace(log_proba=np.stack(predictions))
+    return SearchResult(tried, members if chosen.size == data.codes.size else None, trials, held_out, stop)
 
 
 def _no_predictions(data: GenerativeInput, folds: Sequence[SearchFold]) -> HeldOut:
@@ -104,20 +97,38 @@ def _no_predictions(data: GenerativeInput, folds: Sequence[SearchFold]) -> HeldO
     )
 
 
-def _predict_fold(
-    candidate: Candidate, part: FoldModel, X: np.ndarray, seed: int, n_classes: int
-) -> tuple[Member, np.ndarray]:
-    """The model of the fold's training part, and what it says of its test rows (M, C)."""
+Tried = tuple[list[Member], np.ndarray, float]
+
+
+def _try_all(
+    candidates: Sequence[Candidate], rows: TrainingRows, tests: Sequence[Array], seed: int, n_jobs: int | None
+) -> Iterator[tuple[Candidate, Tried]]:
+    """The first candidate, whose models complete rows, then the others, several at a time."""
+    first = _try(candidates[0], rows, None, tests, seed)
+    yield candidates[0], first
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    others = parallel(delayed(_try)(candidate, rows, first[0], tests, seed) for candidate in candidates[1:])
+    yield from zip(candidates[1:], others, strict=True)
+
+
+def _try(
+    candidate: Candidate, rows: TrainingRows, bases: Sequence[Member] | None, tests: Sequence[Array], seed: int
+) -> Tried:
+    """The models, what those of the folds say of their test rows (M, C), and the seconds."""
+    started = time.perf_counter()
+    n_classes = rows.data.n_classes
+    parts = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        member = candidate.fit(part.data, part.base, seed)
-        found = to_numpy(member.log_proba(X)).astype(float)
-    if part.classes.size == n_classes:
-        return member, np.maximum(found, MIN_LOG_PROBA)
-    # a class that the training part lacks could have been as rare as one row
-    unseen = np.full((found.shape[0], n_classes), -np.log(part.data.codes.size + 1.0))
-    unseen[:, part.classes] = np.maximum(found, MIN_LOG_PROBA)
-    return member, unseen - np.logaddexp.reduce(unseen, axis=1, keepdims=True)
+        members = candidate.fit(rows, bases, seed)
+        for number, X in enumerate(tests):
+            found = np.maximum(to_numpy(members[number].log_proba(X)).astype(float), MIN_LOG_PROBA)
+            absent = np.setdiff1d(np.arange(n_classes), rows.classes(number))
+            if absent.size:  # a class that the training part lacks could have been as rare as one row
+                found[:, absent] = -np.log(rows.labeled(number)[0].size + 1.0)
+                found -= np.logaddexp.reduce(found, axis=1, keepdims=True)
+            parts.append(found)
+    return members, np.concatenate(parts), time.perf_counter() - started
 
 
 def _trial(name: str, log_proba: np.ndarray, held_out: HeldOut, seconds: float, before: Sequence[Trial]) -> Trial:

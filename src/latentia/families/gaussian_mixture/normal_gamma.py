@@ -26,7 +26,7 @@ class NormalGamma(ConjugatePrior):
         common = self.prior.pooled_rows * first
         return ComponentBelief(means, CERTAIN_ROWS * xp.ones_like(means), rows, rows * covariance, common, strength)
 
-    def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
+    def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         xp, pool = namespace(moments.first), self.type.pool  # type: ignore[attr-defined]
         count = belief.strength[..., None, None, None] + moments.n_observed
         means = moments.first / count

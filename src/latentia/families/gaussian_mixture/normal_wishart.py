@@ -34,7 +34,7 @@ class NormalWishart(ConjugatePrior):
     def start(self, covariance: Array, pooled: Array) -> Array:
         return pooled + namespace(covariance).zeros_like(covariance)
 
-    def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
+    def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         xp, D = namespace(moments.first), moments.first.shape[-1]
         pool = self.type.pool  # type: ignore[attr-defined]
         count = (belief.strength[..., None, None] + moments.count)[..., None]

@@ -86,8 +86,20 @@ class ConjugatePrior(ABC):
         """The covariance to start from, where rows with gaps suggest the matrix `pooled` (D, D)."""
         return covariance
 
-    @abstractmethod
     def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
+        """The posterior given the moments, and the best common covariance and strength.
+
+        One determines the other: with few rows, a round moves the common covariance by a small
+        share of the way only, so rounds go on until they change nothing any more.
+        """
+        for _ in range(MAX_ROUNDS):
+            before, belief = belief, self.one_round(belief, moments, present)
+            if _change(before, belief) < ROUNDS_TOL:
+                break
+        return belief
+
+    @abstractmethod
+    def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         """The posterior given the moments, then the best common covariance and strength."""
 
     @abstractmethod
@@ -112,6 +124,10 @@ class ConjugatePrior(ABC):
         return self.prior.strength_shape * log - self.prior.strength_rate * strength
 
 
+#: Rounds of an update at most, and the relative change that ends them.
+MAX_ROUNDS = 50
+ROUNDS_TOL = 1e-3
+
 #: Rows of a belief that is as good as certain.
 CERTAIN_ROWS = 1e6
 
@@ -120,3 +136,13 @@ def barred_scale(n_rows: Array | float, total: Array, barrier: float) -> Array:
     """The number p that maximizes n ln p - p total - barrier / p."""
     xp = namespace(total)
     return 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * total)) / total
+
+
+def _change(before: ComponentBelief, after: ComponentBelief) -> float:
+    """Largest change of the common covariance and of the strength, relative to their size."""
+    xp = namespace(after.common)
+    step, size = xp.abs(after.common - before.common), xp.abs(after.common)
+    matrix = tuple(range(after.strength.ndim, after.common.ndim))
+    moved = xp.max(step, axis=matrix) / xp.max(size, axis=matrix) if matrix else step / size
+    strength = xp.abs(after.strength - before.strength) / after.strength
+    return float(xp.max(xp.maximum(moved, strength)))
