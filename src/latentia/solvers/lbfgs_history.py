@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: (vectors, inverse curvatures of the past steps) -> vectors times a rough inverse Hessian
-InverseHessian = Callable[[np.ndarray, list[np.ndarray]], np.ndarray]
+#: vectors -> vectors times a rough inverse Hessian
+InverseHessian = Callable[[np.ndarray], np.ndarray]
 
 #: Steps whose curvature is below this share of the product of lengths count nothing.
 MIN_CURVATURE = 1e-10
@@ -20,21 +20,25 @@ class LBFGSHistory:
         self.memory = memory
         self.steps: list[np.ndarray] = []
         self.gradient_diffs: list[np.ndarray] = []
+        self.inverse_curvatures: list[np.ndarray] = []  # (n_restarts,) each, zero if not positive
 
     def add(self, step: np.ndarray, gradient_diff: np.ndarray) -> None:
         """Remember a step; the oldest is forgotten."""
         self.steps = [*self.steps, step][-self.memory :]
         self.gradient_diffs = [*self.gradient_diffs, gradient_diff][-self.memory :]
+        rho = _inverse_curvature(step, gradient_diff)
+        self.inverse_curvatures = [*self.inverse_curvatures, rho][-self.memory :]
 
     def forget(self, index: np.ndarray) -> None:
         """What these restarts have learned misleads them."""
-        for vectors in (*self.steps, *self.gradient_diffs):
-            vectors[index] = 0.0
+        for values in (*self.steps, *self.gradient_diffs, *self.inverse_curvatures):
+            values[index] = 0.0
 
     def keep(self, index: np.ndarray) -> None:
         """Only these restarts."""
         self.steps = [vectors[index] for vectors in self.steps]
         self.gradient_diffs = [vectors[index] for vectors in self.gradient_diffs]
+        self.inverse_curvatures = [rho[index] for rho in self.inverse_curvatures]
 
     def times_inverse_hessian(self, gradient: np.ndarray, initial: InverseHessian) -> np.ndarray:
         """Gradients times the inverse Hessian that the past steps show, about an initial one.
@@ -42,25 +46,27 @@ class LBFGSHistory:
         Pairs without positive curvature count nothing.
         """
         q = gradient.copy()
-        pairs = list(zip(self.steps, self.gradient_diffs, strict=True))
-        rho = [_inverse_curvature(step, gradient_diff) for step, gradient_diff in pairs]
+        rho = self.inverse_curvatures
         alpha = [np.zeros(len(q))] * len(rho)
         for k in reversed(range(len(rho))):
             alpha[k] = rho[k] * (self.steps[k] * q).sum(axis=1)
             q -= alpha[k][:, None] * self.gradient_diffs[k]
-        q = initial(q, rho)
+        q = initial(q)
         for k in range(len(rho)):
             beta = rho[k] * (self.gradient_diffs[k] * q).sum(axis=1)
             q += (alpha[k] - beta)[:, None] * self.steps[k]
         return q
 
-    def initial_inverse_hessian(self, q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
+    def initial_inverse_hessian(self, q: np.ndarray) -> np.ndarray:
         """The usual rough one: a number for each restart, by its newest usable step."""
-        scale = np.ones(len(q))
-        for gradient_diff, inverse in zip(self.gradient_diffs, rho, strict=True):
+        scale, without = np.ones(len(q)), np.ones(len(q), dtype=bool)
+        for gradient_diff, inverse in zip(self.gradient_diffs[::-1], self.inverse_curvatures[::-1], strict=True):
             square = (gradient_diff**2).sum(axis=1)
-            usable = (inverse > 0) & (square > 0)
+            usable = (inverse > 0) & (square > 0) & without
             scale = np.where(usable, 1 / np.where(usable, inverse * square, 1.0), scale)
+            without &= ~usable
+            if not without.any():
+                break
         return q * scale[:, None]
 
 

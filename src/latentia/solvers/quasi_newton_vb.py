@@ -140,7 +140,7 @@ class _Means:
         """The plain step, bettered by what past steps show."""
         template = self.family.to_means(self.params)
 
-        def precondition(q: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
+        def precondition(q: np.ndarray) -> np.ndarray:
             return flatten_restarts(self.family.precondition(self.params, unflatten_restarts(q, template)))
 
         return self.history.times_inverse_hessian(self.gradient, precondition)

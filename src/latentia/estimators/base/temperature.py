@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from latentia.engine.array_source import ArraySource
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.numerics.array_api import take_rows, to_numpy, transpose
+from latentia.numerics.logspace import logsumexp
 
 #: Labeled rows that are looked at, at most, evenly spaced in the table.
 MAX_ROWS = 5000
