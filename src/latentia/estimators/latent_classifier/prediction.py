@@ -40,6 +40,12 @@ class StackModel:
         return self.density.model.params
 
     @property
+    def factors(self) -> Any:
+        """The estimator of the heaviest member with latent factors, None if there is none."""
+        estimators = [vote.member.estimator for vote in self.votes if isinstance(vote.member, GenerativeMember)]
+        return next((e for e in [*estimators, self.density.estimator] if hasattr(e, "loadings_")), None)
+
+    @property
     def rows_like(self) -> Array:
         """An array of the dtype, namespace and device of rows with gaps."""
         return self.density.model.preprocessor.shift

@@ -166,10 +166,8 @@ def pool(held_out: HeldOut, stack: Stack) -> np.ndarray:
     return np.asarray(logsumexp(np.stack(parts), axis=0))
 
 
-def expected_scores(held_out: HeldOut, max_iter: int, tol: float) -> tuple[float, float]:
-    """Log loss and accuracy to expect of new rows: of each fold by the stack of the others."""
-    if not held_out.rows.size:
-        return float("nan"), float("nan")
+def predict_held_out(held_out: HeldOut, max_iter: int, tol: float) -> np.ndarray:
+    """Log probabilities (M, C) of each fold by the stack of the others."""
     log_proba = np.zeros(held_out.log_proba.shape[1:])
     for fold in np.unique(held_out.fold):
         mine = held_out.fold == fold
@@ -177,5 +175,23 @@ def expected_scores(held_out: HeldOut, max_iter: int, tol: float) -> tuple[float
         few = equal_stack(held_out.log_proba.shape[0])
         stack = fit_stack(held_out.subset(others), max_iter, tol) if others.any() else few
         log_proba[mine] = pool(held_out.subset(mine), stack)
+    return log_proba
+
+
+def expected_scores(log_proba: np.ndarray, held_out: HeldOut) -> tuple[float, float]:
+    """Log loss and accuracy to expect of new rows, from log probabilities (M, C) of held-out
+    ones.
+    """
+    if not held_out.rows.size:
+        return float("nan"), float("nan")
     right = log_proba.argmax(axis=1) == held_out.codes
     return log_loss(log_proba, held_out.codes, held_out.weight), float(np.average(right, weights=held_out.weight))
+
+
+def proba_by_row(log_proba: np.ndarray, rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Probabilities (n_rows, C) of held-out rows, averaged over the times that a row was held out;
+    NaN for rows that never were.
+    """
+    total, times = np.zeros((n_rows, log_proba.shape[1])), np.bincount(rows, minlength=n_rows)
+    np.add.at(total, rows, np.exp(log_proba))
+    return np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan)
