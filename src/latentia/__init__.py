@@ -1,7 +1,10 @@
 """Latent-variable probabilistic classifiers in scikit-learn's conventions."""
 
+from latentia.display.calibration import CalibrationDisplay
 from latentia.display.completion import CompletionDisplay
 from latentia.display.embedding import EmbeddingDisplay
+from latentia.display.latent_map import LatentMapDisplay
+from latentia.display.loadings import LoadingsDisplay
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
 from latentia.estimators.latent_classification.model import LatentClassificationModel
@@ -16,6 +19,7 @@ from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming
 __version__ = "0.2.0"
 
 __all__ = [
+    "CalibrationDisplay",
     "Comparison",
     "CompletionDisplay",
     "EmbeddingDisplay",
@@ -23,6 +27,8 @@ __all__ = [
     "LatentClassificationModel",
     "LatentClassificationModelCV",
     "LatentClassifier",
+    "LatentMapDisplay",
+    "LoadingsDisplay",
     "MixtureOfExpertsClassifier",
     "MixtureOfExpertsRegressor",
     "MultimodalSoftmaxClassifier",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia._durations import format_seconds
+from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
 from latentia.numerics.array_api import to_numpy
 
 #: Columns and classes that are listed; the rest is counted.
@@ -21,9 +22,6 @@ MAX_LISTED = 12
 
 #: Columns that are named for a factor, or as the most relevant.
 MAX_STRONGEST = 3
-
-#: Variance of the logistic noise of a binary or categorical column.
-LOGISTIC_VARIANCE = np.pi**2 / 3
 
 
 class Section(NamedTuple):
@@ -129,6 +127,8 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "noise_stds_": ("noise of the experts", _plain),
     "objective_": ("objective", _plain),
     "ridge_": ("ridge", _plain),
+    "expected_accuracy_": ("expected accuracy", lambda value: f"{value:.1%}"),
+    "expected_log_loss_": ("expected log loss", _plain),
     "best_score_": ("cross-validated score", _plain),
     "log_evidence_": ("log evidence", lambda value: f"{value:.1f}"),
     "corrected_log_evidence_": ("log evidence, corrected", lambda value: f"{value:.1f}"),
@@ -141,6 +141,8 @@ def _learned(estimator: Any) -> Iterator[tuple[str, str]]:
         if hasattr(estimator, name) and what not in seen:
             seen.add(what)
             yield what, show(getattr(estimator, name))
+    if hasattr(estimator, "leaderboard_"):
+        yield from _leaders(estimator.leaderboard_)
     if hasattr(estimator, "loadings_"):
         yield from _factors(estimator)
     if hasattr(estimator, "feature_relevance_"):
@@ -148,16 +150,19 @@ def _learned(estimator: Any) -> Iterator[tuple[str, str]]:
         yield "most relevant columns", _strongest(relevance, _feature_names(estimator))
 
 
+def _leaders(leaderboard: Any) -> Iterator[tuple[str, str]]:
+    """The candidates that count."""
+    for name, weight, loss in zip(*(leaderboard[key] for key in ("candidate", "weight", "log_loss")), strict=True):
+        if weight > 0:
+            yield f"  {name}", f"weight {weight:.0%}, held-out log loss {loss:.4g}"
+
+
 def _factors(estimator: Any) -> Iterator[tuple[str, str]]:
     """The columns of which each factor explains the largest share of the variance."""
-    loadings = (to_numpy(estimator.loadings_).astype(float) ** 2).mean(axis=0)  # (H, q), over the components
-    columns = np.asarray(to_numpy(estimator.loading_features_))
-    noise = to_numpy(estimator.noise_variances_).astype(float).mean(axis=0)[columns]
-    noise = np.where(np.isnan(noise), LOGISTIC_VARIANCE, noise)
-    share = loadings / (loadings.sum(axis=1) + noise)[:, None]
-    by_column = np.zeros((estimator.n_features_in_, share.shape[1]))
-    np.maximum.at(by_column, columns, share)  # of a categorical column, its most telling value
-    for factor in range(min(share.shape[1], MAX_LISTED)):
+    columns = estimator.loading_features_
+    correlations = loading_correlations(estimator.loadings_, columns, estimator.noise_variances_)
+    by_column = strongest_by_column(correlations, columns, estimator.n_features_in_) ** 2
+    for factor in range(min(by_column.shape[1], MAX_LISTED)):
         told = _strongest(by_column[:, factor], _feature_names(estimator))
         if told:
             yield f"factor {factor + 1} explains", told

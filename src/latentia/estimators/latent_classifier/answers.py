@@ -16,6 +16,9 @@ from latentia.inputs.options import check_number, random_generator
 from latentia.inputs.rows import require_fitted_namespace
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
+#: Rows with a hidden cell that `explain` predicts together.
+EXPLAINED_ROWS = 2048
+
 
 class StackPredictMixin(ProbabilisticClassifier):
     """Answers of the stack; p(x) is that of its best generative member."""
@@ -30,6 +33,18 @@ class StackPredictMixin(ProbabilisticClassifier):
         """One row per candidate, the least held-out log loss first."""
         self._require_fitted()
         return as_frame_if_possible(self._model.leaderboard)
+
+    @property
+    def density_estimator_(self) -> Any:
+        """The best generative member, a fitted estimator: its density, factors and completions."""
+        self._require_fitted()
+        return self._model.density.estimator
+
+    @property
+    def factor_estimator_(self) -> Any:
+        """The heaviest member with latent factors, a fitted estimator; None if there is none."""
+        self._require_fitted()
+        return self._model.factors
 
     def _check_rows(self, X: Any) -> Array:
         """Rows to predict, coded."""
@@ -101,12 +116,16 @@ class StackPredictMixin(ProbabilisticClassifier):
         rows = asarray_like(rows, self._model.rows_like)
         xp = namespace(rows)
         missing, whole = xp.isnan(rows), self._model.log_odds(rows)
+        n_rows, n_columns = rows.shape
+        at_once = max(1, EXPLAINED_ROWS // n_rows)  # few rows are cheap: the columns of a batch share a call
         parts = []
-        for place in range(rows.shape[1]):
-            hidden = asarray_like(np.arange(rows.shape[1]) == place, rows, dtype=xp.bool)
-            without = self._model.log_odds(xp.where(hidden[None, :], xp.full_like(rows, np.nan), rows))
-            parts.append(xp.where(missing[:, place][:, None], xp.zeros_like(whole), whole - without))
-        return xp.stack(parts, axis=1)
+        for start in range(0, n_columns, at_once):
+            places = range(start, min(start + at_once, n_columns))
+            hidden = [asarray_like(np.arange(n_columns) == place, rows, dtype=xp.bool)[None, :] for place in places]
+            without = self._model.log_odds(xp.concat([xp.where(h, xp.full_like(rows, np.nan), rows) for h in hidden]))
+            parts.append(xp.reshape(without, (len(places), n_rows, -1)))
+        added = xp.permute_dims(whole[None, ...] - xp.concat(parts), (1, 0, 2))
+        return xp.where(missing[..., None], xp.zeros_like(added), added)
 
     @require_fitted_namespace
     def score_samples(self, X: Any) -> Array:

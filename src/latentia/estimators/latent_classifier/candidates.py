@@ -34,7 +34,8 @@ UNLABELED_WEIGHT = 0.1
 
 #: Precisions of the priors of softmax weights, and how many rows others are compared with.
 LINEAR_RIDGE = 3.0
-KERNEL_RIDGE = 0.1
+WEAK_RIDGE = 0.3
+KERNEL_RIDGE = 10.0
 MAX_LANDMARKS = {"balanced": 200, "best": 500}
 
 #: The softmax is convex, and cheap to finish.
@@ -149,37 +150,39 @@ class CandidateMaker:
 def make_candidates(effort: str, data: GenerativeInput, options: Options) -> list[Candidate]:
     """What is tried on this table, in this order; the first also completes rows.
 
-    Of tables with unlabeled rows the first learns from them at a tenth of their weight, the others
-    do without: where the classes are no clusters, unlabeled rows mislead.
+    Of tables with unlabeled rows some learn from them at a tenth of their weight, the others do
+    without: where the classes are no clusters, unlabeled rows mislead.
     """
     make = CandidateMaker(data, options)
     n_numbers = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns).n_columns
     matrices = n_numbers <= MAX_MATRIX_COLUMNS
+    features = 0 < n_numbers <= MAX_SOFTMAX_COLUMNS
     has_unlabeled = bool((data.codes < 0).any())
-    has_gaps = bool((data.missing_shares > 0).any())
     found = [make.factors("factors", make.n_factors, UNLABELED_WEIGHT)]
-    if 0 < n_numbers <= MAX_SOFTMAX_COLUMNS:
+    if features:
         found.append(SoftmaxCandidate("softmax", LINEAR_RIDGE))
     if matrices:
         found.append(make.gaussians("Gaussians, one covariance", "tied", 0.0))
-    else:
-        found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
+        found.append(make.gaussians("Gaussians, own covariances", "full", 0.0))
+    found.append(make.gaussians("four Gaussians a class, no correlations", "diag", 0.0, 4))
     if effort == "fast":
         return found
-    if 0 < n_numbers <= MAX_SOFTMAX_COLUMNS:
+    found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
+    if features:
+        found.append(SoftmaxCandidate("softmax, weak prior", WEAK_RIDGE))
         found.append(SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort]))
     if matrices:
-        found.append(make.gaussians("Gaussians, own covariances", "full", 0.0))
-        found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
-    if matrices and (effort == "best" or not has_gaps):
-        found.append(make.gaussians("two Gaussians a class", "full", 0.0, 2))
-    else:
-        found.append(make.gaussians("two Gaussians a class, no correlations", "diag", 0.0, 2))
+        found.append(make.gaussians("two Gaussians a class", "full", UNLABELED_WEIGHT, 2))
+    if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # bounds of categories take their time
+        found.append(make.factors("factors, two components", min(3, make.n_factors), UNLABELED_WEIGHT, n_components=2))
     if has_unlabeled:
         found.append(make.factors("factors, labeled rows", make.n_factors, 0.0))
         if matrices:
             found.append(make.gaussians("Gaussians, one covariance, all rows", "tied", UNLABELED_WEIGHT))
     if effort == "best":
         found.append(make.factors("two factors", min(2, make.n_factors), UNLABELED_WEIGHT))
-        found.append(make.factors("factors, two components", min(3, make.n_factors), UNLABELED_WEIGHT, n_components=2))
+        found.append(make.gaussians("two Gaussians a class, no correlations", "diag", 0.0, 2))
+        if matrices:
+            found.append(make.gaussians("four Gaussians a class, one covariance", "tied", 0.0, 4))
+            found.append(make.gaussians("Gaussians, own covariances, all rows", "full", UNLABELED_WEIGHT))
     return found

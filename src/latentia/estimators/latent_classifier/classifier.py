@@ -26,9 +26,9 @@ from latentia.estimators.latent_classifier.refit import FittedStack, Refit
 from latentia.estimators.latent_classifier.search import Trial, run_search
 from latentia.estimators.latent_classifier.stacking import (
     equal_stack,
-    expected_scores,
     fit_temperatures,
     fit_tempered,
+    predict_held_out,
 )
 from latentia.inputs.column_levels import check_min_frequency
 from latentia.inputs.options import Check, choice, integer, number, optional
@@ -102,11 +102,17 @@ class LatentClassifier(StackPredictMixin):
     leaderboard_ : pandas.DataFrame, or dict of lists without pandas
         One row per candidate, the best first: `candidate`, `log_loss`, `accuracy` (held out, as
         they came), `temperature`, `weight`, `seconds`.
+    density_estimator_, factor_estimator_ : estimators
+        The best generative member, which gives p(x); the best of those with latent factors, or
+        None.
     weights_ : array of shape (n_candidates,)
         Weights of the candidates, in the order of `leaderboard_`; they add up to one.
     expected_log_loss_, expected_accuracy_ : float
         What to expect of new rows like the labeled ones: each fold is predicted by the stack of
         the other folds. NaN where no row could be held out.
+    held_out_proba_ : array of shape (n_samples, n_classes)
+        Probabilities of the rows of `fit` by members and weights of the other folds, under the
+        classes' shares of the labeled rows; NaN for rows that were never held out.
     priors_ : array of shape (n_classes,)
         What is said of a row without any cell.
     kinds_ : tuple of str
@@ -210,7 +216,7 @@ class LatentClassifier(StackPredictMixin):
             stack = fit_tempered(search.held_out, temperatures, self.max_iter, self.tol, listen)
         if search.stopped:
             stack = stack._replace(outcome=Outcome.STOPPED)
-        return refit.fitted(stack, expected_scores(search.held_out, self.max_iter, self.tol))
+        return refit.fitted(stack, predict_held_out(search.held_out, self.max_iter, self.tol))
 
     def _report(self, trial: Trial) -> bool:
         if self.verbose > 0:
@@ -225,6 +231,7 @@ class LatentClassifier(StackPredictMixin):
             "weights_": np.array(weights, dtype=dtype),
             "expected_log_loss_": fitted.expected[0],
             "expected_accuracy_": fitted.expected[1],
+            "held_out_proba_": fitted.held_out_proba.astype(dtype),
             "objective_curve_": stack.curve,
             "n_iter_": len(stack.curve) - 1,
             "converged_": stack.outcome.converged,

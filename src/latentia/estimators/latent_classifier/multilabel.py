@@ -63,6 +63,11 @@ class MultilabelModel:
         return self.density.model.params
 
     @property
+    def factors(self) -> Any:
+        """The estimator that completes the rows, which has latent factors."""
+        return self.density.estimator
+
+    @property
     def rows_like(self) -> Array:
         return self.density.model.preprocessor.shift
 
@@ -83,6 +88,7 @@ class FittedEmbedding(NamedTuple):
     model: MultilabelModel
     stack: Stack
     expected: tuple[float, float]
+    held_out_proba: np.ndarray  # (N, L), NaN for rows that were never held out
 
     @property
     def outcome(self) -> Outcome:
@@ -141,25 +147,29 @@ def fit_multilabel(
         )
 
     embedding = embed(None, notifier)
-    expected = (float("nan"), float("nan")) if notifier.stopped else _expected(data, cv, features, embed)
+    held_out = np.full(data.labels.codes.shape, np.nan)
+    if not notifier.stopped:
+        _hold_out(held_out, data, cv, features, embed)
+    expected = _expected(data.labels.codes, held_out)
     outcome = next(o for o in Outcome if o.value == embedding.stopping_reason_)
-    stack = Stack(np.ones(1), np.ones(1), embedding.objective_curve_, outcome)
-    return FittedEmbedding(model_of(embedding, expected), stack, expected)
+    stack = Stack(np.ones(1), np.ones(1), 1.0, embedding.objective_curve_, outcome)
+    return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out)
 
 
-def _expected(data: MultilabelInput, cv: Any, features: Array, embed: Any) -> tuple[float, float]:
-    """Mean log loss of the known entries, and the share of them that are right, held out."""
+def _hold_out(proba: np.ndarray, data: MultilabelInput, cv: Any, features: Array, embed: Any) -> None:
+    """Fill in the probabilities (N, L) of each fold by an embedding of the others."""
     folds = assign_folds(data.rows, cv if isinstance(cv, int) else 5)
-    losses, right = [], []
     for fold in np.unique(folds[folds >= 0]):
         train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        codes = data.labels.codes[test]
         if ((data.labels.codes[train] >= 0).sum(axis=0) == 0).any():
             continue  # a label that nobody in the training part is known to have or lack
-        proba = to_numpy(embed(train).predict_proba(take_rows(features, test))).astype(float)
-        own = np.where(codes == 1, proba, 1 - proba)[codes >= 0]
-        losses.append(-np.maximum(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA))
-        right.append(own > 0.5)
-    if not losses:
+        proba[test] = to_numpy(embed(train).predict_proba(take_rows(features, test)))
+
+
+def _expected(codes: np.ndarray, proba: np.ndarray) -> tuple[float, float]:
+    """Mean log loss of the known entries, and the share of them that are right, held out."""
+    own = np.where(codes == 1, proba, 1 - proba)[(codes >= 0) & ~np.isnan(proba)]
+    if not own.size:
         return float("nan"), float("nan")
-    return float(np.concatenate(losses).mean()), float(np.concatenate(right).mean())
+    losses = -np.maximum(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA)
+    return float(losses.mean()), float((own > 0.5).mean())

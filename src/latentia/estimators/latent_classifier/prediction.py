@@ -30,7 +30,8 @@ class StackModel:
     votes: tuple[Vote, ...]
     density: GenerativeMember  # the generative member of the largest weight: p(x)
     encoder: ColumnEncoder
-    log_prior: np.ndarray  # (C,) about which members are tempered
+    log_prior: np.ndarray  # (C,) about which members and the pool are tempered
+    temperature: float  # of the pool
     log_shift: np.ndarray  # (C,) added for class priors other than those of the rows
     leaderboard: dict[str, list[Any]]
 
@@ -38,6 +39,12 @@ class StackModel:
     def params(self) -> Params:
         """Arrays that tell the namespace and the device of the rows fitted."""
         return self.density.model.params
+
+    @property
+    def factors(self) -> Any:
+        """The estimator of the heaviest member with latent factors, None if there is none."""
+        estimators = [vote.member.estimator for vote in self.votes if isinstance(vote.member, GenerativeMember)]
+        return next((e for e in [*estimators, self.density.estimator] if hasattr(e, "loadings_")), None)
 
     @property
     def rows_like(self) -> Array:
@@ -68,12 +75,14 @@ class StackModel:
 
     def log_proba(self, X: Array) -> Array:
         """Log p(c | x) of coded rows, (N, C)."""
-        parts = []
-        for vote in self.votes:
-            found = vote.member.log_proba(X)
-            if vote.temperature != 1.0:
-                prior = asarray_like(self.log_prior, found)
-                found = log_softmax(prior + (found - prior) / vote.temperature, axis=-1)
-            parts.append(found + float(np.log(vote.weight)))
-        total = logsumexp(namespace(parts[0]).stack(parts), axis=0)
+        parts = [
+            self._temper(vote.member.log_proba(X), vote.temperature) + float(np.log(vote.weight)) for vote in self.votes
+        ]
+        total = self._temper(logsumexp(namespace(parts[0]).stack(parts), axis=0), self.temperature)
         return log_softmax(total + asarray_like(self.log_shift, total), axis=-1)
+
+    def _temper(self, log_proba: Array, temperature: float) -> Array:
+        if temperature == 1.0:
+            return log_proba
+        prior = asarray_like(self.log_prior, log_proba)
+        return log_softmax(prior + (log_proba - prior) / temperature, axis=-1)

@@ -12,7 +12,7 @@ from latentia.estimators.base.generative import GenerativeInput
 from latentia.estimators.latent_classifier.members import GenerativeMember, Member
 from latentia.estimators.latent_classifier.prediction import StackModel, Vote
 from latentia.estimators.latent_classifier.search import SearchResult
-from latentia.estimators.latent_classifier.stacking import Stack, without_small
+from latentia.estimators.latent_classifier.stacking import Stack, expected_scores, proba_by_row, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.solvers import Outcome
 
@@ -23,6 +23,7 @@ class FittedStack(NamedTuple):
     model: StackModel
     stack: Stack
     expected: tuple[float, float]  # log loss and accuracy
+    held_out_proba: np.ndarray  # (N, C), NaN for rows that were never held out
 
     @property
     def outcome(self) -> Outcome:
@@ -67,6 +68,7 @@ class Refit:
             density=densities[0] if densities else base,
             encoder=self.data.encoder,
             log_prior=self.search.held_out.log_prior,
+            temperature=stack.temperature,
             log_shift=nothing,
             leaderboard=self._leaderboard(stack, weights),
         )
@@ -74,8 +76,14 @@ class Refit:
             return model
         return model.with_prior(self.data.log_prior)
 
-    def fitted(self, stack: Stack, expected: tuple[float, float] = (np.nan, np.nan)) -> FittedStack:
-        return FittedStack(self.stack_model(stack), stack, expected)
+    def fitted(self, stack: Stack, log_proba: np.ndarray | None = None) -> FittedStack:
+        """The stack, with what it says (M, C) of rows that it has not seen."""
+        held_out, n_rows = self.search.held_out, self.data.codes.size
+        if log_proba is None:
+            unknown = np.full((n_rows, self.data.n_classes), np.nan)
+            return FittedStack(self.stack_model(stack), stack, (np.nan, np.nan), unknown)
+        proba = proba_by_row(log_proba, held_out.rows, n_rows)
+        return FittedStack(self.stack_model(stack), stack, expected_scores(log_proba, held_out), proba)
 
     def _leaderboard(self, stack: Stack, weights: np.ndarray) -> dict[str, list[Any]]:
         """A row for each candidate, the least held-out log loss first."""

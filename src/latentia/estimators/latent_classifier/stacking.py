@@ -9,8 +9,9 @@ weights of the largest held-out log score under a Dirichlet prior towards equal 
 
 .. math:: \sum_n w_n \log \sum_k \pi_k\, p_k(y_n \mid x_n) + \alpha \sum_k \log \pi_k .
 
-What to expect of new rows is found by doing all this without one fold and scoring the pool there,
-fold by fold.
+A pool of calibrated members is less sure than it could be, so it gets a temperature of its own, in
+the same way. What to expect of new rows is found by doing all this without one fold and scoring
+the pool there, fold by fold.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from latentia.solvers import Outcome, Step, StepCallback, ignore_step
 MIN_LOG_PROBA = -12.0
 
 #: Precision of the normal prior of log temperatures at zero; their largest size.
-TEMPERATURE_PRECISION = 5.0
+TEMPERATURE_PRECISION = 20.0
 MAX_LOG_TEMPERATURE = 3.0
 
 #: Rows that the prior of the weights is worth, for each candidate.
@@ -66,6 +67,7 @@ class Stack(NamedTuple):
 
     temperatures: np.ndarray  # (K,)
     weights: np.ndarray  # (K,)
+    temperature: float  # of the pool
     curve: np.ndarray
     outcome: Outcome
 
@@ -101,7 +103,7 @@ def fit_stack(held_out: HeldOut, max_iter: int, tol: float, on_step: StepCallbac
 def equal_stack(n_candidates: int) -> Stack:
     """Where nothing is known of the candidates."""
     equal = np.ones(n_candidates)
-    return Stack(equal, equal / n_candidates, np.zeros(1), Outcome.CONVERGED)
+    return Stack(equal, equal / n_candidates, 1.0, np.zeros(1), Outcome.CONVERGED)
 
 
 def fit_temperatures(held_out: HeldOut) -> np.ndarray:
@@ -112,10 +114,11 @@ def fit_temperatures(held_out: HeldOut) -> np.ndarray:
 def fit_tempered(
     held_out: HeldOut, temperatures: np.ndarray, max_iter: int, tol: float, on_step: StepCallback = ignore_step
 ) -> Stack:
-    """Weights at given temperatures."""
+    """Weights at given temperatures, and the temperature of the pool."""
     own = own_log_proba(held_out, temperatures)
     weights, curve, outcome = fit_weights(own, held_out.weight, max_iter, tol, on_step)
-    return Stack(temperatures, weights, curve, outcome)
+    stack = Stack(temperatures, weights, 1.0, curve, outcome)
+    return stack._replace(temperature=best_temperature(pool(held_out, stack), held_out))
 
 
 def own_log_proba(held_out: HeldOut, temperatures: np.ndarray) -> np.ndarray:
@@ -163,13 +166,11 @@ def pool(held_out: HeldOut, stack: Stack) -> np.ndarray:
         for p, t, w in zip(held_out.log_proba, stack.temperatures, weights, strict=True)
         if w > 0
     ]
-    return np.asarray(logsumexp(np.stack(parts), axis=0))
+    return temper(np.asarray(logsumexp(np.stack(parts), axis=0)), held_out.log_prior, stack.temperature)
 
 
-def expected_scores(held_out: HeldOut, max_iter: int, tol: float) -> tuple[float, float]:
-    """Log loss and accuracy to expect of new rows: of each fold by the stack of the others."""
-    if not held_out.rows.size:
-        return float("nan"), float("nan")
+def predict_held_out(held_out: HeldOut, max_iter: int, tol: float) -> np.ndarray:
+    """Log probabilities (M, C) of each fold by the stack of the others."""
     log_proba = np.zeros(held_out.log_proba.shape[1:])
     for fold in np.unique(held_out.fold):
         mine = held_out.fold == fold
@@ -177,5 +178,23 @@ def expected_scores(held_out: HeldOut, max_iter: int, tol: float) -> tuple[float
         few = equal_stack(held_out.log_proba.shape[0])
         stack = fit_stack(held_out.subset(others), max_iter, tol) if others.any() else few
         log_proba[mine] = pool(held_out.subset(mine), stack)
+    return log_proba
+
+
+def expected_scores(log_proba: np.ndarray, held_out: HeldOut) -> tuple[float, float]:
+    """Log loss and accuracy to expect of new rows, from log probabilities (M, C) of held-out
+    ones.
+    """
+    if not held_out.rows.size:
+        return float("nan"), float("nan")
     right = log_proba.argmax(axis=1) == held_out.codes
     return log_loss(log_proba, held_out.codes, held_out.weight), float(np.average(right, weights=held_out.weight))
+
+
+def proba_by_row(log_proba: np.ndarray, rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Probabilities (n_rows, C) of held-out rows, averaged over the times that a row was held out;
+    NaN for rows that never were.
+    """
+    total, times = np.zeros((n_rows, log_proba.shape[1])), np.bincount(rows, minlength=n_rows)
+    np.add.at(total, rows, np.exp(log_proba))
+    return np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan)

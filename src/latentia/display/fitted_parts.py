@@ -1,0 +1,65 @@
+"""What displays ask of a fitted estimator: names, and the model that has the latent factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentia.numerics.array_api import to_numpy
+
+
+def factor_model(estimator: Any) -> Any:
+    """The fitted model with latent factors: the estimator itself, or the best such member of a
+    stack; None if there is none.
+    """
+    check_is_fitted(estimator)
+    model = getattr(estimator, "factor_estimator_", estimator)
+    return model if hasattr(model, "loadings_") and model.latent_means_.shape[1] > 0 else None
+
+
+def require_factor_model(estimator: Any) -> Any:
+    """The same; an error that names what is allowed if there is none."""
+    model = factor_model(estimator)
+    if model is None:
+        raise TypeError(
+            f"estimator is a {type(estimator).__name__} without latent factors; allowed are a "
+            "LatentClassificationModel with n_latent > 0, and a LatentClassifier with such a member."
+        )
+    return model
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """Names of the columns; numbered from zero, as errors do, where they have none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        return [str(name) for name in names]
+    return [f"column {place}" for place in range(estimator.n_features_in_)]
+
+
+def class_names(estimator: Any) -> list[str]:
+    """Names of the classes, or of the labels of a matrix."""
+    if getattr(estimator, "multilabel_", False):
+        given = getattr(estimator, "label_names_", None)
+        return [f"label {k}" for k in estimator.classes_] if given is None else [str(name) for name in given]
+    return [str(name) for name in estimator.classes_.tolist()]
+
+
+def loading_names(estimator: Any) -> list[str]:
+    """A name for each row of the loadings: the column, with its value where it has several rows."""
+    names = feature_names(estimator)
+    columns = np.asarray(to_numpy(estimator.loading_features_)).tolist()
+    categories = getattr(estimator, "categories_", [None] * len(names))
+    found, seen = [], dict.fromkeys(columns, 0)
+    for column in columns:
+        n_rows, place = columns.count(column), seen[column]
+        seen[column] += 1
+        values = categories[column]
+        if n_rows == 1:
+            found.append(names[column])
+        elif values is not None and len(values) == n_rows:
+            found.append(f"{names[column]} = {values[place]}")
+        else:
+            found.append(f"{names[column]}, step {place + 1}")
+    return found

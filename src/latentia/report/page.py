@@ -1,0 +1,116 @@
+"""The page: sections in their order, in one file that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from latentia.report.data_sections import glance, imputed, the_table
+from latentia.report.elements import Section
+from latentia.report.factor_sections import decision_regions, latent_map, loadings
+from latentia.report.facts import Facts
+from latentia.report.reason_sections import what_matters
+from latentia.report.row_sections import doubted_labels, surprising_rows
+from latentia.report.score_sections import calibration, confusion, leaderboard, search
+from latentia.report.style import STYLE
+from latentia.report.training_sections import objective_curves, reproduce
+
+#: The page may load nothing, whatever names it shows.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+SECTIONS: tuple[Callable[[Facts], Section | None], ...] = (
+    glance,
+    leaderboard,
+    search,
+    confusion,
+    calibration,
+    what_matters,
+    latent_map,
+    decision_regions,
+    loadings,
+    surprising_rows,
+    doubted_labels,
+    the_table,
+    imputed,
+    objective_curves,
+    reproduce,
+)
+
+
+def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
+    """A report on a fitted model and a table, as one page of HTML.
+
+    Sections that the model cannot serve are left out. Of large tables a part of the rows is
+    predicted (20,000) and drawn (2,000).
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted one of this library.
+    X : array-like of shape (n_samples, n_features)
+        The rows of `fit`, or others; what the model was fitted to with cross-validation
+        (`LatentClassifier`) is then judged by held-out predictions.
+    y : array-like of shape (n_samples,) or (n_samples, n_labels), or None
+        Classes or labels, as `fit` takes them; None if they are unknown.
+    title : str, default=None
+        Of the page.
+
+    Returns
+    -------
+    html : str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from latentia import GaussianMixtureClassifier
+    >>> from latentia.report import report_html
+    >>> X, y = load_iris(return_X_y=True)
+    >>> page = report_html(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y)
+    >>> page.count("<h1>"), page.count("<svg viewBox") > 2
+    (1, True)
+    """
+    facts = Facts.of(model, X, y)
+    sections = [section for section in (make(facts) for make in SECTIONS) if section is not None]
+    heading = escape(title if title is not None else "What the model learned")
+    links = "".join(f'<li><a href="#{s.anchor}">{escape(s.title)}</a></li>' for s in sections)
+    body = "".join(_section(section) for section in sections)
+    subject = f"A report on {type(model).__name__} and a table of {facts.n_rows:,} rows."
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{heading}</title><style>{STYLE}</style></head><body>"
+        '<a class="skip" href="#content">Skip to the content</a>'
+        f"<header><h1>{heading}</h1><p>{escape(subject)}</p></header>"
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+        f'<main id="content" tabindex="-1">{body}</main>'
+        "<footer><p>Made by Latentia. This page needs no network and runs no scripts.</p></footer></body></html>\n"
+    )
+
+
+def _section(section: Section) -> str:
+    name, width = section.anchor, "half" if section.half else "whole"
+    heading = f'<h2 id="{name}">{escape(section.title)}</h2>'
+    return f'<section class="{width}" aria-labelledby="{name}">{heading}{section.body}</section>'
+
+
+def write_report(model: Any, X: Any, y: Any, path: str | Path, *, title: str | None = None) -> Path:
+    """Write the page of `report_html` to a file.
+
+    Parameters
+    ----------
+    model, X, y, title
+        As in `report_html`.
+    path : str or Path
+        The file, which is replaced if it exists.
+
+    Returns
+    -------
+    path : Path
+        Where the report is.
+    """
+    target = Path(path)
+    target.write_text(report_html(model, X, y, title=title), encoding="utf-8")
+    return target

@@ -1,0 +1,103 @@
+"""Columns of arrays and data frames: read one, hide some, make rows of which little is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from latentia.inputs.dataframes import distinct_values, frame_type, raw_column
+from latentia.inputs.labels import is_missing
+from latentia.numerics.array_api import asarray_like, is_sparse, namespace, take_rows, to_numpy
+
+
+def rows_of(X: Any, rows: np.ndarray) -> Any:
+    """Some rows, in the kind of table that X is."""
+    return _safe_indexing(X, rows) if frame_type(X) != "array" else take_rows(X, rows)
+
+
+def read_column(X: Any, place: int) -> np.ndarray:
+    """The cells of one column on the host."""
+    return X[:, [place]].toarray().ravel() if is_sparse(X) else raw_column(X, place)
+
+
+def numbers_of(X: Any, place: int) -> np.ndarray:
+    """A column as numbers, NaN where a cell is missing; all NaN if it holds anything else."""
+    cells = read_column(X, place)
+    try:
+        return np.where(is_missing(cells), np.nan, cells).astype(float)
+    except (TypeError, ValueError):
+        return np.full(cells.shape, np.nan)
+
+
+def codes_of(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
+    """Values of a column, and the number of each cell's value, -1 where missing."""
+    return distinct_values(X, place)
+
+
+def without_columns(X: Any, places: Mapping[int, float]) -> Any:
+    """The rows with one number in all cells of these columns; NaN hides them."""
+    n_rows = X.shape[0]
+    if frame_type(X) == "pandas":
+        table = X.copy()
+        for place, value in places.items():
+            table.isetitem(place, np.full(n_rows, value))
+        return table
+    if frame_type(X) == "polars":
+        import polars
+
+        names = X.columns
+        hidden = [
+            polars.lit(None if np.isnan(value) else value, dtype=polars.Float64).alias(names[place])
+            for place, value in places.items()
+        ]
+        return X.with_columns(hidden)
+    cells = to_numpy(X)
+    cells = cells.copy() if cells.dtype.kind in "Of" else cells.astype(object if cells.dtype.kind in "US" else float)
+    cells[:, list(places)] = list(places.values())
+    return cells if isinstance(X, np.ndarray) else asarray_like(cells, X)
+
+
+def stacked(tables: Sequence[Any]) -> Any:
+    """Tables of the same columns, one below the other."""
+    first = tables[0]
+    if frame_type(first) == "pandas":
+        import pandas
+
+        return pandas.concat(tables, ignore_index=True)
+    if frame_type(first) == "polars":
+        import polars
+
+        return polars.concat(tables, how="vertical_relaxed")
+    return namespace(first).concat(list(tables))
+
+
+def with_values(X: Any, values: Mapping[int, np.ndarray], fill: Mapping[int, float]) -> Any:
+    """Rows like those of X that hold these columns; the others hold one number each."""
+    n_rows, n_columns = len(next(iter(values.values()))), X.shape[1]
+    columns = [values[k] if k in values else np.full(n_rows, fill[k]) for k in range(n_columns)]
+    if frame_type(X) == "pandas":
+        import pandas
+
+        table = pandas.concat([pandas.Series(column) for column in columns], axis=1)
+        table.columns = X.columns
+        return table
+    if frame_type(X) == "polars":
+        import polars
+
+        return polars.DataFrame(
+            [polars.Series(name, column, nan_to_null=True) for name, column in zip(X.columns, columns, strict=True)]
+        )
+    table = np.stack(columns, axis=1)
+    if isinstance(X, np.ndarray):
+        return table.astype(X.dtype if X.dtype.kind in "Of" else float)
+    return asarray_like(table, X)
+
+
+def row_names(X: Any) -> list[str]:
+    """The labels of a pandas index, else the numbers of the rows from zero on."""
+    if frame_type(X) == "pandas":
+        return [str(label) for label in X.index]
+    return [str(place) for place in range(X.shape[0])]

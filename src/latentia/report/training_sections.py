@@ -1,0 +1,79 @@
+"""How the training went, and how to do it again."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from latentia._durations import format_seconds
+from latentia.numerics.array_api import to_numpy
+from latentia.report.elements import Section, beside, code, figure, number, paragraph
+from latentia.report.facts import Facts
+from latentia.report.svg import Plot
+
+
+def objective_curves(facts: Facts) -> Section | None:
+    """What was maximized, after each sweep."""
+    curves = [("Objective", facts.model)]
+    if hasattr(facts.model, "density_estimator_"):
+        member = facts.model.density_estimator_
+        curves = [
+            ("Weights of the candidates", facts.model),
+            (f"Best generative member: {type(member).__name__}", member),
+        ]
+    drawn = [_curve(title, model) for title, model in curves if np.size(getattr(model, "objective_curve_", ())) > 1]
+    if not drawn:
+        return None
+    record = getattr(facts.model, "training_record_", {})
+    note = f"Fitted in {format_seconds(record['seconds'])}." if "seconds" in record else ""
+    reason = getattr(facts.model, "stopping_reason_", "")
+    return Section("Objective curves", paragraph(f"{note} The solver {_ended(reason)}.".strip()) + beside(*drawn))
+
+
+def _ended(reason: str) -> str:
+    return f"ended: {reason}" if reason else "has ended"
+
+
+def _curve(title: str, model: Any) -> str:
+    values = to_numpy(model.objective_curve_).astype(float)
+    steps = np.arange(values.size)
+    keep = np.unique(np.linspace(0, values.size - 1, 400).astype(int))
+    later = values[min(values.size - 1, 2) :]  # the first steps dwarf all others
+    low = values.min() if values[0] >= later.min() - 3 * np.ptp(later) else later.min() - 0.3 * np.ptp(later)
+    plot = Plot((0, float(steps[-1])), (float(low), float(values.max())), height=220)
+    plot.axes("sweep", "objective")
+    shown = keep[values[keep] >= low]
+    plot.line(np.stack([steps[shown], values[shown]], axis=1), "c0")
+    drawing = plot.draw(title, f"From {number(values[0])} to {number(values[-1], 6)} in {values.size - 1} sweeps.")
+    return figure(drawing, f"{title}: {number(values[-1], 6)} after {values.size - 1} sweeps.")
+
+
+def reproduce(facts: Facts) -> Section | None:
+    """Code that fits the same model, and versions."""
+    from latentia import __version__
+
+    name = type(facts.model).__name__
+    home = "latentia" if type(facts.model).__module__.startswith("latentia.") else type(facts.model).__module__
+    lines = [
+        f"from {home} import {name}",
+        "from latentia.report import write_report",
+        "",
+        f"model = {facts.model!r}",
+        "model.fit(X, y)",
+        'write_report(model, X, y, "report.html")',
+    ]
+    versions = {
+        "latentia": __version__,
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "Python": platform.python_version(),
+    }
+    told = ", ".join(f"{what} {version}" for what, version in versions.items())
+    seed = facts.model.get_params(deep=False).get("random_state", 0)
+    note = " random_state is None: another fit may differ a little." if seed is None else ""
+    return Section("How to reproduce it", code("\n".join(lines)) + paragraph(f"Made with {told}.{note}"))

@@ -1,0 +1,255 @@
+"""One page on a fitted model and a table."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from page_reader import check_page
+from sklearn.datasets import load_iris
+from sklearn.metrics import confusion_matrix, log_loss
+
+from latentia import (
+    GaussianMixtureClassifier,
+    LatentClassificationModel,
+    LatentClassifier,
+    MultimodalSoftmaxClassifier,
+    ProbitEmbeddingClassifier,
+)
+from latentia.report import report_html, write_report
+from latentia.report.facts import MAX_POINTS, Facts
+from latentia.report.svg import ticks
+
+pandas = pytest.importorskip("pandas")
+
+
+def mixed_table(n_rows=90, hostile=False):
+    """Numbers, text and ordered classes with gaps; rows without a label."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(2, size=n_rows)
+    names = ["<script>alert(1)</script>", "b & c"] if hostile else ["no", "yes"]
+    levels = ['<img src=x onerror="alert(2)">', "plain"] if hostile else ["red", "green"]
+    X = pandas.DataFrame(
+        {
+            "income </td>" if hostile else "income": rng.normal(3 * codes, 1.0),
+            "age": rng.normal(40 - 5 * codes, 6.0),
+            "color": np.where(rng.random(n_rows) < 0.2 + 0.6 * codes, levels[0], levels[1]).astype(object),
+            "member": rng.random(n_rows) < 0.5,
+        },
+        index=[f"<b>person {k}" for k in range(n_rows)] if hostile else None,
+    )
+    X.iloc[::7, 1] = np.nan
+    X.iloc[1::9, 2] = None
+    y = pandas.Series(np.array(names, dtype=object)[codes], index=X.index)
+    y[::6] = None
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def stack():
+    X, y = mixed_table()
+    return LatentClassifier(effort="fast", cv=3, random_state=0).fit(X, y), X, y
+
+
+ALWAYS = {"At a glance", "The table", "Objective curves", "How to reproduce it"}
+CLASSES = {"Confusion", "Calibration", "What matters for each class", "Decision regions"}
+
+
+def test_every_estimator_has_a_report(case, data, fits):
+    model = fits(case, "quick")
+    page = check_page(report_html(model, data.X, case.y(data)))
+    found = set(page.headings)
+    assert found >= ALWAYS
+    if case.target == "classes":
+        assert found >= CLASSES
+    assert ("The most surprising rows" in found) == hasattr(model, "score_samples")
+    assert ("Factors and loadings" in found) == hasattr(getattr(model, "factor_estimator_", model), "loadings_")
+    assert ("Leaderboard" in found) == hasattr(model, "leaderboard_")
+    assert ("Labels right and wrong" in found) == (case.target == "labels")
+    assert "What was imputed" not in found  # there are no gaps
+
+
+def test_a_frame_with_gaps_text_and_unlabeled_rows_has_all_sections(stack):
+    model, X, y = stack
+    page = check_page(report_html(model, X, y, title="Customers"))
+    assert page.headings == [
+        "Customers",
+        "At a glance",
+        "Leaderboard",
+        "Confusion",
+        "Calibration",
+        "What matters for each class",
+        "Latent map",
+        "Decision regions",
+        "Factors and loadings",
+        "The most surprising rows",
+        "Labels the model doubts",
+        "The table",
+        "What was imputed",
+        "Objective curves",
+        "How to reproduce it",
+    ]
+    for text in ("income", "color = red", "Cross-validated", "LatentClassifier(cv=3, effort=", "(no label)"):
+        assert text in page.text
+    assert len(page.all("figure")) == 5
+
+
+def test_polars_frames_do_as_well(stack):
+    polars = pytest.importorskip("polars")
+    _, X, y = stack
+    model = LatentClassificationModel(2, random_state=0, tol=0.1).fit(polars.from_pandas(X), y.to_list())
+    page = check_page(report_html(model, polars.from_pandas(X), y.to_list()))
+    assert {"What was imputed", "What matters for each class", "Decision regions", "Latent map"} <= set(page.headings)
+
+
+def test_names_are_text_whatever_they_hold():
+    X, y = mixed_table(hostile=True)
+    model = LatentClassificationModel(2, random_state=0, tol=0.1).fit(X, y)
+    html = report_html(model, X, y, title="</title><script>alert(3)</script>")
+    page = check_page(html)  # has no script and no image
+    assert "<script" not in html and "<img" not in html and "<b>" not in html
+    for name in ("<script>alert(1)</script>", "b & c", "income </td>", "<b>person", '<img src=x onerror="alert(2)">'):
+        assert name in page.text
+
+
+def test_confusion_and_scores_are_those_of_held_out_rows(stack):
+    model, X, y = stack
+    labeled = y.notna().to_numpy()
+    proba = model.held_out_proba_
+    np.testing.assert_array_equal(np.isnan(proba).all(axis=1), ~labeled)
+    codes = np.searchsorted(model.classes_, y[labeled].to_numpy(dtype=str))
+    assert log_loss(codes, proba[labeled]) == pytest.approx(model.expected_log_loss_, rel=1e-6)
+    counts = confusion_matrix(codes, proba[labeled].argmax(axis=1))
+    page = check_page(report_html(model, X, y))
+    start = page.texts.index("Confusion matrix: a line for each true class")
+    cells = [int(text) for text in page.texts[start:] if text.isdigit()][:4]
+    assert cells == counts.ravel().tolist()
+    assert f"{np.trace(counts)} of {counts.sum()} rows are right" in page.text
+
+
+def test_held_out_predictions_serve_the_rows_of_fit_alone(stack):
+    model, X, y = stack
+    assert Facts.of(model, X, y).is_held_out
+    assert not Facts.of(model, X[:50], y[:50]).is_held_out
+    moved = X.assign(age=X["age"] + 1)  # as many rows of the same classes and gaps
+    facts = Facts.of(model, moved, y)
+    assert not facts.is_held_out
+    np.testing.assert_array_equal(facts.judged, model.predict_proba(moved))
+
+
+def test_reasons_are_differences_to_rows_with_a_hidden_cell(stack, monkeypatch):
+    model, X, _ = stack
+    rows = X[:8]
+    found = model.explain(rows)
+    hidden = rows.assign(income=np.nan)
+    proba = [np.asarray(model.predict_proba(r)) for r in (rows, hidden)]
+    odds = [np.log(p) - np.log1p(-p) for p in proba]
+    np.testing.assert_allclose(found[:, 0], odds[0] - odds[1], rtol=1e-6, atol=1e-9)
+    monkeypatch.setattr("latentia.estimators.latent_classifier.answers.EXPLAINED_ROWS", 1)
+    np.testing.assert_allclose(model.explain(rows), found, rtol=1e-9, atol=1e-9)
+    assert (found[rows["age"].isna(), 1] == 0).all()
+
+
+def test_a_summary_of_a_stack_has_its_candidates_and_what_to_expect(stack):
+    model, *_ = stack
+    text = model.summary()
+    assert f"expected accuracy  {model.expected_accuracy_:.1%}" in re.sub(" {3,}", "  ", text)
+    for name, weight in zip(model.leaderboard_["candidate"], model.leaderboard_["weight"], strict=True):
+        assert (f"{name} " in text) == (weight > 0)
+    assert "expected log loss" in model._repr_html_()
+
+
+def test_a_page_says_which_rows_a_model_is_judged_on():
+    X, y = load_iris(return_X_y=True)
+    model = GaussianMixtureClassifier(random_state=0).fit(X[::2], y[::2])
+    assert "that the model was fitted to" in check_page(report_html(model, X[::2], y[::2])).text
+    page = check_page(report_html(model, X[1::2], y[1::2])).text  # the same labels in the same order
+    assert "On the rows of this report" in page and "Cross-validated" not in page
+
+
+def test_rows_without_labels_are_described_without_errors():
+    X, y = load_iris(return_X_y=True)
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    found = check_page(report_html(model, X, None)).headings
+    assert "Decision regions" in found and "The most surprising rows" in found
+    assert "Confusion" not in found and "Calibration" not in found and "Labels the model doubts" not in found
+
+
+def test_labels_that_were_swapped_are_doubted():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    y = y.copy()
+    y[3], y[120] = 2, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    page = check_page(report_html(model, X, y))
+    start = page.texts.index("Doubted labels")
+    assert {"3", "120"} <= set(page.texts[start : start + 30])
+
+
+def test_an_outlier_is_the_most_surprising_row_and_its_cell_is_named():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.iloc[77, 1] = 19.5
+    page = check_page(report_html(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y))
+    start = page.texts.index("Surprising rows")
+    first = page.texts[start + 5 : start + 9]
+    assert first[0] == "77" and first[3].startswith("sepal width (cm) = 19.5")
+
+
+def test_large_tables_are_sampled_and_the_file_stays_small(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=30_000)
+    X = rng.normal(y[:, None] * [1.0, 0.0, 0.5], 1.0)
+    model = GaussianMixtureClassifier(random_state=0, tol=1.0).fit(X, y)
+    path = write_report(model, X, y, tmp_path / "report.html")
+    assert path == tmp_path / "report.html" and path.stat().st_size < 400_000
+    page = check_page(path.read_text(encoding="utf-8"))
+    marks = sum(d["d"].count("M") for d in page.all("path") if "mark" in d.get("class", ""))
+    assert MAX_POINTS * 0.9 < marks < MAX_POINTS + 100
+    assert "30,000" in page.text
+
+
+def test_many_classes_are_listed_by_their_confusions():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(25), 8)
+    X = rng.normal(y[:, None] * [0.3, -0.2], 1.0)
+    page = check_page(report_html(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y))
+    assert "Most frequent confusions" in page.texts
+
+
+def test_wide_and_sparse_tables_have_a_report():
+    sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.random((40, 150)) < 0.1).astype(float))
+    Y = (np.asarray(X @ rng.standard_normal((150, 3))) > 0).astype(int)
+    page = check_page(report_html(ProbitEmbeddingClassifier(2, tol=0.1).fit(X, Y), X, Y))
+    assert "Labels right and wrong" in page.headings and "50 more columns are not listed." in page.text
+
+
+def test_models_without_gaps_are_explained_at_the_mean():
+    X, y = load_iris(return_X_y=True)
+    model = MultimodalSoftmaxClassifier(1, random_state=0).fit(X, y)
+    page = check_page(report_html(model, X, y))
+    assert "at the column's mean" in page.text and "all other columns at their mean" in page.text
+
+
+def test_bad_input_is_refused_by_name():
+    X, y = load_iris(return_X_y=True)
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=re.escape("y holds the class 7, which was not seen in fit")):
+        report_html(model, X, np.full(150, 7))
+    with pytest.raises(ValueError, match="y has 10 entries and X has 150 rows"):
+        report_html(model, X, y[:10])
+    with pytest.raises(Exception, match="not fitted"):
+        report_html(GaussianMixtureClassifier(), X, y)
+
+
+@pytest.mark.parametrize("low,high", [(0.0, 1.0), (-3.2, 4.1), (1e-9, 3e-9), (99_990.0, 100_010.0), (-5e7, 2e8)])
+def test_ticks_are_few_round_numbers_within_the_ends(low, high):
+    found = np.array(ticks(low, high))
+    assert 2 <= found.size <= 7
+    assert found.min() >= low - 1e-9 * (high - low) and found.max() <= high + 1e-9 * (high - low)
+    steps = np.diff(found)
+    np.testing.assert_allclose(steps, steps[0])
+    mantissa = steps[0] / 10 ** np.floor(np.log10(steps[0]) + 1e-9)
+    assert np.isclose(mantissa, [1, 2, 5, 10]).any()
