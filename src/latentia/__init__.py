@@ -15,6 +15,7 @@ from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClass
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.evaluation.comparison import Comparison, compare
 from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
+from latentia.persistence.model_files import load
 
 __version__ = "0.2.0"
 
@@ -36,4 +37,5 @@ __all__ = [
     "compare",
     "known_f1_score",
     "known_hamming_loss",
+    "load",
 ]

@@ -9,6 +9,7 @@ of an earlier fit, and a callback's view of an unfinished fit is a value like an
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from copy import copy
@@ -33,6 +34,7 @@ from latentia.estimators.base.training_record import training_record
 from latentia.inputs.options import Check, check_options, random_generator
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
+from latentia.persistence.model_files import save_model
 from latentia.solvers import Outcome, Solution
 
 Attributes = dict[str, Any]
@@ -128,6 +130,19 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         self._require_fitted()
         return as_text(self, summary_sections(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a file of plain arrays and JSON, which `latentia.load` reads.
+
+        The file takes the place of what `path` held, when all of it is written. Arrays of other
+        libraries are stored as NumPy's. A callback is left out, with a warning.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, by custom with the ending ``.latentia``.
+        """
+        save_model(self, path)
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, and below it the summary of a fitted estimator."""

@@ -164,10 +164,10 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     if matrices:
         found.append(make.gaussians("Gaussians, one covariance", "tied", 0.0))
         found.append(make.gaussians("Gaussians, own covariances", "full", 0.0))
-    found.append(make.gaussians("four Gaussians a class, no correlations", "diag", 0.0, 4))
+    found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
     if effort == "fast":
         return found
-    found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
+    found.append(make.gaussians("four Gaussians a class, no correlations", "diag", 0.0, 4))
     if features:
         found.append(SoftmaxCandidate("softmax, weak prior", WEAK_RIDGE))
         found.append(SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort]))

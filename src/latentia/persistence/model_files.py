@@ -1,0 +1,215 @@
+"""Saving and loading of estimators."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import zipfile
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentia._user_warnings import warn_at_caller
+from latentia.persistence.archive import (
+    MANIFEST,
+    add_member,
+    array_name,
+    for_each_chunk,
+    member_size,
+    new_archive,
+    opened,
+    written_whole,
+)
+from latentia.persistence.array_members import ArrayLayout
+from latentia.persistence.decoding import Decoder
+from latentia.persistence.encoding import Encoder
+from latentia.persistence.errors import Damage, ModelFileError
+from latentia.persistence.package_classes import NOT_STORED, class_name
+
+FORMAT = "latentia model"
+
+#: Raised whenever files of the earlier form would be misread. Added fields do not raise it.
+VERSION = 1
+
+#: Bytes of a manifest, and values in it: parsed JSON takes many times its length.
+MAX_MANIFEST = 1 << 26
+MAX_VALUES = 1_000_000
+
+
+def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+    """Write an estimator to a file, in place of what the file held."""
+    name = type(model).__name__
+    if class_name(type(model)) is None:
+        raise ValueError(f"{name} is no estimator of latentia, so no model file can hold it.")
+    encoder = Encoder()
+    tree = encoder.encode(model, name)
+    left_out = [k for k in NOT_STORED if getattr(model, k, None) is not None]
+    if left_out:
+        warn_at_caller(f"{name} is saved without {', '.join(left_out)}: model files hold no functions.")
+    with written_whole(path) as file, new_archive(file) as archive:
+        members = [_add_array(archive, number, array) for number, array in enumerate(encoder.arrays)]
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "library_version": sys.modules["latentia"].__version__,
+            "class": name,
+            "arrays": members,
+            "model": tree,
+        }
+        add_member(archive, MANIFEST, json.dumps(manifest, allow_nan=False).encode())
+
+
+def _add_array(archive: zipfile.ZipFile, number: int, array: np.ndarray) -> dict[str, Any]:
+    layout = ArrayLayout.of(array)
+    stored = layout.stored(array)
+    values = stored.reshape(-1).view(np.uint8) if stored.size else b""
+    size, digest = add_member(archive, array_name(number), layout.header, values)
+    return layout.to_manifest() | {"size": size, "sha256": digest}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save` has written.
+
+    A model file holds arrays and JSON, and no code: files of strangers may be loaded. All sizes,
+    shapes and checksums are checked before memory is taken for them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    model : estimator
+        Fitted as it was; its predictions are the same to the last bit. Arrays of other libraries
+        than NumPy are NumPy's.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, no model file, or of a version that this one cannot read; the message
+        says which.
+    OSError
+        The file cannot be opened.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import latentia
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = latentia.GaussianMixtureClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.latentia")
+    ...     model.save(path)
+    ...     loaded = latentia.load(path)
+    >>> bool((loaded.predict_proba(X) == model.predict_proba(X)).all())
+    True
+    """
+    try:
+        with opened(path) as archive:
+            manifest = _read_manifest(archive)
+            layouts = _check_arrays(archive, manifest["arrays"])
+            arrays = [_read_array(archive, number, layout) for number, layout in enumerate(layouts)]
+            return _decode(manifest, arrays)
+    except Damage as reason:
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {reason}.") from None
+    except (zipfile.BadZipFile, EOFError, RecursionError, MemoryError, NotImplementedError) as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: it is damaged ({_line(error)}).") from None
+
+
+def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
+    if member_size(archive, MANIFEST) > MAX_MANIFEST:
+        raise Damage(f"its manifest has {member_size(archive, MANIFEST)} bytes, more than {MAX_MANIFEST}")
+    pieces: list[bytes] = []
+    for_each_chunk(archive, MANIFEST, pieces.append)
+    text = b"".join(pieces)
+    if text.count(b",") + text.count(b"[") + text.count(b"{") > MAX_VALUES:
+        raise Damage(f"its manifest has more than {MAX_VALUES} values")
+    try:
+        manifest = json.loads(text.decode(), object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Damage(f"its manifest is damaged ({_line(error)})") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise Damage("it is no model file of latentia")
+    version = manifest.get("version")
+    if version != VERSION or type(version) is not int:
+        by = str(manifest.get("library_version"))[:20]
+        raise Damage(
+            f"it has the format version {str(version)[:20]}, written by latentia {by}; this version reads {VERSION}"
+        )
+    if not isinstance(manifest.get("arrays"), list):
+        raise Damage("its manifest lists no arrays")
+    return manifest
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an entry is there twice")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"the number {name}")
+
+
+def _check_arrays(archive: zipfile.ZipFile, entries: list[Any]) -> list[ArrayLayout]:
+    """The layout of each array; all of them are in the archive, whole, and nothing else is."""
+    names = [array_name(number) for number in range(len(entries))]
+    if {*names, MANIFEST} != set(archive.namelist()):
+        raise Damage("its members are not those that its manifest lists")
+    layouts = []
+    for name, entry in zip(names, entries, strict=True):
+        if not isinstance(entry, dict) or not {"dtype", "shape", "size", "sha256"} <= set(entry):
+            raise Damage(f"its manifest does not say what {name} holds")
+        layout = ArrayLayout.from_manifest(entry)
+        size, expected = member_size(archive, name), len(layout.header) + layout.n_bytes
+        if size != expected or entry["size"] != size:
+            raise Damage(f"its member {name} has {size} bytes, and should have {expected}")
+        layouts.append(layout)
+    for name, entry in zip(names, entries, strict=True):
+        digest = hashlib.sha256()
+        for_each_chunk(archive, name, digest.update)
+        if digest.hexdigest() != entry["sha256"]:
+            raise Damage(f"the checksum of {name} is another")
+    return layouts
+
+
+def _read_array(archive: zipfile.ZipFile, number: int, layout: ArrayLayout) -> np.ndarray:
+    with archive.open(array_name(number)) as member:
+        if member.read(len(layout.header)) != layout.header:
+            raise Damage(f"the header of {array_name(number)} is not that of its array")
+        stored = layout.empty()
+        if stored.size:
+            place = memoryview(stored.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+            done = 0
+            while done < len(place):
+                piece = member.read(min(1 << 20, len(place) - done))
+                if not piece:
+                    raise Damage(f"{array_name(number)} is cut off")
+                place[done : done + len(piece)] = piece
+                done += len(piece)
+    return layout.restored(stored)
+
+
+def _decode(manifest: dict[str, Any], arrays: list[np.ndarray]) -> Any:
+    """The estimator; whatever goes wrong comes from the file."""
+    by = str(manifest.get("library_version"))[:20]
+    try:
+        model = Decoder(arrays).decode(manifest.get("model"))
+    except Damage as reason:
+        raise Damage(f"{reason} (written by latentia {by})") from None
+    except Exception as error:
+        raise Damage(f"its values make no model ({_line(error)}; written by latentia {by})") from None
+    if not isinstance(model, BaseEstimator) or type(model).__name__ != manifest.get("class"):
+        raise Damage(f"it holds no {str(manifest.get('class'))[:40]}")
+    return model
+
+
+def _line(error: BaseException) -> str:
+    """An error in one line."""
+    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -1,0 +1,111 @@
+"""Which classes a file may name: those of this package that hold the state of a model.
+
+A class is looked up among the modules that the package has loaded; nothing is imported, and no
+`__init__` runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from latentia.persistence.errors import Damage
+
+#: Parts of the package whose objects models are made of.
+STATEFUL = ("latentia.engine.", "latentia.estimators.", "latentia.families.", "latentia.inputs.")
+
+#: Attributes of estimators that neither the constructor nor `fit` sets.
+SETTINGS = ("_sklearn_output_config",)
+
+#: What is not stored of an estimator: it holds the user's own functions.
+NOT_STORED = ("callback", "_skl_callbacks", "_metadata_request")
+
+
+def class_name(cls: type) -> str | None:
+    """The name that stands for a class in files; None for one that files do not hold."""
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    return name if _is_allowed(cls) and _look_up(name) is cls else None
+
+
+def class_of_name(name: Any) -> type:
+    """The class of a name in a file."""
+    found = _look_up(name) if isinstance(name, str) else None
+    if found is None or not _is_allowed(found):
+        raise Damage(f"it names the class {str(name)[:120]!r}, which no model of this version has")
+    return found
+
+
+def _look_up(name: str) -> type | None:
+    module, _, qualified = name.partition(":")
+    found = getattr(sys.modules.get(module), qualified, None) if module.startswith(STATEFUL) else None
+    own = isinstance(found, type) and (found.__module__, found.__qualname__) == (module, qualified)
+    return found if own else None
+
+
+def _is_allowed(cls: type) -> bool:
+    if not cls.__module__.startswith(STATEFUL) or inspect.isabstract(cls) or issubclass(cls, BaseException):
+        return False
+    return is_named_tuple(cls) or not issubclass(cls, tuple | list | dict | set | str | int | float | type)
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether instances are tuples with names."""
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object, by name."""
+    if is_named_tuple(type(value)):
+        return dict(zip(value._fields, value, strict=True))
+    if isinstance(value, BaseEstimator):
+        return {k: v for k, v in value.__getstate__().items() if k not in NOT_STORED}
+    return dict(vars(value))
+
+
+def from_state(cls: type, state: dict[str, Any]) -> Any:
+    """An object with these attributes; those that it lacks have their defaults."""
+    if is_named_tuple(cls):
+        fields, defaults = cls._fields, cls._field_defaults  # type: ignore[attr-defined]
+        values = _completed(cls, state, fields, defaults)
+        return tuple.__new__(cls, [values[name] for name in fields])
+    if issubclass(cls, BaseEstimator):
+        return _estimator(cls, state)
+    if dataclasses.is_dataclass(cls):
+        fields = {f.name: f.default for f in dataclasses.fields(cls)}
+        state = _completed(cls, state, fields, {k: v for k, v in fields.items() if v is not dataclasses.MISSING})
+    value: Any = object.__new__(cls)
+    for name, part in state.items():
+        object.__setattr__(value, name, part)
+    return value
+
+
+def _completed(cls: type, state: dict[str, Any], fields: Any, defaults: dict[str, Any]) -> dict[str, Any]:
+    unknown = [name for name in state if name not in fields]
+    values = defaults | state
+    missing = [name for name in fields if name not in values]
+    if unknown or missing:
+        raise _other_fields(cls, unknown, missing)
+    return {name: values[name] for name in fields}
+
+
+def _estimator(cls: type[BaseEstimator], state: dict[str, Any]) -> BaseEstimator:
+    signature = inspect.signature(cls.__init__).parameters
+    defaults = {k: p.default for k, p in signature.items() if k != "self"}
+    unknown = [k for k in state if k not in defaults and k != "_model" and not k.endswith("_") and k not in SETTINGS]
+    if unknown:
+        raise _other_fields(cls, unknown, [])
+    absent = {k: v for k, v in defaults.items() if k not in state and v is not inspect.Parameter.empty}
+    estimator: Any = object.__new__(cls)
+    estimator.__setstate__(state | absent)
+    return estimator
+
+
+def _other_fields(cls: type, unknown: list[str], missing: list[str]) -> Damage:
+    what = [
+        f"{word} {', '.join(map(repr, names))[:120]}" for word, names in (("has", unknown), ("lacks", missing)) if names
+    ]
+    return Damage(f"its {cls.__name__} {' and '.join(what)}, other than in this version")
