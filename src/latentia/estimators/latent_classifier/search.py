@@ -76,7 +76,8 @@ def run_search(
         if stop:
             break
     held_out = held_out._replace(log_proba=np.stack(predictions))
-    return SearchResult(tried, members if chosen.size == data.codes.size else None, trials, held_out, stop)
+    n_counted = data.codes.size if data.weight is None else np.count_nonzero(data.weight)
+    return SearchResult(tried, members if chosen.size == n_counted else None, trials, held_out, stop)
 
 
 def _no_predictions(data: GenerativeInput, folds: Sequence[SearchFold]) -> HeldOut:

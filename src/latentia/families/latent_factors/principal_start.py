@@ -47,7 +47,8 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
     n_axes = axes.shape[1]
     mixing = np.zeros((n_restarts, M, n_axes, q))
     mixing[..., np.arange(min(n_axes, q)), np.arange(min(n_axes, q))] = np.sqrt(AXIS_SHARE)
-    mixing += RANDOM_PART * rng.standard_normal((n_restarts, M, H, q))[..., :n_axes, :]
+    # axis by axis: what a column without values adds comes last
+    mixing += RANDOM_PART * np.moveaxis(rng.standard_normal((H, n_restarts, M, q)), 0, 2)[..., :n_axes, :]
     loadings = (axes * deviations) @ mixing
     between = _class_axes(rows, weights, y, C)[..., : q // 2]  # (S or 1, H, k)
     k = between.shape[-1]
