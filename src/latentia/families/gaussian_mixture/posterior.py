@@ -90,12 +90,17 @@ class ConjugatePrior(ABC):
         """The posterior given the moments, and the best common covariance and strength.
 
         One determines the other: with few rows, a round moves the common covariance by a small
-        share of the way only, so rounds go on until they change nothing any more.
+        share of the way only, so rounds go on until they change nothing any more; each restart has
+        its own, whatever the others do.
         """
-        for _ in range(MAX_ROUNDS):
-            before, belief = belief, self.one_round(belief, moments, present)
-            if _change(before, belief) < ROUNDS_TOL:
+        before, belief = belief, self.one_round(belief, moments, present)
+        moves = _change(before, belief) >= ROUNDS_TOL
+        for _ in range(MAX_ROUNDS - 1):
+            if not bool(namespace(moves).any(moves)):
                 break
+            before, after = belief, self.one_round(belief, moments, present)
+            belief = ComponentBelief(*(_where(moves, new, old) for new, old in zip(after, before, strict=True)))
+            moves = moves & (_change(before, after) >= ROUNDS_TOL)
         return belief
 
     @abstractmethod
@@ -138,11 +143,15 @@ def barred_scale(n_rows: Array | float, total: Array, barrier: float) -> Array:
     return 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * total)) / total
 
 
-def _change(before: ComponentBelief, after: ComponentBelief) -> float:
-    """Largest change of the common covariance and of the strength, relative to their size."""
+def _change(before: ComponentBelief, after: ComponentBelief) -> Array:
+    """Change of the common covariance and of the strength, relative to their size; (...,)."""
     xp = namespace(after.common)
     step, size = xp.abs(after.common - before.common), xp.abs(after.common)
     matrix = tuple(range(after.strength.ndim, after.common.ndim))
     moved = xp.max(step, axis=matrix) / xp.max(size, axis=matrix) if matrix else step / size
-    strength = xp.abs(after.strength - before.strength) / after.strength
-    return float(xp.max(xp.maximum(moved, strength)))
+    return xp.maximum(moved, xp.abs(after.strength - before.strength) / after.strength)
+
+
+def _where(moves: Array, new: Array, old: Array) -> Array:
+    """The new values of the restarts that move."""
+    return namespace(new).where(moves[(..., *[None] * (new.ndim - moves.ndim))], new, old)
