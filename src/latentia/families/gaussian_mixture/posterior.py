@@ -131,7 +131,7 @@ class ConjugatePrior(ABC):
 
 #: Rounds of an update at most, and the relative change that ends them.
 MAX_ROUNDS = 50
-ROUNDS_TOL = 1e-3
+ROUNDS_TOL = 1e-4  # at 1e-3, single precision stops before the common covariance has settled
 
 #: Rows of a belief that is as good as certain.
 CERTAIN_ROWS = 1e6
