@@ -5,6 +5,9 @@ from latentia.display.completion import CompletionDisplay
 from latentia.display.embedding import EmbeddingDisplay
 from latentia.display.latent_map import LatentMapDisplay
 from latentia.display.loadings import LoadingsDisplay
+from latentia.display.objective_curve import ObjectiveCurveDisplay
+from latentia.display.search_results import SearchResultsDisplay
+from latentia.display.structure import StructureDisplay
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
 from latentia.estimators.latent_classification.model import LatentClassificationModel
@@ -33,7 +36,10 @@ __all__ = [
     "MixtureOfExpertsClassifier",
     "MixtureOfExpertsRegressor",
     "MultimodalSoftmaxClassifier",
+    "ObjectiveCurveDisplay",
     "ProbitEmbeddingClassifier",
+    "SearchResultsDisplay",
+    "StructureDisplay",
     "compare",
     "known_f1_score",
     "known_hamming_loss",

@@ -176,4 +176,4 @@ def _bins(proba: np.ndarray, true: np.ndarray, n_bins: int) -> tuple[np.ndarray,
     z = norm.ppf(0.5 + CONFIDENCE / 2)
     center = (observed + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * np.sqrt(observed * (1 - observed) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return predicted, observed, np.maximum(center - half, 0.0), np.minimum(center + half, 1.0), n
+    return predicted, observed, np.clip(center - half, 0.0, observed), np.clip(center + half, observed, 1.0), n

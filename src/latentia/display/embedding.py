@@ -229,6 +229,7 @@ class EmbeddingDisplay:
             ncols=min(5, len(kept)),
             fontsize="small",
             frameon=False,
+            markerscale=2,
         )
 
 

@@ -147,8 +147,6 @@ class LatentMapDisplay:
             _, ax = plt.subplots(figsize=(5.2, 4.4), layout="constrained")
         colors = class_colors(len(self.names))
         self.ax_, self.figure_, self.ellipses_ = ax, ax.figure, []
-        if (self.codes < 0).any():
-            ax.scatter(*self.positions[self.codes < 0].T, s=size, color=UNKNOWN, linewidths=0, label="no label")
         for code, (name, color) in enumerate(zip(self.names, colors, strict=True)):
             mine = self.positions[self.codes == code]
             ax.scatter(*mine.T, s=size, color=color, alpha=0.75, linewidths=0, label=name)
@@ -156,12 +154,15 @@ class LatentMapDisplay:
                 width, height = 2 * scale * self.stds[code]
                 ellipse = Ellipse(self.means[code], width, height, fill=False, edgecolor=color, linewidth=1.5 / scale)
                 self.ellipses_.append(ax.add_patch(ellipse))
+        if (self.codes < 0).any():
+            unlabeled = self.positions[self.codes < 0]
+            ax.scatter(*unlabeled.T, s=size, color=UNKNOWN, linewidths=0, label="no label", zorder=0.9)
         ax.set(
             xlabel=f"{self.axis_names[0]}, standard deviations",
             ylabel=f"{self.axis_names[1]}, standard deviations",
             title="Rows and classes in the latent space",
         )
-        ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.legend(fontsize="small", frameon=False, markerscale=1.6, loc="center left", bbox_to_anchor=(1, 0.5))
         return self
 
 

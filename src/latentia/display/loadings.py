@@ -111,5 +111,5 @@ class LoadingsDisplay:
                 color = "white" if abs(value) > 0.6 else "black"
                 ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize="x-small", color=color)
         ax.set(xlabel="factor", title="What the factors tell of")
-        self.figure_.colorbar(self.image_, ax=ax, label="correlation", shrink=0.8)
+        self.figure_.colorbar(self.image_, ax=ax, label="correlation", shrink=0.8, ticks=[-1, -0.5, 0, 0.5, 1])
         return self

@@ -52,7 +52,7 @@ def number(value: float, digits: int = 4) -> str:
     if value is None or not np.isfinite(value):
         return "none" if value is None or np.isnan(value) else str(value)
     size = abs(value)
-    if size >= 1e5 and size < 1e15 and float(value).is_integer():
+    if 10.0**digits <= size < 1e15:
         return f"{value:,.0f}"
     return f"{value:.{digits}g}"
 

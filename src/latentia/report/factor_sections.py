@@ -120,7 +120,7 @@ def loadings(facts: Facts) -> Section | None:
     if not found.factor_names:
         return None
     rows: list[list[Cell]] = [
-        [name, *(Shade(f"{value:+.2f}", value) for value in row)]
+        [name, *(_shaded(value) for value in row)]
         for name, row in zip(found.row_names, found.correlations.tolist(), strict=True)
     ]
     body = paragraph(
@@ -128,6 +128,10 @@ def loadings(facts: Facts) -> Section | None:
         "factor explains."
     )
     return Section("Factors and loadings", body + table("Loadings", ["column", *found.factor_names], rows))
+
+
+def _shaded(value: float) -> Cell:
+    return Shade(f"{value:+.2f}", value) if abs(value) >= 0.005 else "0"
 
 
 def _ends(values: np.ndarray) -> tuple[float, float]:

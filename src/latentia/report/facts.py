@@ -157,7 +157,7 @@ class Facts:
     def judged_on(self) -> str:
         """Which rows the model is judged on, as a sentence."""
         if self.is_held_out:
-            return "Cross-validated: every row is predicted by models that were fitted without it."
+            return "Cross-validated: each row is predicted by models that were fitted without it."
         if self.is_training_table:
             return "On the rows that the model was fitted to: new rows will fare worse."
         return "On the rows of this report: if the model was fitted to any of them, new rows will fare worse."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
     sections = [section for section in (make(facts) for make in SECTIONS) if section is not None]
     heading = escape(title if title is not None else "What the model learned")
     links = "".join(f'<li><a href="#{s.anchor}">{escape(s.title)}</a></li>' for s in sections)
-    body = "".join(_section(section) for section in sections)
+    body = "".join(_section(section) for section in _in_pairs(sections))
     subject = f"A report on {type(model).__name__} and a table of {facts.n_rows:,} rows."
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -88,6 +89,19 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
         f'<main id="content" tabindex="-1">{body}</main>'
         "<footer><p>Made by Latentia. This page needs no network and runs no scripts.</p></footer></body></html>\n"
     )
+
+
+def _in_pairs(sections: Sequence[Section]) -> list[Section]:
+    """Sections that may stand beside another one do so in pairs; one that is left has all the
+    width.
+    """
+    placed: list[Section] = []
+    for may_pair, run in groupby(sections, lambda section: section.half):
+        group = list(run)
+        if may_pair and len(group) % 2:
+            group[-1] = group[-1]._replace(half=False)
+        placed += group
+    return placed
 
 
 def _section(section: Section) -> str:

@@ -95,4 +95,4 @@ def _typical(facts: Facts, place: int, group: int) -> tuple[str, str]:
 
 def _mean(cells: np.ndarray) -> str:
     cells = cells[~np.isnan(cells)]
-    return f"mean {number(float(cells.mean()))}" if cells.size else "none"
+    return f"mean {number(float(cells.mean()), 3)}" if cells.size else "none"

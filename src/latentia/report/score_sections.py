@@ -84,7 +84,8 @@ def _matrix(facts: Facts, counts: np.ndarray) -> str:
     for own, row in enumerate(counts):
         total = max(int(row.sum()), 1)
         shades: list[Cell] = [
-            Shade(f"{c:,}", (c / total) * (1 if k == own else -1)) if c else "0" for k, c in enumerate(row.tolist())
+            Shade(f"{c:,}", c / total if k == own else -np.sqrt(c / total)) if c else "0"
+            for k, c in enumerate(row.tolist())
         ]
         rows.append([facts.classes[own], *shades, percent(row[own] / total) if row.sum() else "none"])
     header = ["true class", *(f"said: {name}" for name in facts.classes), "right"]

@@ -35,7 +35,8 @@ th,td{padding:.3rem .7rem;border-top:1px solid var(--grid);vertical-align:top}
 thead th{border-top:1px solid var(--line);background:var(--panel);vertical-align:bottom}
 tbody th{font-weight:600;max-width:16rem;overflow-wrap:break-word}
 .words{text-align:left}
-td.words{max-width:26rem;overflow-wrap:break-word}
+td.words{max-width:26rem;min-width:5rem;overflow-wrap:break-word}
+td.words:last-child{min-width:10rem}
 .numbers{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 thead .numbers{white-space:normal}
 .more{background:color-mix(in srgb,var(--more) calc(var(--v)*40%),var(--bg))}

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from latentia.report.elements import number, slug
+from latentia.report.elements import slug
 
 #: Size of a drawing, and of its margins: left, right, top, bottom. Drawings are as wide as a small
 #: screen, so that their text can be read there.
@@ -48,14 +48,14 @@ class Plot:
         """Frame, grid, ticks and names of the axes."""
         left, right = MARGINS[0], WIDTH - MARGINS[1]
         top, bottom = MARGINS[2], self.height - MARGINS[3]
-        for tick in ticks(*self.across):
+        for tick, text in labeled_ticks(*self.across):
             x = self.x(tick)
             self.parts.append(f'<path class="grid" d="M{x:.1f},{top}V{bottom}"/>')
-            self.parts.append(f'<text x="{x:.1f}" y="{bottom + 14}" class="middle">{number(tick)}</text>')
-        for tick in ticks(*self.up):
+            self.parts.append(f'<text x="{x:.1f}" y="{bottom + 14}" class="middle">{text}</text>')
+        for tick, text in labeled_ticks(*self.up):
             y = self.y(tick)
             self.parts.append(f'<path class="grid" d="M{left},{y:.1f}H{right}"/>')
-            self.parts.append(f'<text x="{left - 5}" y="{y + 4:.1f}" class="end">{number(tick)}</text>')
+            self.parts.append(f'<text x="{left - 5}" y="{y + 4:.1f}" class="end">{text}</text>')
         self.parts.append(f'<path class="frame" d="M{left},{top}V{bottom}H{right}"/>')
         middle = (left + right) / 2
         self.parts.append(f'<text x="{middle}" y="{self.height - 8}" class="middle">{escape(across_name)}</text>')
@@ -131,6 +131,17 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     step = next(size * m for m in (1, 2, 5, 10, 20) if (high - low) / (size * m) <= most)
     first = np.ceil(low / step - 1e-9)
     return [float(np.round(k * step, 12)) + 0.0 for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
+
+
+def labeled_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Ticks with as many digits as tell them apart."""
+    found = ticks(low, high)
+    step = found[1] - found[0] if len(found) > 1 else 1.0
+    largest = max(abs(tick) for tick in found) if found else 0.0
+    if step < 1e-4 or largest >= 1e7:
+        return [(tick, f"{tick:g}") for tick in found]
+    decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    return [(tick, f"{tick:.{decimals}f}") for tick in found]
 
 
 def _widen(ends: Range) -> Range:

@@ -10,6 +10,7 @@ import scipy
 import sklearn
 
 from latentia._durations import format_seconds
+from latentia.display.objective_curve import visible_range
 from latentia.numerics.array_api import to_numpy
 from latentia.report.elements import Section, beside, code, figure, number, paragraph
 from latentia.report.facts import Facts
@@ -42,9 +43,8 @@ def _curve(title: str, model: Any) -> str:
     values = to_numpy(model.objective_curve_).astype(float)
     steps = np.arange(values.size)
     keep = np.unique(np.linspace(0, values.size - 1, 400).astype(int))
-    later = values[min(values.size - 1, 2) :]  # the first steps dwarf all others
-    low = values.min() if values[0] >= later.min() - 3 * np.ptp(later) else later.min() - 0.3 * np.ptp(later)
-    plot = Plot((0, float(steps[-1])), (float(low), float(values.max())), height=220)
+    low, high = visible_range(values)
+    plot = Plot((0, float(steps[-1])), (low, high), height=220)
     plot.axes("sweep", "objective")
     shown = keep[values[keep] >= low]
     plot.line(np.stack([steps[shown], values[shown]], axis=1), "c0")

@@ -1,0 +1,196 @@
+"""Every display draws, and draws what it should."""
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import latentia
+from latentia import (
+    CalibrationDisplay,
+    GaussianMixtureClassifier,
+    LatentClassificationModel,
+    LatentClassificationModelCV,
+    LatentClassifier,
+    LatentMapDisplay,
+    LoadingsDisplay,
+    MultimodalSoftmaxClassifier,
+    ObjectiveCurveDisplay,
+    SearchResultsDisplay,
+    StructureDisplay,
+)
+from latentia.display.objective_curve import visible_range
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.columns = ["sl", "sw", "pl", "pw"]
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def factors(iris):
+    return LatentClassificationModel(3, random_state=0).fit(*iris)
+
+
+def test_every_display_has_a_picture_and_a_paragraph_in_the_documentation():
+    names = [name for name in latentia.__all__ if name.endswith("Display")]
+    assert len(names) == 8
+    page = (ROOT / "docs/pictures.md").read_text(encoding="utf-8")
+    pictures = sorted((ROOT / "docs/images/displays").glob("*.png"))
+    for name in names:
+        assert f"### `{name}`" in page
+        assert hasattr(getattr(latentia, name), "from_estimator")
+    for picture in pictures:
+        assert f"images/displays/{picture.name}" in page and picture.stat().st_size < 60_000
+    assert page.count("](images/displays/") == len(pictures)
+
+
+def test_a_map_shows_every_row_once_and_ellipses_of_one_and_two_standard_deviations(factors, iris):
+    X, y = iris
+    some = y.astype(object).where(y.index % 5 > 0, None)
+    display = LatentMapDisplay.from_estimator(factors, X, some)
+    drawn = np.concatenate([marks.get_offsets() for marks in display.ax_.collections])
+    assert len(drawn) == 150 and display.figure_ is display.ax_.figure
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["0", "1", "2", "no label"]
+    chosen = [int(name.split()[1]) - 1 for name in display.axis_names]
+    np.testing.assert_allclose(display.positions, factors.transform(X)[:, chosen])
+    stds = np.sqrt(factors.latent_variances_[:, chosen])
+    for place, ellipse in enumerate(display.ellipses_):
+        group, scale = place // 2, 1 + place % 2
+        np.testing.assert_allclose(ellipse.center, factors.latent_means_[group, chosen])
+        np.testing.assert_allclose([ellipse.width, ellipse.height], 2 * scale * stds[group])
+
+
+def test_the_factors_of_a_map_tell_the_classes_apart_best_or_are_asked_for(factors, iris):
+    X, y = iris
+    means = factors.latent_means_
+    between = factors.priors_ @ (means - factors.priors_ @ means) ** 2
+    best = LatentMapDisplay.from_estimator(factors, X, plot=False).axis_names
+    assert best == tuple(f"factor {k + 1}" for k in np.argsort(-between)[:2])
+    asked = LatentMapDisplay.from_estimator(factors, X, y, factors=(2, 0), plot=False, max_points=40)
+    assert asked.axis_names == ("factor 3", "factor 1") and asked.positions.shape == (40, 2)
+    with pytest.raises(ValueError, match=r"factors=\(0, 3\); allowed are two different numbers from 0 to 2"):
+        LatentMapDisplay.from_estimator(factors, X, y, factors=(0, 3))
+    with pytest.raises(TypeError, match="GaussianMixtureClassifier without latent factors"):
+        LatentMapDisplay.from_estimator(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y)
+
+
+def test_loadings_are_correlations_of_samples(factors):
+    display = LoadingsDisplay.from_estimator(factors)
+    np.testing.assert_array_equal(display.image_.get_array(), display.correlations)
+    assert sorted(display.row_names) == ["pl", "pw", "sl", "sw"]
+    assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == list(display.row_names)
+    assert (np.abs(display.correlations) <= 1).all()
+    assert ((display.correlations**2).sum(axis=1) <= 1 + 1e-9).all()
+    shares = (factors.loadings_[0] ** 2).sum(axis=1)
+    shares = shares / (shares + factors.noise_variances_[0])
+    order = ["sl", "sw", "pl", "pw"]
+    for name, row in zip(display.row_names, display.correlations, strict=True):
+        assert (row**2).sum() == pytest.approx(shares[order.index(name)], abs=0.02)  # weak factors may be left out
+
+
+def test_rows_of_a_column_of_categories_are_named_by_value(iris):
+    X, y = iris
+    color = np.array(["red", "green", "blue"], dtype=object)[(y + (X["sl"] > 6)) % 3]
+    model = LatentClassificationModel(1, random_state=0, tol=0.1).fit(X[["pl"]].assign(color=color), y)
+    names = LoadingsDisplay.from_estimator(model, plot=False).row_names
+    assert set(names) == {"pl", "color = blue", "color = green", "color = red"}
+
+
+def test_a_graph_has_an_edge_for_each_strong_correlation_or_learned_edge(factors, iris):
+    display = StructureDisplay.from_estimator(factors, min_correlation=0.3)
+    assert len(display.edges_) == display.edges.sum() == (np.abs(display.correlations) >= 0.3).sum()
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert {"class", "sl", "sw", "pl", "pw", "factor 1"} <= set(texts)
+    learned = LatentClassificationModel(2, structure="learn", n_init=1, random_state=0, tol=0.1).fit(*iris)
+    learned.edges_ = learned.edges_ & ~np.eye(4, 2, dtype=bool)
+    assert StructureDisplay.from_estimator(learned, plot=False).edges.sum() == learned.edges_.sum()
+
+
+def test_a_curve_is_that_of_the_model(factors, iris):
+    display = ObjectiveCurveDisplay.from_estimator(factors)
+    np.testing.assert_array_equal(display.line_.get_ydata(), factors.objective_curve_)
+    assert factors.stopping_reason_ in display.ax_.get_title()
+    _, ax = plt.subplots()
+    assert display.plot(ax=ax).ax_ is ax
+
+
+def test_first_values_that_dwarf_the_others_are_cut_off():
+    low, high = visible_range(np.array([-1e6, -50.0, -3.0, -2.0, -1.0]))
+    assert -5 < low < -3 and -1 < high < 0
+    assert visible_range(np.array([2.0])) == (1.5, 2.5)
+
+
+def test_calibration_bins_hold_all_probabilities_and_their_outcomes(iris):
+    X, y = iris
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    display = CalibrationDisplay.from_estimator(model, X, y, n_bins=5)
+    assert display.counts.sum() == 450
+    assert display.counts @ display.observed == pytest.approx(150)  # one class of each row is true
+    assert display.counts @ display.predicted == pytest.approx(150)
+    assert (display.lower <= display.observed).all() and (display.observed <= display.upper).all()
+    assert f"{display.error:.3f}" in display.ax_.get_title()
+    partly = y.astype(object).where(y.index < 100, None)
+    assert CalibrationDisplay.from_estimator(model, X, partly, plot=False).counts.sum() == 300
+
+
+def test_intervals_of_calibration_cover_the_truth():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    true = (rng.random(4000) < p).astype(int)
+    display = CalibrationDisplay.from_predictions(true, np.stack([1 - p, p], axis=1), plot=False)
+    assert ((display.lower <= display.predicted) & (display.predicted <= display.upper)).mean() >= 0.8
+    wrong = CalibrationDisplay.from_predictions(true, np.stack([1 - p**3, p**3], axis=1), plot=False)
+    assert wrong.error > 5 * display.error
+    with pytest.raises(ValueError, match=r"codes has shape \(3,\) and proba \(4, 2\)"):
+        CalibrationDisplay.from_predictions([0, 1, 0], np.full((4, 2), 0.5))
+    with pytest.raises(ValueError, match="nothing to compare"):
+        CalibrationDisplay.from_predictions([-1, -1], np.full((2, 2), 0.5))
+
+
+def test_label_matrices_are_calibrated_entry_by_entry():
+    codes = np.array([[1, 0], [-1, 1]])
+    display = CalibrationDisplay.from_predictions(codes, np.array([[0.9, 0.2], [0.5, 0.9]]), n_bins=2, plot=False)
+    assert display.counts.tolist() == [1, 2] and display.observed.tolist() == [0.0, 1.0]
+
+
+def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
+    X, y = iris
+    searched = LatentClassificationModelCV([1, 2], [1], cv=2, tol=0.1, random_state=0).fit(X, y)
+    display = SearchResultsDisplay.from_estimator(searched)
+    assert set(display.names) == {"latent 1", "latent 2"}
+    assert (np.diff(display.scores) >= 0).all() and not display.more_is_better
+    assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == list(display.names)
+    top, bottom = display.ax_.get_ylim()
+    assert top > bottom  # the first is on top
+    softmax = MultimodalSoftmaxClassifier(max_subclasses=2, n_init=1, tol=1.0, random_state=0).fit(X, y)
+    display = SearchResultsDisplay.from_estimator(softmax)
+    assert (np.diff(display.scores) <= 0).all() and "subclasses (1, 1, 1)" in display.names
+    with pytest.raises(TypeError, match="GaussianMixtureClassifier that has not searched"):
+        SearchResultsDisplay.from_estimator(GaussianMixtureClassifier(random_state=0).fit(X, y))
+
+
+def test_displays_take_a_stack(iris):
+    model = LatentClassifier(effort="fast", cv=2, random_state=0).fit(*iris)
+    names = SearchResultsDisplay.from_estimator(model, plot=False).names
+    assert names == list(model.leaderboard_["candidate"])
+    for display in (LatentMapDisplay, LoadingsDisplay, StructureDisplay, ObjectiveCurveDisplay):
+        rows = {"X": iris[0], "y": iris[1]} if "X" in inspect.signature(display.from_estimator).parameters else {}
+        assert display.from_estimator(model, **rows).figure_ is not None
