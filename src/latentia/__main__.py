@@ -1,23 +1,32 @@
-"""`python -m latentia`, or `latentia`: what to run first."""
+"""`python -m latentia`, or `latentia`: from a file to an answer."""
 
 from __future__ import annotations
 
 import sys
 
-USAGE = """usage: latentia demo
+USAGE = """usage: latentia [--help] [--version] COMMAND ...
 
 Commands:
   demo           fit, compare and report on a table with gaps and few labels
 
-Options:
-  -h, --help     show this text
-  --version      show the version"""
+The other commands (fit, predict, impute, sample, explain, compare, report) need more packages:
+  pip install 'latentia[cli]'"""
 
 
 def main() -> int:
-    """Run the demo, or say what there is; anything else is an error."""
+    """Run a command, or without the extra `cli` what needs no more than the package."""
     arguments = sys.argv[1:]
-    if arguments in (["-h"], ["--help"]):
+    try:
+        from latentia.cli.app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("latentia"):
+            raise
+        return _without_extra(arguments)
+    return run(arguments or ["--help"])
+
+
+def _without_extra(arguments: list[str]) -> int:
+    if arguments in ([], ["-h"], ["--help"]):
         print(USAGE)
         return 0
     if arguments == ["--version"]:
@@ -28,7 +37,7 @@ def main() -> int:
     if arguments != ["demo"]:
         print(USAGE, file=sys.stderr)
         return 2
-    from latentia import demo
+    from latentia.cli import demo
 
     demo.main()
     return 0

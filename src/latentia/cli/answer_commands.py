@@ -1,0 +1,181 @@
+"""Commands that ask a model: `predict`, `impute`, `sample`, `explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import pandas
+import typer
+
+from latentia.cli import options
+from latentia.cli.console import Screen
+from latentia.cli.failures import ExitCode, Failure, bad_table
+from latentia.cli.models import blaming, load_classifier
+from latentia.cli.output_files import check_format, check_target, plain, print_json, write_table
+from latentia.cli.table_files import Table, read_table
+from latentia.cli.typed_columns import features_as_fitted
+
+
+def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
+    """The class of each row, the probability of each class, and how unusual the row is."""
+    proba = np.asarray(model.predict_proba(frame))
+    columns: dict[str, Any] = {"prediction": np.asarray(model.predict(frame))}
+    columns |= {f"p({name})": proba[:, k] for k, name in enumerate(model.classes_.tolist())}
+    if hasattr(model, "score_samples"):
+        columns["outlier_score"] = -np.asarray(model.score_samples(frame))
+    return pandas.DataFrame(columns)
+
+
+def predict(
+    model: options.ModelFile,
+    table: options.TableFile,
+    output: options.TableOutput = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="A column to copy to the output; may be repeated."),
+    ] = None,
+    encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    missing: options.Missing = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Predict classes: probabilities, and an outlier score (minus the log density)."""
+    screen = Screen(as_json, quiet)
+    fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing))
+    with blaming(found.source), screen.work("predicting"):
+        answers = prediction_table(fitted, frame)
+    _finish(screen, pandas.concat([_kept(found, keep), answers], axis=1), output)
+
+
+def impute(
+    model: options.ModelFile,
+    table: options.TableFile,
+    output: options.TableOutput = None,
+    encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    missing: options.Missing = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fill the missing cells of a table; columns that the model does not know stay as they are."""
+    screen = Screen(as_json, quiet)
+    fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing), "impute")
+    with blaming(found.source), screen.work("imputing"):
+        filled = fitted.impute(frame)
+    filled = filled if hasattr(filled, "columns") else pandas.DataFrame(np.asarray(filled), columns=list(frame))
+    complete = found.frame.assign(**{name: filled[name].to_numpy() for name in frame})
+    n_filled = int(frame.isna().to_numpy().sum())
+    _finish(screen, complete, output, {"n_filled": n_filled}, f"{n_filled} cells filled")
+
+
+def sample(
+    model: options.ModelFile,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="How many rows to draw.")] = 10,
+    of_class: Annotated[str | None, typer.Option("--class", help="Draw rows of this class alone.")] = None,
+    output: options.TableOutput = None,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Draw rows that the model finds probable, with their classes."""
+    screen = Screen(as_json, quiet)
+    check_target(output, force)
+    check_format(output)
+    fitted = load_classifier(model, "sample")
+    label = None if of_class is None else _class_named(fitted, of_class)
+    fitted.set_params(random_state=seed)
+    if hasattr(fitted, "_publish_density"):  # the member that draws has a seed of its own
+        fitted._publish_density(fitted._model.density.estimator)
+    with blaming(model), screen.work("drawing"):
+        X, y = fitted.sample(rows, label)
+    names = getattr(fitted, "feature_names_in_", None)
+    names = [f"column_{k + 1}" for k in range(fitted.n_features_in_)] if names is None else list(names)
+    drawn = X if hasattr(X, "columns") else pandas.DataFrame(np.asarray(X), columns=names)
+    _finish(screen, drawn.assign(**{getattr(fitted, "target_name_", "class"): y}), output)
+
+
+def _class_named(model: Any, name: str) -> Any:
+    found = [label for label in model.classes_.tolist() if str(label) == name]
+    if not found:
+        classes = ", ".join(map(str, model.classes_.tolist()[:20]))
+        raise Failure(ExitCode.USAGE, f"--class {name}: the classes of this model are {classes}")
+    return found[0]
+
+
+def explain(
+    model: options.ModelFile,
+    table: options.TableFile,
+    output: options.TableOutput = None,
+    encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    missing: options.Missing = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """What each cell adds to the log odds of the predicted class: per row in the output, on
+    average on the screen.
+    """
+    screen = Screen(as_json, quiet)
+    reading = options.reading(encoding, delimiter, missing)
+    fitted, found, frame = _opened(model, table, output, force, reading, "explain")
+    with blaming(found.source), screen.work("explaining"):
+        cells = np.asarray(fitted.explain(frame))  # (rows, columns, classes)
+        proba = np.asarray(fitted.predict_proba(frame))
+    best = proba.argmax(axis=1)
+    rows = pandas.DataFrame(cells[np.arange(len(best)), :, best], columns=list(frame))
+    answers = pandas.DataFrame({"prediction": fitted.classes_[best], "probability": proba.max(axis=1)})
+    rows = pandas.concat([answers, rows.add_prefix("adds:")], axis=1)
+    strength = np.abs(cells).mean(axis=0)  # (columns, classes)
+    order = np.argsort(-strength.mean(axis=1), kind="stable")
+    names, classes = list(frame), [str(c) for c in fitted.classes_.tolist()]
+    importance = {names[k]: dict(zip(classes, strength[k].tolist(), strict=True)) for k in order}
+    if output is not None:
+        write_table(rows, output)
+    if as_json:
+        print_json(
+            {"importance": importance, "rows": rows} if output is None else {"importance": importance, "output": output}
+        )
+        return
+    screen.say("what a cell adds to the log odds of each class, mean of the absolute values\n")
+    screen.grid(["column", *classes], [[name, *(f"{v:.3f}" for v in row.values())] for name, row in importance.items()])
+
+
+def _opened(
+    model: str, table: str, output: str | None, force: bool, reading: Any, *needed: str
+) -> tuple[Any, Table, pandas.DataFrame]:
+    """A model and a table that it can read; the output is free."""
+    check_target(output, force)
+    check_format(output)
+    fitted = load_classifier(model, "predict_proba", *needed)
+    if getattr(fitted, "multilabel_", False):
+        raise Failure(ExitCode.BAD_MODEL, f"{model} predicts several labels a row, which the command line does not")
+    found = read_table(table, reading)
+    return fitted, found, features_as_fitted(found, fitted)
+
+
+def _kept(table: Table, names: list[str] | None) -> pandas.DataFrame:
+    lacking = [name for name in names or [] if name not in table.frame]
+    if lacking:
+        raise bad_table(table.source, f"--keep {lacking[0]}: there is no such column")
+    return table.frame[list(names or [])]
+
+
+def _finish(
+    screen: Screen, frame: pandas.DataFrame, output: str | None, facts: dict[str, Any] | None = None, said: str = ""
+) -> None:
+    """Write the answers where they were asked for."""
+    if screen.as_json:
+        if output is not None:
+            write_table(frame, output)
+        where: dict[str, Any] = {"rows": plain(frame)} if output is None else {"output": output, "n_rows": len(frame)}
+        print_json({**(facts or {}), **where, "notes": screen.notes})
+        return
+    write_table(frame, output)
+    if output not in (None, "-"):
+        screen.say(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")

@@ -1,0 +1,85 @@
+"""What is shown: results on standard output, progress and notes on the error stream."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+from sklearn.exceptions import ConvergenceWarning
+
+from latentia._durations import format_seconds
+
+
+class Screen:
+    """Where a command speaks; silent for machines, except for errors."""
+
+    def __init__(self, as_json: bool, quiet: bool):
+        self.as_json, self.is_silent = as_json, as_json or quiet
+        self.notes: list[str] = []
+
+    def say(self, text: str = "", style: str | None = None) -> None:
+        """A line of the result."""
+        if not self.is_silent:
+            Console(highlight=False, soft_wrap=True).print(Text(text, style or ""))
+
+    def grid(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+        """A table of the result; columns after the first are aligned to the right."""
+        if self.is_silent:
+            return
+        grid = Grid(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for place, name in enumerate(header):
+            grid.add_column(Text(name), justify="right" if place else "left", overflow="fold")
+        for row in rows:
+            grid.add_row(*(Text(cell) for cell in row))
+        Console(highlight=False).print(grid)
+
+    def show(self, value: Any) -> None:
+        """Something that knows how it is drawn."""
+        if not self.is_silent:
+            Console(highlight=False).print(value)
+
+    def note(self, text: str) -> None:
+        """A remark, in one line; machines get all of them at the end."""
+        line = " ".join(text.split())
+        if line not in self.notes:
+            self.notes.append(line)
+            if not self.is_silent:
+                print(f"note: {line}", file=sys.stderr)
+
+    @contextmanager
+    def work(self, what: str) -> Iterator[Callable[[str], None]]:
+        """Show that something is under way, and how far it is; warnings become notes."""
+        started = time.perf_counter()
+        console = Console(stderr=True, quiet=self.is_silent)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            with console.status(Text(f"{what} ...")) as status:
+
+                def tell(detail: str) -> None:
+                    status.update(Text(f"{what}: {detail} ({format_seconds(time.perf_counter() - started)})"))
+
+                yield tell
+        for warning in found:
+            if issubclass(warning.category, UserWarning):
+                self.note(str(warning.message))
+
+
+def listener(tell: Callable[[str], None]) -> Callable[[Any], bool]:
+    """A callback of fits that tells of candidates and steps."""
+
+    def hear(event: Any) -> bool:
+        if hasattr(event, "candidate"):
+            tell(f"tried {event.candidate}, log loss {event.log_loss:.3f}; {event.leader} leads")
+        else:
+            tell(f"{event.solver} step {event.iteration}")
+        return False
+
+    return hear

@@ -1,0 +1,248 @@
+"""Commands that learn from a table: `fit`, `compare`, `report`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentia.cli import options
+from latentia.cli.answer_commands import prediction_table
+from latentia.cli.console import Screen, listener
+from latentia.cli.failures import ExitCode, Failure, bad_table
+from latentia.cli.models import blaming, load_classifier
+from latentia.cli.output_files import check_format, check_target, print_json, write_table
+from latentia.cli.table_files import Table, read_table
+from latentia.cli.typed_columns import Features, features_as_fitted, find_features, read_labels
+from latentia.cli.usual_choices import usual_choices
+from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
+from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classifier import LatentClassifier
+from latentia.evaluation.comparison import compare as compare_classifiers
+
+#: Different values of a text column; rarer ones are one value.
+MAX_CATEGORIES = 50
+
+EFFORTS = ("fast", "balanced", "best")
+
+
+def fit(
+    table: options.TableFile,
+    target: options.Target,
+    output: Annotated[str, typer.Option("--output", "-o", help="The model file to write.")],
+    effort: options.Effort = "balanced",
+    report: Annotated[str | None, typer.Option("--report", help="Also write an HTML report to this file.")] = None,
+    predictions: Annotated[
+        str | None, typer.Option("--predictions", help="Also write predictions of all rows to this table.")
+    ] = None,
+    ignore: options.Ignore = None,
+    seed: options.Seed = 0,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes that fit folds.")] = 1,
+    encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    missing: options.Missing = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Learn to predict a column of a table, and save the model."""
+    screen = Screen(as_json, quiet)
+    _check_effort(effort)
+    for path in (output, report, predictions):
+        check_target(path, force)
+    check_format(predictions)
+    found = read_table(table, options.reading(encoding, delimiter, missing))
+    labels, features = _learnable(found, target, ignore, screen)
+    model = _classifier(effort, seed, jobs if jobs > 1 else None)
+    with blaming(found.source), screen.work("fitting") as tell:
+        model.set_params(callback=listener(tell)).fit(features.frame, labels)
+    model.set_params(callback=None)
+    model.target_name_ = target
+    model.save(output)
+    files = {"model": output}
+    if predictions is not None:
+        with blaming(found.source), screen.work("predicting"):
+            write_table(prediction_table(model, features.frame), predictions)
+        files["predictions"] = predictions
+    if report is not None:
+        with blaming(found.source), screen.work("writing the report"):
+            _write_report(model, features.frame, labels, report, f"{target} in {found.source}")
+        files["report"] = report
+    if as_json:
+        print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
+    else:
+        _show_fit(screen, model)
+        for what, path in files.items():
+            screen.say(f"{what}: {path}")
+
+
+def _check_effort(effort: str) -> None:
+    if effort not in EFFORTS:
+        raise Failure(ExitCode.USAGE, f"--effort {effort}: allowed are {', '.join(EFFORTS)}")
+
+
+def _classifier(effort: str, seed: int, n_jobs: int | None = None) -> Any:
+    return LatentClassifier(
+        effort=effort, random_state=seed, n_jobs=n_jobs, unlabeled=None, max_categories=MAX_CATEGORIES
+    )
+
+
+def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Screen) -> tuple[np.ndarray, Features]:
+    """Labels and columns, shown."""
+    labels = read_labels(table, target)
+    unknown = [name for name in ignore or [] if name not in table.frame]
+    if unknown:
+        raise bad_table(table.source, f"--ignore {unknown[0]}: there is no such column")
+    names = [name for name in table.names if name != target and name not in (ignore or [])]
+    if not names:
+        raise bad_table(table.source, f"one column, {target!r}; there is none to learn from")
+    features = find_features(table, names)
+    for note in features.notes:
+        screen.note(note)
+    for name, reason in features.left_out.items():
+        screen.note(f"column {name!r} is left out: {reason}")
+    _show_table(screen, features, labels, target)
+    return labels, features
+
+
+def _kind(column: Any) -> str:
+    """What a column looks like, before a model reads it."""
+    from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+
+    if is_bool_dtype(column.dtype) or (is_integer_dtype(column.dtype) and column.nunique() == 2):
+        return "binary"
+    return "continuous" if is_numeric_dtype(column.dtype) else "categorical"
+
+
+def _show_table(screen: Screen, features: Features, labels: np.ndarray, target: str) -> None:
+    frame = features.frame
+    rows = [
+        [str(name), _kind(frame[name]), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
+        for name in frame
+    ]
+    screen.say(f"{len(frame)} rows, {len(rows)} columns, {frame.isna().to_numpy().mean():.1%} of the cells missing")
+    screen.grid(["column", "kind", "missing", "values"], rows)
+    classes, counts = _counted(labels)
+    n_unlabeled = len(labels) - sum(counts)
+    known = ", ".join(f"{name} {n}" for name, n in zip(classes[:20], counts, strict=False))
+    screen.say(f"\nclasses of {target}: {known}{' ...' if len(classes) > 20 else ''}; unlabeled {n_unlabeled}\n")
+
+
+def _counted(labels: np.ndarray) -> tuple[list[Any], list[int]]:
+    known = [label for label in labels.tolist() if label is not None]
+    classes = sorted(set(known), key=lambda c: (str(type(c)), c))
+    return classes, [known.count(c) for c in classes]
+
+
+def _facts(model: Any, features: Features, labels: np.ndarray) -> dict[str, Any]:
+    """What machines get to know of a fit."""
+    classes, counts = _counted(labels)
+    names = list(features.frame)
+    return {
+        "target": model.target_name_,
+        "n_rows": len(labels),
+        "n_unlabeled": len(labels) - sum(counts),
+        "classes": classes,
+        "class_counts": counts,
+        "columns": [
+            {"name": name, "kind": kind, "missing": float(features.frame[name].isna().mean())}
+            for name, kind in zip(names, model.kinds_, strict=True)
+        ],
+        "left_out": features.left_out,
+        "expected_log_loss": model.expected_log_loss_,
+        "expected_accuracy": model.expected_accuracy_,
+        "leaderboard": model.leaderboard_,
+    }
+
+
+def _show_fit(screen: Screen, model: Any) -> None:
+    board = model.leaderboard_
+    header = ["candidate", "log loss", "accuracy", "weight"]
+    columns = zip(board["candidate"], board["log_loss"], board["accuracy"], board["weight"], strict=True)
+    screen.grid(
+        header, [[name, f"{loss:.3f}", f"{right:.1%}", f"{weight:.2f}"] for name, loss, right, weight in columns]
+    )
+    screen.say(
+        f"\nexpected of new rows: accuracy {model.expected_accuracy_:.1%}, log loss {model.expected_log_loss_:.3f}"
+    )
+
+
+def compare(
+    table: options.TableFile,
+    target: options.Target,
+    output: options.TableOutput = None,
+    effort: options.Effort = "fast",
+    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Folds of the cross-validation.")] = 5,
+    ignore: options.Ignore = None,
+    seed: options.Seed = 0,
+    encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    missing: options.Missing = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Cross-validate the suitable estimators beside the usual choices, and rank them."""
+    screen = Screen(as_json, quiet)
+    _check_effort(effort)
+    check_target(output, force)
+    check_format(output)
+    found = read_table(table, options.reading(encoding, delimiter, missing))
+    labels, features = _learnable(found, target, ignore, screen)
+    candidates = {
+        "LatentClassifier": _classifier(effort, seed),
+        "LatentClassificationModel": LatentClassificationModel(
+            random_state=seed, unlabeled=None, max_categories=MAX_CATEGORIES
+        ),
+    }
+    if all(_kind(features.frame[name]) != "categorical" for name in features.frame):
+        candidates["GaussianMixtureClassifier"] = GaussianMixtureClassifier(random_state=seed, unlabeled=None)
+    candidates |= usual_choices(features.frame, seed)
+    with blaming(found.source), screen.work(f"comparing {len(candidates)} classifiers on {folds} folds"):
+        result = compare_classifiers(candidates, features.frame, labels, folds, random_state=seed)
+    ranking = result.to_frame().drop(columns=["dataset", "best"]).sort_values(["rank", "log_loss"])
+    if output is not None:
+        write_table(ranking, output)
+    if as_json:
+        print_json({"target": target, "folds": folds, "ranking": ranking, "notes": screen.notes})
+    else:
+        screen.show(result)
+
+
+def report(
+    model: options.ModelFile,
+    table: options.TableFile,
+    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")],
+    target: options.KnownTarget = None,
+    title: Annotated[str | None, typer.Option("--title", help="The title of the page.")] = None,
+    encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    missing: options.Missing = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write an HTML report on a model and a table with classes."""
+    screen = Screen(as_json, quiet)
+    check_target(output, force)
+    fitted = load_classifier(model)
+    found = read_table(table, options.reading(encoding, delimiter, missing))
+    target = target or getattr(fitted, "target_name_", None)
+    if target is None:
+        raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
+    frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
+    with blaming(found.source), screen.work("writing the report"):
+        _write_report(fitted, frame, labels, output, title or f"{target} in {found.source}")
+    if as_json:
+        print_json({"files": {"report": output}, "notes": screen.notes})
+    else:
+        screen.say(f"report: {output}")
+
+
+def _write_report(model: Any, X: Any, y: np.ndarray, path: str, title: str) -> None:
+    try:
+        from latentia.report import write_report
+    except ImportError as error:
+        raise Failure(ExitCode.UNEXPECTED, f"reports cannot be written here: {error}") from None
+    write_report(model, X, y, path, title=title)
