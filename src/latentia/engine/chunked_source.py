@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,8 @@ class ChunkedSource(TableSource):
         totals = self.label_totals
         counts = [total.n_weighted if by_weight else total.n_rows for total in totals.values()]
         seed = int(rng.integers(2**62)) if max(counts) > n_rows else 0
-        draws = join_draws(self.parts.gather(_Draw(n_rows, seed, by_weight), self.starts[:-1].tolist()), n_rows)
+        draw, join = _Draw(n_rows, seed, by_weight), partial(join_draws, n_rows=n_rows)
+        draws = join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
         rows = np.concatenate([draw.rows for label, draw in draws.items() if label in totals])
         sample = self._take(np.sort(rows))
         return sample.subset(np.argsort(np.argsort(rows)))

@@ -7,7 +7,7 @@ piece, wherever it is, and only its result comes back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -37,8 +37,8 @@ class Parts(ABC):
         """
 
     @abstractmethod
-    def total(self, fn: Callable[[Any], Any], add: Callable[[list[Any]], Any]) -> Any:
-        """`fn` of every piece, added up by `add` on the way: no more than the sum comes here."""
+    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+        """The same, added up by `add` on the way, in order: no more than the sum comes here."""
 
 
 class LocalParts(Parts):
@@ -69,12 +69,14 @@ class LocalParts(Parts):
         return LocalParts([self.readers[k] for k in index], self.fits_memory)
 
     def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
-        if args is None:
-            return [fn(read()) for read in self.readers]
-        return [fn(read(), arg) for read, arg in zip(self.readers, args, strict=True)]
+        return list(self._each(fn, args))
 
-    def total(self, fn: Callable[[Any], Any], add: Callable[[list[Any]], Any]) -> Any:
-        return reduce(lambda a, b: add([a, b]), (fn(read()) for read in self.readers))
+    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+        return reduce(lambda a, b: add([a, b]), self._each(fn, args))
+
+    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> Iterator[Any]:
+        for k, read in enumerate(self.readers):
+            yield fn(read()) if args is None else fn(read(), args[k])
 
 
 class _Chain:

@@ -8,6 +8,7 @@ dies takes none along, for its parts are made again from what they came from.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,43 +24,44 @@ FAN_IN = 8
 
 
 class DaskParts(Parts):
-    """Pieces that are values of Dask."""
+    """Pieces that are values of Dask; `client` is the one that keeps them, if any does."""
 
-    def __init__(self, pieces: Sequence[Any]):
+    def __init__(self, pieces: Sequence[Any], client: Any = None):
         self.pieces = list(pieces)
+        self.client = client
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     def map(self, fn: Callable[[Any], Any]) -> DaskParts:
-        send = _sent(fn)
-        return DaskParts([_call(_apply, send, piece) for piece in self.pieces])
+        return DaskParts(self._each(fn, None), self.client)
 
     def keep(self) -> DaskParts:
         import dask
 
-        return DaskParts(_run(dask.persist, self.pieces))
+        return DaskParts(_run(dask.persist, self.pieces, self.client), self.client or _running_client())
 
     def select(self, index: Sequence[int]) -> DaskParts:
-        return DaskParts([self.pieces[k] for k in index])
+        return DaskParts([self.pieces[k] for k in index], self.client)
 
     def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
         import dask
 
-        send = _sent(fn)
-        if args is None:
-            return _run(dask.compute, [_call(_apply, send, piece) for piece in self.pieces])
-        pairs = zip(self.pieces, args, strict=True)
-        return _run(dask.compute, [_call(_apply, send, piece, _sent(arg)) for piece, arg in pairs])
+        return _run(dask.compute, self._each(fn, args), self.client)
 
-    def total(self, fn: Callable[[Any], Any], add: Callable[[list[Any]], Any]) -> Any:
+    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
         import dask
 
-        send = _sent(fn)
-        sums = [_call(_apply, send, piece) for piece in self.pieces]
+        sums, send = self._each(fn, args), _sent(add)
         while len(sums) > 1:
-            sums = [_call(add, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
-        return _run(dask.compute, sums)[0]
+            sums = [_call(_apply, send, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+        return _run(dask.compute, sums, self.client)[0]
+
+    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
+        send = _sent(fn)
+        if args is None:
+            return [_call(_apply, send, piece) for piece in self.pieces]
+        return [_call(_apply, send, piece, _sent(arg)) for piece, arg in zip(self.pieces, args, strict=True)]
 
 
 class _Sent:
@@ -88,12 +90,25 @@ def _sent(value: Any) -> Any:
     return dask.delayed(_Sent(value), pure=False, traverse=False)
 
 
-def _run(run: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
-    """Values, computed or persisted; a cancelled computation says so."""
+def _running_client() -> Any:
+    """The client that Dask would use now; None for the local scheduler."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _run(run: Callable[..., Any], values: Sequence[Any], client: Any) -> list[Any]:
+    """Values, computed or persisted; a client that has gone is named."""
     try:
         return list(run(*values))
     except BaseException as error:
-        if "Cancelled" in type(error).__name__:
+        is_gone = client is not None and client.status != "running"
+        if is_gone or "Cancelled" in type(error).__name__:
             raise RuntimeError(
                 "The Dask client was closed, or its tasks were cancelled, before the computation ended; "
                 "the estimator is as it was. Fit again with a running client."
