@@ -51,7 +51,9 @@ def few_labels(seed, misleading, n=60):
     """Some labels, and many rows without: of the same two classes, or all at one point between them."""
     rng, y, unknown = np.random.default_rng(seed), np.arange(n) % 2, np.arange(500) % 2
     D, distance = (2, 2.0) if misleading else (20, 0.7)
-    rows = 1 + 0.1 * rng.normal(size=(500, D)) if misleading else rng.normal(size=(500, D)) + distance * unknown[:, None]
+    rows = (
+        1 + 0.1 * rng.normal(size=(500, D)) if misleading else rng.normal(size=(500, D)) + distance * unknown[:, None]
+    )
     return np.r_[rng.normal(size=(n, D)) + distance * y[:, None], rows], np.r_[y, np.full(500, -1)]
 
 

@@ -14,26 +14,16 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from array_api_compat import device, is_numpy_array
+from array_api_compat import is_numpy_array
 from sklearn import get_config
 
-from latentia.engine.cached_rows import CachedRows
-from latentia.engine.pytree import tree_add
+from latentia.engine.cached_rows import CachedRows, preprocess_rows
+from latentia.engine.masking import MaskMissing, Preprocess
+from latentia.engine.row_draws import draw_rows, evenly_spaced
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
-from latentia.engine.source import Chunk, MaskedRows, Source, Totals
-from latentia.numerics.array_api import (
-    Array,
-    asarray_like,
-    has_nan,
-    is_on_cpu,
-    is_sparse,
-    namespace,
-    stored_values,
-    take_rows,
-)
+from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_totals
+from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
 from latentia.numerics.threads import parallel
-
-Preprocess = Callable[[Array], MaskedRows]
 
 #: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`.
 CACHE_MIB = 64
@@ -48,7 +38,7 @@ DEVICE_CACHE_MIB = 8192
 MAX_TASKS = 64
 
 
-class ArraySource(Source):
+class ArraySource(TableSource):
     """Rows of an array or of a memory map.
 
     Parameters
@@ -66,7 +56,7 @@ class ArraySource(Source):
     cache_mib : float or None
         The largest preprocessed table to keep; by default 64, at most `working_memory`.
     gather_chunk_rows : int
-        Rows preprocessed together for the cache.
+        Rows preprocessed together.
     """
 
     def __init__(
@@ -82,7 +72,7 @@ class ArraySource(Source):
         self.X = X
         self.y = np.asarray(y)
         self.weight = None if weight is None else np.asarray(weight)
-        self.preprocess = preprocess or mask_missing(None)
+        self.preprocess = preprocess or MaskMissing()
         self.n_rows, self.n_features = X.shape
         self.skip_unlabeled = skip_unlabeled
         self.cache_mib = cache_mib
@@ -90,6 +80,11 @@ class ArraySource(Source):
         self._cache: CachedRows | None = None
         remembers = X.shape[0] * X.shape[1] * 8 <= MEMO_MIB * 2**20
         self._memos: dict[RowRange, dict[str, Any]] | None = {} if remembers else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to another process: not what can be made anew there."""
+        state = {name: value for name, value in vars(self).items() if name != "_label_order"}
+        return state | {"_cache": None, "_memos": None if self._memos is None else {}}
 
     @property
     def any_unlabeled(self) -> bool:
@@ -102,9 +97,32 @@ class ArraySource(Source):
             return float(self.y[counted].shape[0])
         return float(self.weight[counted].sum(axis=0).mean())
 
+    @property
+    def is_weighted(self) -> bool:
+        return self.weight is not None
+
+    @property
+    def label_totals(self) -> dict[int, LabelTotals]:
+        labels = self._sampled_labels
+        codes, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        sums, numbers = counts.astype(float), counts
+        if self.weight is not None:
+            weight = self._mean_weight
+            sums, numbers = np.bincount(place, weight), np.bincount(place, weight > 0).astype(int)
+        totals = zip(codes.tolist(), counts.tolist(), numbers.tolist(), sums.tolist(), strict=True)
+        return {code: LabelTotals(*rest) for code, *rest in totals if not (self._skips and code < 0)}
+
     def with_weight(self, weight: np.ndarray | None) -> ArraySource:
         """The same rows with other weights."""
         return self if weight is self.weight else self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
+
+    def with_preprocess(self, preprocess: Preprocess) -> ArraySource:
+        return ArraySource(self.X, self.y, self.weight, preprocess, self.skip_unlabeled)
+
+    def with_unlabeled_weight(self, factor: float) -> ArraySource:
+        if factor == 1.0 or not (self.y < 0).any():
+            return self
+        return self.with_weight(np.where(self.y < 0, factor, 1.0) * (1.0 if self.weight is None else self.weight))
 
     def take_restarts(self, index: np.ndarray) -> ArraySource:
         if self.weight is None or self.weight.ndim == 1:
@@ -115,7 +133,6 @@ class ArraySource(Source):
         return source
 
     def labeled_only(self) -> ArraySource:
-        """The same rows without the unlabeled ones."""
         source = self._with_rows(self.X, self.y, self.weight, skip=True)
         source._cache = self._cache
         return source
@@ -143,26 +160,29 @@ class ArraySource(Source):
 
         def run(ranges: list[RowRange]) -> Totals:
             with np.errstate(**errors):
-                return _add_up(fn(chunk) for rows in ranges for chunk in read(rows))
+                return add_totals(fn(chunk) for rows in ranges for chunk in read(rows))
 
-        return _add_up(parallel(run, pack_tasks(tasks, MAX_TASKS), is_numpy_array(self.X)))
+        return add_totals(parallel(run, pack_tasks(tasks, MAX_TASKS), is_numpy_array(self.X)))
 
-    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
-        """At most `n_rows` random rows of each label, drawn by weight."""
-        labels = self.y if self._has_codes else np.zeros(self.n_rows)
-        chosen = []
-        for label in np.unique(labels):
-            if self._skips and label < 0:
-                continue
-            rows = np.flatnonzero(labels == label)
-            weight = None if self.weight is None else self.weight[rows].reshape(rows.size, -1).mean(axis=1)
-            if weight is not None:
-                rows, weight = rows[weight > 0], weight[weight > 0]
-            if rows.size > n_rows:
-                probs = None if weight is None else weight / weight.sum()
-                rows = rng.choice(rows, n_rows, replace=False, p=probs)
-            chosen.append(np.sort(rows))
-        return self._chunk(np.concatenate(chosen), None)
+    def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> ArraySource:
+        weight = self._mean_weight if by_weight and self.weight is not None else None
+        counts = self.label_totals.values()
+        crowded = any((c.n_rows if weight is None else c.n_weighted) > n_rows for c in counts)
+        seed = int(rng.integers(2**62)) if crowded else 0
+        draws = draw_rows(self._sampled_labels, weight, n_rows, seed)
+        rows = [draw.rows for label, draw in draws.items() if not (self._skips and label < 0)]
+        return self.subset(np.concatenate(rows))
+
+    def first_rows(self, n_rows: int) -> ArraySource:
+        if self.weight is None:
+            return self.subset(np.arange(min(n_rows, self.n_rows)))
+        return self.subset(np.flatnonzero(self._mean_weight > 0)[:n_rows])
+
+    def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:
+        if not labeled:
+            return self.subset(evenly_spaced(self.n_rows, n_rows))
+        known = np.flatnonzero(self.y >= 0)
+        return self.subset(known[evenly_spaced(known.size, n_rows)])
 
     def all_rows(self) -> Chunk:
         """All rows, preprocessed, in their order."""
@@ -176,6 +196,17 @@ class ArraySource(Source):
     @property
     def _skips(self) -> bool:
         return self.skip_unlabeled and self._has_codes
+
+    @property
+    def _sampled_labels(self) -> np.ndarray:
+        """The class codes, or one for all rows where y has none."""
+        return self.y if self._has_codes else np.zeros(self.n_rows, dtype=int)
+
+    @property
+    def _mean_weight(self) -> np.ndarray:
+        """Weights (N,), averaged over the restarts."""
+        weight = np.ones(self.n_rows) if self.weight is None else self.weight
+        return weight if weight.ndim == 1 else weight.mean(axis=1)
 
     def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip: bool) -> ArraySource:
         return ArraySource(X, y, weight, self.preprocess, skip, self.cache_mib, self.gather_chunk_rows)
@@ -240,58 +271,23 @@ class ArraySource(Source):
         return CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]))
 
     def _gather(self, order: np.ndarray | None) -> Chunk:
-        """All rows in some order, preprocessed in chunks: no second table is as large."""
-        ranges = split_ranges([RowRange(0, self.n_rows, None)], self.gather_chunk_rows)
-        if len(ranges) == 1 or not is_numpy_array(self.X):
-            return self._chunk(slice(0, self.n_rows) if order is None else order, None)
-        first = self._chunk(slice(0, 1), None)
-        values = np.empty((self.n_rows, self.n_features), dtype=first.rows.values.dtype)
-
-        def fill(rows: RowRange) -> np.ndarray | None:
-            index = rows.as_slice if order is None else order[rows.as_slice]
-            values[rows.as_slice], observed = self.preprocess(self.X[index])
-            return observed
-
-        masks = parallel(fill, ranges)
-        observed = None
-        if any(mask is not None for mask in masks):
-            observed = np.ones_like(values)
-            for rows, mask in zip(ranges, masks, strict=True):
-                observed[rows.as_slice] = 1.0 if mask is None else mask
-        index = slice(None) if order is None else order
-        weight = None if self.weight is None else self.weight[index].astype(values.dtype)
-        return Chunk(MaskedRows(values, observed), self.y[index].astype(first.y.dtype), weight, None)
+        """All rows in some order."""
+        index = slice(0, self.n_rows) if order is None else order
+        if self.n_rows <= self.gather_chunk_rows or not is_numpy_array(self.X):
+            return self._chunk(index, None)
+        rows = preprocess_rows(self.X, self.preprocess, order, self.gather_chunk_rows)
+        return self._labeled(rows, index, None)
 
     def _chunk(self, index: Any, label: int | None) -> Chunk:
         rows = self.preprocess(self.X[index, ...] if isinstance(index, slice) else take_rows(self.X, index))
+        return self._labeled(rows, index, label)
+
+    def _labeled(self, rows: Any, index: Any, label: int | None) -> Chunk:
+        """Preprocessed rows with their labels and weights."""
         like = stored_values(rows.values)
         y_dtype = namespace(like).int64 if self.y.dtype.kind in "iu" else like.dtype
         weight = None if self.weight is None else asarray_like(self.weight[index], like)
         return Chunk(rows, asarray_like(self.y[index], like, dtype=y_dtype), weight, label)
-
-
-def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:
-    """`fn` of chunks of at most `max_rows` rows, in the order of the rows."""
-    ranges = split_ranges([RowRange(0, X.shape[0], None)], max_rows)
-    return parallel(lambda rows: fn(preprocess(X[rows.as_slice, ...])), ranges, is_numpy_array(X))
-
-
-def mask_missing(dtype: Any) -> Preprocess:
-    """The preprocessor that only notes which cells are missing."""
-
-    def preprocess(X: Array) -> MaskedRows:
-        if is_sparse(X):
-            return MaskedRows(X, None)
-        xp = namespace(X)
-        values = xp.asarray(X, dtype=dtype, device=device(X)) if dtype is not None else xp.asarray(X)
-        if not xp.isdtype(values.dtype, "real floating"):
-            values = xp.astype(values, xp.float64)
-        if not has_nan(values):
-            return MaskedRows(values, None)
-        missing = xp.isnan(values)
-        return MaskedRows(xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype))
-
-    return preprocess
 
 
 def _is_mapped(X: Array) -> bool:
@@ -301,11 +297,3 @@ def _is_mapped(X: Array) -> bool:
             return True
         X = X.base
     return isinstance(X, mmap.mmap)
-
-
-def _add_up(parts: Iterable[Totals]) -> Totals:
-    totals: Totals = {}
-    for part in parts:
-        for key, value in part.items():
-            totals[key] = tree_add(totals[key], value) if key in totals else value
-    return totals

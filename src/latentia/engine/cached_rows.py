@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.row_ranges import RowRange
+from latentia.engine.masking import Preprocess
+from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.engine.source import Chunk, MaskedRows
 from latentia.numerics.array_api import asarray_like, namespace
+from latentia.numerics.threads import parallel
 
 
 class CachedRows(NamedTuple):
@@ -30,3 +32,22 @@ class CachedRows(NamedTuple):
         masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
         memo = None if memos is None else memos.setdefault(rows, {})
         yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)
+
+
+def preprocess_rows(X: np.ndarray, preprocess: Preprocess, order: np.ndarray | None, max_rows: int) -> MaskedRows:
+    """All rows in some order, preprocessed in chunks: no second table is as large."""
+    ranges = split_ranges([RowRange(0, X.shape[0], None)], max_rows)
+    values = np.empty(X.shape, dtype=preprocess(X[:1]).values.dtype)
+
+    def fill(rows: RowRange) -> np.ndarray | None:
+        index = rows.as_slice if order is None else order[rows.as_slice]
+        values[rows.as_slice], observed = preprocess(X[index])
+        return observed
+
+    masks = parallel(fill, ranges)
+    if all(mask is None for mask in masks):
+        return MaskedRows(values, None)
+    observed = np.ones_like(values)
+    for rows, mask in zip(ranges, masks, strict=True):
+        observed[rows.as_slice] = 1.0 if mask is None else mask
+    return MaskedRows(values, observed)

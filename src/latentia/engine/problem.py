@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
@@ -44,19 +45,7 @@ class RowProblem(Generic[F]):
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""
         family = self.family
-        precomputed = family.precompute(params)
-
-        def visit(chunk: Chunk) -> Totals:
-            label = chunk.label if chunk.label is not None and chunk.label >= 0 else None
-            mine = precomputed if label is None else select_class(precomputed, family.precomputed_class_axes, label)
-            if chunk.memo is not None and isinstance(family, WarmStartedFamily):
-                posterior = family.infer_from(mine, chunk.rows, chunk.memo)
-            else:
-                posterior = family.infer(mine, chunk.rows, chunk.y)
-            value, weight = self._value_and_weight(posterior.log_joint, chunk.y, label)
-            stats = family.statistics(mine, chunk.rows, posterior, chunk.weighted(weight))
-            return {label: Sweep(namespace(value).sum(chunk.weighted(value), axis=-1), stats)}
-
+        visit = _Visit(family, self.objective, family.precompute(params))
         by_label = self.source.sum_over_chunks(visit, self.rows_per_chunk(params), by_label=self._own_class)
         value = sum(part.value for part in by_label.values()) + family.log_prior(params)
         all_classes = by_label.pop(None, None)
@@ -65,12 +54,6 @@ class RowProblem(Generic[F]):
         parts = {label: part.stats for label, part in by_label.items()}
         stats = concat_classes(parts, family.stats_class_axes, family.n_classes)
         return Sweep(value, stats if all_classes is None else tree_add(stats, all_classes.stats))
-
-    def _value_and_weight(self, log_joint: Array, y: Array, label: int | None) -> tuple[Array, Array]:
-        """The objective of rows, or their only score: of their own class, or conditional."""
-        if label is not None or isinstance(self.family, ConditionalFamily):
-            return log_joint[..., 0, :], namespace(log_joint).ones_like(log_joint)
-        return self.objective(log_joint, y)
 
     @property
     def _own_class(self) -> bool:
@@ -83,6 +66,35 @@ class RowProblem(Generic[F]):
         if self._own_class and not self.source.any_unlabeled:
             params = select_class(params, self.family.params_class_axes, 0)
         return rows_per_chunk(self.family.floats_per_row(params), next(leaves(params)))
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """What a sweep does with a chunk: all that must travel to where the rows are."""
+
+    family: Family
+    objective: Objective
+    precomputed: Params
+
+    def __call__(self, chunk: Chunk) -> Totals:
+        family = self.family
+        label = chunk.label if chunk.label is not None and chunk.label >= 0 else None
+        mine = self.precomputed
+        if label is not None:
+            mine = select_class(mine, family.precomputed_class_axes, label)
+        if chunk.memo is not None and isinstance(family, WarmStartedFamily):
+            posterior = family.infer_from(mine, chunk.rows, chunk.memo)
+        else:
+            posterior = family.infer(mine, chunk.rows, chunk.y)
+        value, weight = self._value_and_weight(posterior.log_joint, chunk.y, label)
+        stats = family.statistics(mine, chunk.rows, posterior, chunk.weighted(weight))
+        return {label: Sweep(namespace(value).sum(chunk.weighted(value), axis=-1), stats)}
+
+    def _value_and_weight(self, log_joint: Array, y: Array, label: int | None) -> tuple[Array, Array]:
+        """The objective of rows, or their only score: of their own class, or conditional."""
+        if label is not None or isinstance(self.family, ConditionalFamily):
+            return log_joint[..., 0, :], namespace(log_joint).ones_like(log_joint)
+        return self.objective(log_joint, y)
 
 
 #: Working memory of a chunk, in MiB: sweeps run fastest at a few times the second-level cache.

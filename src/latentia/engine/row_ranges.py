@@ -58,5 +58,5 @@ def join_ranges(ranges: list[RowRange], max_rows: int) -> Iterator[list[RowRange
 
 def pack_tasks(tasks: list[list[RowRange]], max_tasks: int) -> list[list[RowRange]]:
     """The same work in at most `max_tasks` tasks."""
-    size = math.ceil(len(tasks) / max_tasks)
+    size = max(1, math.ceil(len(tasks) / max_tasks))
     return [[rows for task in tasks[k : k + size] for rows in task] for k in range(0, len(tasks), size)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from latentia.engine.pytree import Tree
+from latentia.engine.pytree import Tree, tree_add
 from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
@@ -46,6 +46,15 @@ class Chunk(NamedTuple):
 Totals = dict[Hashable, Tree]
 
 
+def add_totals(parts: Iterable[Totals]) -> Totals:
+    """The sums of each key, added in the order of the parts."""
+    totals: Totals = {}
+    for part in parts:
+        for key, value in part.items():
+            totals[key] = tree_add(totals[key], value) if key in totals else value
+    return totals
+
+
 class Source(ABC):
     """Where rows come from."""
 
@@ -73,6 +82,62 @@ class Source(ABC):
     @abstractmethod
     def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
         """At most `n_rows` random rows of each label in memory, for initialization."""
+
+
+class LabelTotals(NamedTuple):
+    """How many rows have a label."""
+
+    n_rows: int
+    n_weighted: int  # of them, rows of positive weight
+    weight: float  # of all of them
+
+
+class TableSource(Source):
+    """Rows of a table with class codes, some of which can be brought into memory.
+
+    Whatever a training wants to know of single rows it asks of a few, and of the same ones wherever
+    the rows live: in an array, in files or on the workers of a cluster.
+    """
+
+    @property
+    @abstractmethod
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+
+    @property
+    @abstractmethod
+    def label_totals(self) -> dict[int, LabelTotals]:
+        """Of each class code, and of -1 for unlabeled rows if there are any."""
+
+    @abstractmethod
+    def with_preprocess(self, preprocess: Callable[[Array], MaskedRows]) -> TableSource:
+        """The same raw rows, preprocessed otherwise."""
+
+    @abstractmethod
+    def with_unlabeled_weight(self, factor: float) -> TableSource:
+        """The same rows, in which unlabeled ones count `factor` times."""
+
+    @abstractmethod
+    def labeled_only(self) -> TableSource:
+        """The same rows without the unlabeled ones."""
+
+    @abstractmethod
+    def first_rows(self, n_rows: int) -> Any:
+        """An `ArraySource` of the first rows with weight."""
+
+    @abstractmethod
+    def spread_rows(self, n_rows: int, labeled: bool = False) -> Any:
+        """An `ArraySource` of at most so many (labeled) rows, evenly spaced in the table."""
+
+    @abstractmethod
+    def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:
+        """An `ArraySource` of at most `n_rows` random rows of each label, one label after the
+        other; rows of larger weight are drawn more often if asked.
+        """
+
+    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
+        chunk: Chunk = self.draw_rows(n_rows, rng).all_rows()
+        return chunk
 
 
 class Preprocessor(Protocol):

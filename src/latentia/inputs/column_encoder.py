@@ -18,7 +18,6 @@ from latentia.inputs.column_kinds import (
     check_counts,
     check_finite,
     given_kinds,
-    holds_only_bits,
     is_textual,
 )
 from latentia.inputs.column_levels import NO_MERGING, Levels, Merging
@@ -27,13 +26,12 @@ from latentia.inputs.dataframes import (
     ColumnType,
     as_frame,
     column_dtype,
-    column_names,
-    column_types,
     distinct_values,
     frame_type,
     raw_column,
 )
 from latentia.inputs.plain_values import as_objects
+from latentia.inputs.table_digest import digest_of
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
@@ -53,22 +51,24 @@ class ColumnEncoder(NamedTuple):
     def from_table(
         cls, X: Any, kinds: Any, known_kinds: Mapping[str, type[ColumnKind]], merging: Merging = NO_MERGING
     ) -> ColumnEncoder:
-        """Read the kinds off a table, or take given ones, by the names of `known_kinds`."""
-        names, types = column_names(X), column_types(X)
-        given = given_kinds(kinds, names, tuple(known_kinds))
-        if any(kind is None for kind in given) and frame_type(X) == "array" and not is_textual(X):
-            found = "binary" if holds_only_bits(X) else "continuous"
+        """Read the kinds off a table or its digest, or take given ones, by the names of
+        `known_kinds`.
+        """
+        table = digest_of(X)
+        given = given_kinds(kinds, table.names, tuple(known_kinds))
+        if any(kind is None for kind in given) and table.frame == "array" and not table.is_textual:
+            found = "binary" if table.only_bits else "continuous"
             given = [kind or found for kind in given]
-        reader = TableReader(X, names, types, known_kinds, merging)
+        reader = TableReader(table, known_kinds, merging)
         columns = tuple(reader.column(place, kind) for place, kind in enumerate(given))
-        return cls(columns, tuple(names), frame_type(X), types, _whole_columns(X, types))
+        return cls(columns, tuple(table.names), table.frame, table.types, table.whole)
 
     @classmethod
     def continuous(cls, X: Any) -> ColumnEncoder:
         """For tables of numbers, which stay as they are."""
-        columns = (EncodedColumn("continuous", None, 0, False),) * X.shape[1]
-        types = column_types(X)
-        return cls(columns, tuple(column_names(X)), frame_type(X), types, _whole_columns(X, types))
+        table = digest_of(X)
+        columns = (EncodedColumn("continuous", None, 0, False),) * len(table.names)
+        return cls(columns, tuple(table.names), table.frame, table.types, table.whole)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -221,10 +221,3 @@ class ColumnEncoder(NamedTuple):
         rounded = [whole and levels is None for whole, levels in zip(self.whole, self.levels, strict=True)]
         xp = namespace(rows)
         return xp.where(asarray_like(rounded, rows, dtype=xp.bool), xp.round(rows), rows) if any(rounded) else rows
-
-
-def _whole_columns(X: Any, types: Sequence[ColumnType]) -> tuple[bool, ...]:
-    """Which columns have integers for a dtype."""
-    if types:
-        return tuple(kind.is_integer for kind in types)
-    return ("int" in str(getattr(X, "dtype", "")),) * X.shape[1]

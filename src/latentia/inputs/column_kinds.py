@@ -35,8 +35,10 @@ class ColumnKind(Protocol):
     n_categories: ClassVar[int | None]  # how many values a coded column has; None for as many as it shows
 
     @classmethod
-    def column_size(cls, cells: np.ndarray) -> float:
-        """What the model must know of a column of numbers beforehand."""
+    def column_size(cls, cells: np.ndarray, counts: np.ndarray | None = None) -> float:
+        """What the model must know of a column of numbers beforehand: from its known cells, or its
+        values and how many cells have each.
+        """
 
 
 def given_kinds(kinds: Any, names: Sequence[Any], known: tuple[str, ...]) -> list[str | None]:

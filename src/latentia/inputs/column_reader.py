@@ -10,15 +10,14 @@ import numpy as np
 
 from latentia.inputs.column_kinds import (
     ColumnKind,
-    as_numbers,
     check_counts,
     check_finite,
     check_values,
     found_kind,
 )
 from latentia.inputs.column_levels import Levels, Merging
-from latentia.inputs.dataframes import ColumnType, distinct_values, frame_type, raw_column
 from latentia.inputs.plain_values import PlainValues
+from latentia.inputs.table_digest import TableDigest
 
 
 class EncodedColumn(NamedTuple):
@@ -33,26 +32,24 @@ class EncodedColumn(NamedTuple):
 class TableReader(NamedTuple):
     """Reads kinds and values off the columns of a table."""
 
-    X: Any
-    names: Sequence[Any]
-    types: Sequence[ColumnType]
+    table: TableDigest
     known_kinds: Mapping[str, type[ColumnKind]]
     merging: Merging
 
     def column(self, place: int, given: str | None) -> EncodedColumn:
         """The kind of a column, given or found, and what it takes to read it."""
-        if given is None and self.types and self.types[place].is_float:
+        types = self.table.types
+        if given is None and types and types[place].is_float:
             given = "continuous"
         if given is not None and not self.known_kinds[given].is_coded:
             return self._numbers(place, given)
-        values, numbers = self._distinct_values(place)
-        counts = np.bincount(numbers[numbers >= 0], minlength=len(values))
+        values, counts = self.table.distinct(place)
         seen = [values[k] for k in np.flatnonzero(counts).tolist()]
-        kind = given or found_kind(self.types[place] if self.types else None, seen)
+        kind = given or found_kind(types[place] if types else None, seen)
         if not self.known_kinds[kind].is_coded:
             return self._numbers(place, kind)
         if kind == "categorical" and given is None and not self.merging.is_asked_for:
-            check_values(self.names[place], len(seen), int(counts.sum()))
+            check_values(self.table.names[place], len(seen), int(counts.sum()))
         levels = self._levels(place, kind, values, counts)
         return EncodedColumn(kind, levels, max(1, levels.n_codes), False)
 
@@ -60,25 +57,18 @@ class TableReader(NamedTuple):
         """A column that is not coded."""
         model, size = self.known_kinds[kind], 0.0
         if model.needs_size or model.is_count:
-            cells = as_numbers(raw_column(self.X, place), self.names[place])
+            cells, counts = self.table.numbers(place)
             if model.is_count:
-                check_counts(cells, self.names[place])
-            size = model.column_size(cells[~np.isnan(cells)])
+                check_counts(cells, self.table.names[place])
+            size = model.column_size(cells, counts)
         return EncodedColumn(kind, None, size, model.is_count)
-
-    def _distinct_values(self, place: int) -> tuple[list[Any], np.ndarray]:
-        try:
-            return distinct_values(self.X, place)
-        except TypeError:  # a list has no hash
-            as_numbers(raw_column(self.X, place), self.names[place])  # whose error names the column
-            raise
 
     def _levels(self, place: int, kind: str, values: Sequence[Any], counts: np.ndarray) -> Levels:
         """The values that a coded column shows, in their order."""
-        name, seen = self.names[place], np.flatnonzero(counts)
-        is_category = bool(self.types) and self.types[place].categories is not None
-        if is_category and frame_type(self.X) == "pandas":
-            plain = self.types[place].categories
+        name, types, seen = self.table.names[place], self.table.types, np.flatnonzero(counts)
+        is_category = bool(types) and types[place].categories is not None
+        if is_category and self.table.frame == "pandas":
+            plain = types[place].categories
             known = plain.take(seen.tolist()) if plain is not None else PlainValues.from_values([])
         else:
             shown = [values[k] for k in seen.tolist()]

@@ -90,13 +90,13 @@ def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
     if cells.dtype.kind != "O":
         values, numbers[known] = np.unique(cells[known], return_inverse=True)
         return values.tolist(), numbers
-    found = sorted(set(cells[known].tolist()), key=_sorting_key)
+    found = sorted(set(cells[known].tolist()), key=sorting_key)
     number_of = {value: number for number, value in enumerate(found)}
     numbers[known] = [number_of[value] for value in cells[known].tolist()]
     return found, numbers
 
 
-def _sorting_key(value: Any) -> tuple[str, Any]:
+def sorting_key(value: Any) -> tuple[str, Any]:
     """Numbers before others, each type in its own order, or by its text."""
     if isinstance(value, int | float | np.number | np.bool_):
         return "", float(value)

@@ -22,6 +22,12 @@ NO_LABEL = (
 )
 
 
+NO_Y = (
+    "y=None: a classifier requires y to be passed, but the target y is None. "
+    "Pass a class for each row, -1 or None for unlabeled rows."
+)
+
+
 LISTS_OF_LABELS = (
     "y holds lists of labels: for several labels per row, make an indicator matrix with scikit-learn's "
     "MultiLabelBinarizer and use ProbitEmbeddingClassifier."
@@ -66,11 +72,16 @@ def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
     """Classes and codes of what a user passes to `fit`, who is told what was assumed."""
     encoded = encode_labels(y, n_rows, unlabeled)
     if encoded.n_assumed:
-        warn_at_caller(
-            f"{encoded.n_assumed} of {n_rows} labels are -1 and count as unlabeled. If -1 is a class, pass "
-            "unlabeled=None; if it marks unlabeled rows, unlabeled=-1 says so and ends this warning."
-        )
+        warn_of_assumed(encoded.n_assumed, n_rows)
     return encoded
+
+
+def warn_of_assumed(n_assumed: int, n_rows: int) -> None:
+    """Tell that -1 was taken for no label."""
+    warn_at_caller(
+        f"{n_assumed} of {n_rows} labels are -1 and count as unlabeled. If -1 is a class, pass "
+        "unlabeled=None; if it marks unlabeled rows, unlabeled=-1 says so and ends this warning."
+    )
 
 
 def encode_labels(y: Any, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabels:
@@ -103,10 +114,7 @@ def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -
 def split_unlabeled(y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.ndarray | None = None) -> SplitLabels:
     """Labels as they come, apart from the rows that have none; `classes` are those of a fit."""
     if y is None:
-        raise ValueError(
-            "y=None: a classifier requires y to be passed, but the target y is None. "
-            "Pass a class for each row, -1 or None for unlabeled rows."
-        )
+        raise ValueError(NO_Y)
     if isinstance(y, str | bytes):
         raise ValueError(f"y={y!r} is a string: pass the labels themselves, for example the column of that name.")
     if holds_lists(y):

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, TableSource, Totals
 from latentia.inputs.column_kinds import is_textual
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.rows import plain_table, validate_rows
-from latentia.numerics.array_api import Array, has_nan, namespace
-
-#: Rows that are scanned for missing cells at a time.
-SCAN_ROWS = 2**16
+from latentia.numerics.array_api import Array, namespace
 
 
 def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
@@ -29,16 +27,12 @@ def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
     return X
 
 
-def encode_rows(encoder: ColumnEncoder, table: Any, handle_unknown: str) -> Array:
-    """The cells as numbers, NaN where missing."""
-    return encoder.encode(table, handle_unknown)
+def is_complete(rows: TableSource, weight_sum: Array) -> bool:
+    """Whether no cell is missing. Weights may hide one in the sums: then all rows are read."""
+    if not rows.is_weighted:
+        return bool(namespace(weight_sum).all(weight_sum == float(rows.n_rows)))
+    return not rows.sum_over_chunks(_count_gaps, rows_per_chunk(2 * rows.n_features))["chunks with gaps"]
 
 
-def is_complete(X: Array, weight: np.ndarray | None, weight_sum: Array) -> bool:
-    """Whether no cell is missing. Weights may hide one in the sums: then X is scanned."""
-    if weight is None:
-        return bool(namespace(weight_sum).all(weight_sum == float(X.shape[0])))
-    if not namespace(X).isdtype(X.dtype, "real floating"):
-        return True
-    starts = range(0, X.shape[0], SCAN_ROWS)
-    return not any(has_nan(X[start : min(start + SCAN_ROWS, X.shape[0]), ...]) for start in starts)
+def _count_gaps(chunk: Chunk) -> Totals:
+    return {"chunks with gaps": int(chunk.rows.observed is not None)}

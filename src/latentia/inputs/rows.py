@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import copy
 from datetime import date
 from functools import wraps
 from typing import Any
@@ -18,6 +19,7 @@ from latentia.engine.pytree import leaves
 from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
 from latentia.inputs.labels import is_missing
+from latentia.inputs.lazy_tables import is_lazy, lazy_table
 from latentia.numerics.array_api import is_sparse, namespace, stored_values
 
 DATES = (
@@ -99,15 +101,47 @@ def _check_frame(X: Any) -> None:
             raise TypeError(DATES.format(name=repr(name), what=dtype))
 
 
-def require_fitted_namespace(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Under array API dispatch, rows must be of the library and on the device of those fitted."""
+def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that answers for each row of a table.
+
+    A table that is not in memory is answered part by part, lazily. Under array API dispatch, rows
+    must be of the library and on the device of those fitted.
+    """
 
     @wraps(method)
     def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        table = lazy_table(X)
+        if table is not None:
+            estimator._require_fitted()
+            answer = AnswerPart(estimator, method.__name__, args, kwargs)
+            return table.map_rows(answer, answer.labels)
         _check_same_namespace(estimator, X, method.__name__)
         return method(estimator, X, *args, **kwargs)
 
     return checked
+
+
+class AnswerPart:
+    """A method of a fitted estimator, with its options, as a function of some rows."""
+
+    def __init__(self, estimator: Any, method: str, args: tuple[Any, ...] = (), options: dict[str, Any] | None = None):
+        options = dict(options or {})
+        self.labels = options.pop("y", None) if not args else args[0]  # which come in parts, too
+        if args and not is_lazy(args[0]):
+            self.labels, self.args = None, args
+        else:
+            self.args = args[1:]
+        self.options, self.method = options, method
+        self.estimator = copy(estimator)
+        if getattr(estimator, "callback", None) is not None:
+            self.estimator.callback = None  # which need not travel, and is not called
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "labels": None}
+
+    def __call__(self, X: Any, y: Any = None) -> Any:
+        labels = () if y is None else (y,)
+        return getattr(self.estimator, self.method)(X, *labels, *self.args, **self.options)
 
 
 def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentia.engine.array_source import ArraySource, mask_missing
+from latentia.engine.array_source import ArraySource
+from latentia.engine.masking import MaskMissing
 from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, MaskedRows, Totals
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, take_rows, to_numpy
+from latentia.engine.source import Chunk, MaskedRows, TableSource, Totals
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, to_numpy
 
 
 class ColumnError(ValueError):
@@ -169,6 +170,11 @@ def max_standardized_value(like: Array) -> float:
 
 
 def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMoments:
+    """The moments of the columns of an array."""
+    return source_moments(ArraySource(X, np.full(X.shape[0], -1), weight, MaskMissing(dtype)))
+
+
+def source_moments(rows: TableSource) -> ColumnMoments:
     """Weight, mean and standard deviation of the known cells of each column, in one pass as a rule.
 
     With a pilot center c inside the column's range and a power of two u near its spread,
@@ -179,10 +185,9 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMom
     so that sums do not cancel wherever the column lies, and squares neither overflow nor vanish.
     Where the pilot rows were no guide to a column, c and u are corrected and there is another pass.
     """
-    xp = namespace(X)
-    rows = ArraySource(X, np.full(X.shape[0], -1), weight, mask_missing(dtype))
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected below
         center, power = _pilot_estimate(rows)
+        xp = namespace(center)
         for _ in range(3):
             unit = asarray_like(np.ldexp(1.0, power), center)
             weight_sum, offset, deviation = _moments_about(rows, center, unit)
@@ -202,14 +207,11 @@ def column_moments(X: Array, weight: np.ndarray | None, dtype: Any) -> ColumnMom
     return ColumnMoments(weight_sum, mean, deviation)
 
 
-def _pilot_estimate(rows: ArraySource) -> tuple[Array, np.ndarray]:
+def _pilot_estimate(rows: TableSource) -> tuple[Array, np.ndarray]:
     """A value inside each column's range and the power of two near its range, from the first rows
     with weight.
     """
-    if rows.weight is None:
-        first = rows.preprocess(rows.X[: min(N_PILOT_ROWS, rows.n_rows), ...])
-    else:
-        first = rows.preprocess(take_rows(rows.X, np.flatnonzero(rows.weight > 0)[:N_PILOT_ROWS]))
+    first = rows.first_rows(N_PILOT_ROWS).all_rows().rows
     xp = namespace(first.values)
     seen = xp.ones_like(first.values) if first.observed is None else first.observed
     center = xp.sum(first.values, axis=0) / xp.clip(xp.sum(seen, axis=0), min=1.0)
@@ -226,7 +228,7 @@ def _max_exponent(like: Array) -> int:
     return int(math.log2(namespace(like).finfo(like.dtype).max)) - 2
 
 
-def _moments_about(rows: ArraySource, center: Array, unit: Array) -> tuple[Array, Array, Array]:
+def _moments_about(rows: TableSource, center: Array, unit: Array) -> tuple[Array, Array, Array]:
     """Weight, mean and standard deviation of the distances from a center, in some unit."""
     xp = namespace(center)
 

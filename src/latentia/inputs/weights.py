@@ -12,9 +12,13 @@ from latentia.inputs.options import _numbers
 
 
 def check_weight(
-    sample_weight: Any, n_rows: int, codes: np.ndarray | None = None, classes: Any = None
+    sample_weight: Any,
+    n_rows: int,
+    codes: np.ndarray | None = None,
+    classes: Any = None,
+    may_be_zero: bool = False,
 ) -> np.ndarray | None:
-    """Weights as float64, None where all are one."""
+    """Weights as float64, None where all are one; those of a part of a table may all be zero."""
     if sample_weight is None:
         return None
     weight = _numbers("sample_weight", sample_weight, "one number per row, or None")
@@ -27,17 +31,21 @@ def check_weight(
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
         raise ValueError(f"sample_weight holds {bad}; weights must be finite and not negative.")
-    if not (weight > 0).any():
+    if not may_be_zero and not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
     if codes is not None:
-        in_class = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes))
-        if (in_class <= 0).any():
-            empty = classes.tolist()[int(np.argmin(in_class))]
-            raise ValueError(
-                f"sample_weight is zero for every row of class {empty!r}; "
-                "drop the class from y or give a row a positive weight."
-            )
+        check_class_weights(np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes)), classes)
     return weight
+
+
+def check_class_weights(in_class: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse classes whose rows weigh nothing."""
+    if (in_class <= 0).any():
+        empty = classes.tolist()[int(np.argmin(in_class))]
+        raise ValueError(
+            f"sample_weight is zero for every row of class {empty!r}; "
+            "drop the class from y or give a row a positive weight."
+        )
 
 
 def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:

@@ -6,17 +6,36 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
+from threading import local
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+_local = local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The calling thread works alone: the other cores have work of their own."""
+    before = getattr(_local, "alone", False)
+    _local.alone = True
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _local.alone = before
+
 
 def n_threads() -> int:
-    """Cores this process may use; joblib's workers are told fewer through the environment."""
+    """Cores this process may use; joblib's workers are told fewer through the environment, tasks of
+    Dask by `one_thread`.
+    """
+    if getattr(_local, "alone", False):
+        return 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     told = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(allowed or 1, int(told) if told.isdigit() else allowed or 1))

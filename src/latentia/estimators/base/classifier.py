@@ -5,6 +5,7 @@ criteria.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from latentia.estimators.base.fitting import LatentEstimator
-from latentia.inputs.labels import Mark, check_unlabeled, decode_labels, labels_to_score
+from latentia.inputs.labels import (
+    NO_LABEL,
+    Mark,
+    check_unlabeled,
+    decode_labels,
+    encode_known_labels,
+    labels_to_score,
+)
+from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
 from latentia.inputs.options import Check
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import AnswerPart, method_of_rows
 from latentia.inputs.weights import check_loss_matrix, check_weight
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
@@ -31,7 +40,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
     def _log_proba(self, X: Any) -> Array:
         """Log p(c | x) of raw rows, (n_samples, n_classes); its exponentials add up to one."""
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict_log_proba(self, X: Any) -> Array:
         """Log p(c | x), in the order of `classes_`.
 
@@ -47,7 +56,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         """
         return self._log_proba(X)
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict_proba(self, X: Any) -> Array:
         """Probabilities p(c | x), in the order of `classes_`.
 
@@ -63,7 +72,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         log_proba = self._log_proba(X)
         return namespace(log_proba).exp(log_proba)
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict(self, X: Any) -> Array:
         """The class with the least expected loss: the most probable one without a `loss_matrix`.
 
@@ -98,6 +107,9 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         -------
         accuracy : float
         """
+        table = lazy_table(X)
+        if table is not None:
+            return self._score_parts(table, y, sample_weight)
         predicted = self.predict(X)
         labels, unlabeled, _ = labels_to_score(y, predicted.shape[0], self.unlabeled, self.classes_)
         if not unlabeled.any():
@@ -106,6 +118,32 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         labeled = ~unlabeled
         weight = None if weight is None else weight[labeled]
         return float(accuracy_score(labels, to_numpy(predicted)[labeled], sample_weight=weight))
+
+    def _score_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> float:
+        """Accuracy on a table in parts; the predictions stay where they are."""
+        correct, total = np.sum(
+            table.reduce_rows(_CorrectWeight(AnswerPart(self, "predict")), y, sample_weight), axis=0
+        )
+        if total == 0:
+            raise ValueError(NO_LABEL)
+        return float(correct / total)
+
+
+@dataclass(frozen=True)
+class _CorrectWeight:
+    """The weight of the rows of a part that are predicted correctly, and of all with a label."""
+
+    predict: AnswerPart
+
+    def __call__(self, part: RawPart) -> tuple[float, float]:
+        n_rows, estimator = part.X.shape[0], self.predict.estimator
+        if n_rows == 0:
+            return 0.0, 0.0
+        codes = encode_known_labels(part.y, estimator.classes_, n_rows, estimator.unlabeled)
+        found = encode_known_labels(self.predict(part.X), estimator.classes_, n_rows, None)
+        weight = check_weight(part.weight, n_rows, may_be_zero=True)
+        weight = (codes >= 0) * (1.0 if weight is None else weight)
+        return float(weight @ (codes == found)), float(weight.sum())
 
 
 class InformationCriteriaMixin:

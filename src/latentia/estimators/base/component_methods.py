@@ -8,7 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
 from latentia.numerics.logspace import softmax
 
@@ -20,7 +20,7 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
     def _n_features_out(self) -> int:
         return int(self._model.family.n_components.sum())
 
-    @require_fitted_namespace
+    @method_of_rows
     def responsibilities(self, X: Any) -> Array:
         """Probabilities p(c, k | x) of the components of all classes.
 
@@ -50,7 +50,7 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
 
         return model.map_rows(rows_in, components, family.floats_per_row(params))
 
-    @require_fitted_namespace
+    @method_of_rows
     def transform(self, X: Any) -> Array:
         """The same as `responsibilities`: what the model knows of the latent variables of rows.
 

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.estimators.base.fitting import is_learned
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 
 
 def delegated(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ def delegated(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def delegated_on_rows(method: Callable[..., Any]) -> Callable[..., Any]:
     """The same for methods of rows, which must come as those that were fitted did."""
-    return require_fitted_namespace(delegated(method))
+    return method_of_rows(delegated(method))
 
 
 def as_frame_if_possible(table: dict[str, list[Any]]) -> Any:

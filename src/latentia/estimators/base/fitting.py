@@ -30,7 +30,8 @@ from latentia.estimators.base.callbacks import (
     with_callbacks,
 )
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
-from latentia.estimators.base.training_record import training_record
+from latentia.estimators.base.training_record import LabelCounts, training_record
+from latentia.inputs.lazy_tables import is_lazy, refuse_lazy
 from latentia.inputs.options import Check, check_options, random_generator
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
@@ -48,7 +49,7 @@ class TrainingInput(Protocol):
     @property
     def attributes(self) -> Attributes: ...  # what is learned from the input alone
     @property
-    def label_codes(self) -> np.ndarray | None: ...  # (N,) classes or (N, L) labels; None for numbers
+    def label_counts(self) -> LabelCounts | None: ...  # None for numbers
     @property
     def missing_shares(self) -> np.ndarray | None: ...  # (D,) of the cells; None where none may be missing
 
@@ -66,6 +67,8 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     Subclasses say how input is read, what is trained, what is learned.
     """
 
+    #: Whether `fit` takes tables that are not in memory, part by part.
+    _reads_parts: ClassVar[bool] = False
     #: How constructor arguments are checked; tables of base classes are checked first.
     _CHECKS: ClassVar[dict[str, Check]] = {"callback": check_callback, "verbose": check_verbose}
 
@@ -105,6 +108,9 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         started = time.perf_counter()
         self._check_options()
+        if not (self._reads_parts and is_lazy(X)):
+            for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+                refuse_lazy(what, values, type(self).__name__)
         try:
             data = self._read_input(X, y, sample_weight)
         except ColumnError as error:
@@ -114,10 +120,14 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             fitted = self._train(data, rng, notifier)
         attributes = data.attributes | self._fitted_attributes(data, fitted)
         seconds = time.perf_counter() - started
-        attributes["training_record_"] = training_record(_num_samples(X), data, seconds)
+        attributes["training_record_"] = training_record(self._n_rows(X, data), data, seconds)
         warn_unless_converged(self, fitted.outcome)
         self._set_learned(on_device_of(attributes, data.X))
         return self
+
+    def _n_rows(self, X: Any, data: Any) -> int:
+        """How many rows the table has."""
+        return int(_num_samples(X))
 
     def summary(self) -> str:
         """What the estimator was given and has learned, in words and numbers.

@@ -14,12 +14,15 @@ import numpy as np
 
 from latentia._user_warnings import warn_at_caller
 from latentia.engine.array_source import ArraySource
+from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.contracts import GenerativeFamily, Objective, Params
 from latentia.engine.objectives import OBJECTIVES, Likelihood
 from latentia.engine.problem import RowProblem, check_compatible
 from latentia.engine.pytree import select_restart
+from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
+from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.base.generative_losses import log_jacobian_sum, validation_loss
 from latentia.estimators.base.generative_options import (
     check_n_init,
@@ -28,55 +31,24 @@ from latentia.estimators.base.generative_options import (
     check_unlabeled_weight,
 )
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.table_reading import read_in_memory, read_parts
 from latentia.estimators.base.temperature import choose_temperature
-from latentia.estimators.base.unlabeled_weight import choose_unlabeled_weight, scale_unlabeled
+from latentia.estimators.base.unlabeled_weight import choose_unlabeled_weight
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
-from latentia.inputs.labels import read_labels
+from latentia.inputs.lazy_tables import lazy_table
 from latentia.inputs.options import Check, check_bool, choice, integer, number, optional
+from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.splits import train_validation_split
-from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
-from latentia.inputs.weights import check_loss_matrix, check_priors, check_weight
-from latentia.numerics.array_api import Array, compute_dtype, to_numpy
+from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
+from latentia.inputs.weights import check_loss_matrix, check_priors
+from latentia.numerics.array_api import Array, to_numpy
 from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 
 #: Starts of EM where the user leaves their number to us.
 DEFAULT_N_INIT = 10
-
-
-class GenerativeInput(NamedTuple):
-    """What `fit` was given, validated and encoded."""
-
-    X: Array  # (N, D) numbers, NaN where a cell is missing
-    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
-    weight: np.ndarray | None
-    n_classes: int
-    log_prior: np.ndarray | None  # None: counted
-    moments: ColumnMoments
-    preprocessor: Standardizer
-    encoder: ColumnEncoder
-    attributes: Attributes
-
-    @property
-    def label_codes(self) -> np.ndarray:
-        return self.codes
-
-    @property
-    def missing_shares(self) -> np.ndarray:
-        """The share of each column's cells that are missing, by weight."""
-        total = self.X.shape[0] if self.weight is None else self.weight.sum()
-        return np.clip(1 - to_numpy(self.moments.weight_sum).astype(float) / total, 0.0, 1.0)
-
-    @property
-    def empty_columns(self) -> np.ndarray | None:
-        """Which columns have no value; None if all have some."""
-        empty = self.preprocessor.empty_columns
-        return None if empty is None else to_numpy(empty)
-
-    def make_source(self) -> ArraySource:
-        return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
 
 
 class GenerativeFit(NamedTuple):
@@ -96,6 +68,7 @@ class GenerativeFit(NamedTuple):
 class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
+    _reads_parts = True
     _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
         "inference": choice("vb", "ml"),
@@ -116,7 +89,7 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     @abstractmethod
     def _make_family(
-        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> Any:
         """The family to be fitted."""
 
@@ -124,12 +97,25 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _model_attributes(self, model: FittedModel) -> Attributes:
         """The learned parameters in the units of X."""
 
+    def _validate_table(self, X: Any, reset: bool) -> Any:
+        """The table as it is encoded; scikit-learn leaves its marks on `self`."""
+        return validate_rows(self, X, reset)
+
+    def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
+        """How the columns of a table, or of its digest, are read; what is learned from them."""
+        return ColumnEncoder.continuous(table), {}
+
+    def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
+        """Rows like those of the fit, as numbers."""
+        return self._validate_table(X, reset=False)
+
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
-        """Rows as numbers, how they were encoded, and what is learned from them."""
+        """Rows in memory as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
         table = plain_table(X)
-        rows = validate_rows(blank, table, reset=True)
-        return rows, ColumnEncoder.continuous(rows if frame_type(table) == "array" else table), input_attributes(blank)
+        rows = blank._validate_table(table, reset=True)
+        encoder, learned = self._make_encoder(rows if frame_type(table) == "array" else table)
+        return rows, encoder, input_attributes(blank) | learned
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         """How rows are standardized."""
@@ -139,39 +125,46 @@ class GenerativeClassifier(GenerativePredictMixin):
         """Which columns may be made normal by a power transform."""
         return [True] * len(encoder.kinds)
 
-    def _make_posterior_family(self, family: Any, data: GenerativeInput) -> Any:
+    def _make_posterior_family(self, family: Any, data: TrainingTable) -> Any:
         """The family whose parameters are the posterior of `family`'s; None for points."""
         return None
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
-        X, encoder, attributes = self._read_rows(X)
-        labels = read_labels(y, X.shape[0], self.unlabeled)
-        weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
-        log_prior = check_priors(self.priors, labels.classes)
-        check_loss_matrix(self.loss_matrix, len(labels.classes))
-        moments = column_moments(X, weight, compute_dtype(X))
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        table = lazy_table(X)
+        read = read_in_memory(self, X, y, sample_weight) if table is None else read_parts(self, table, y, sample_weight)
+        rows, encoder, classes, attributes = read
+        log_prior = check_priors(self.priors, classes)
+        check_loss_matrix(self.loss_matrix, len(classes))
+        moments = source_moments(rows)
         preprocessor: Any = self._make_preprocessor(moments, encoder)
         if self.marginals == "power":
-            preprocessor = learn_power_transform(X, weight, preprocessor, self._transformed_columns(encoder))
+            some = rows.spread_rows(TRANSFORM_ROWS)
+            preprocessor = learn_power_transform(some.X, some.weight, preprocessor, self._transformed_columns(encoder))
         if preprocessor.empty_columns is not None:
-            names = attributes.get("feature_names_in_", np.arange(X.shape[1]))
+            names = attributes.get("feature_names_in_", np.arange(rows.n_features))
             empty = names[to_numpy(preprocessor.empty_columns)].tolist()
             which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
             warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
-        attributes = {**attributes, "classes_": labels.classes}
-        n_classes = len(labels.classes)
-        return GenerativeInput(
-            X, labels.codes, weight, n_classes, log_prior, moments, preprocessor, encoder, attributes
-        )
+        learned: Any = (len(classes), log_prior, moments, preprocessor, encoder, {**attributes, "classes_": classes})
+        if isinstance(rows, ArraySource):
+            return GenerativeInput(rows.X, rows.y, rows.weight, *learned)
+        assert isinstance(rows, ChunkedSource)
+        return PartedInput(rows, *learned)
 
-    def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
+    def _read_in_memory(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
+        """The same for estimators that search, which have refused tables in parts."""
+        data = self._read_input(X, y, sample_weight)
+        assert isinstance(data, GenerativeInput)
+        return data
+
+    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
         objective = self._objective()
         source, held_out = self._hold_out(data.make_source(), objective, rng)
         family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
         unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
-        source = source.with_weight(scale_unlabeled(source.weight, source.y, unlabeled_weight))
+        source = source.with_unlabeled_weight(unlabeled_weight)
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
         solution = self._run_em_restarts(trained, em_source, rng, notifier)
         if notifier.stopped and not objective.rises_under_em:
@@ -187,33 +180,32 @@ class GenerativeClassifier(GenerativePredictMixin):
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
 
-    def _model_at(self, family: Any, trained: Any, data: GenerativeInput, params: Params) -> FittedModel:
+    def _model_at(self, family: Any, trained: Any, data: TrainingTable, params: Params) -> FittedModel:
         """The model at parameters of the family that is trained, a posterior or the points."""
         point = params if trained is family else trained.predictive(params)
         return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
 
-    def _tell_of(self, family: Any, trained: Any, data: GenerativeInput, notifier: StepNotifier) -> StepNotifier:
+    def _tell_of(self, family: Any, trained: Any, data: TrainingTable, notifier: StepNotifier) -> StepNotifier:
         """The notifier, which from now on sees models of this family."""
         notifier.attributes_at = lambda params: (
             data.attributes | self._attributes_of(self._model_at(family, trained, data, params))
         )
         return notifier
 
-    def _trained_family(self, family: Any, data: GenerativeInput, objective: Objective) -> Any:
+    def _trained_family(self, family: Any, data: TrainingTable, objective: Objective) -> Any:
         """What the solver sees: the posterior, or the points themselves."""
         posterior = None
         if self.inference == "vb" and objective.rises_under_em:
             posterior = self._make_posterior_family(family, data)
         return family if posterior is None else posterior
 
-    def _choose_temperature(self, model: FittedModel, source: ArraySource, is_posterior: bool) -> float:
+    def _choose_temperature(self, model: FittedModel, source: TableSource, is_posterior: bool) -> float:
         if not isinstance(self.temperature, str):
             return float(self.temperature)
         return choose_temperature(model, source) if is_posterior else 1.0
 
-    def _choose_unlabeled_weight(self, family: Any, source: ArraySource, rng: np.random.Generator) -> float:
-        counts = source.y < 0 if source.weight is None else (source.y < 0) & (source.weight > 0)
-        if not counts.any():
+    def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
+        if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
             return 1.0
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)
@@ -225,18 +217,23 @@ class GenerativeClassifier(GenerativePredictMixin):
         return OBJECTIVES[self.objective](self.trade_off, self.margin, self.ramp)
 
     def _hold_out(
-        self, source: ArraySource, objective: Objective, rng: np.random.Generator
-    ) -> tuple[ArraySource, ArraySource | None]:
+        self, source: TableSource, objective: Objective, rng: np.random.Generator
+    ) -> tuple[TableSource, ArraySource | None]:
         """Rows to train on, and labeled rows that say when L-BFGS stops."""
         if not self.early_stopping or objective.rises_under_em:
             return source, None
+        if not isinstance(source, ArraySource):
+            raise ValueError(
+                "early_stopping=True holds out rows of a table in memory, but X is read in parts; allowed is "
+                "early_stopping=False."
+            )
         _, held_out = train_validation_split(source.y, source.weight, self.validation_fraction, rng)
         if not held_out.size:  # there are too few rows to spare any
             return source, None
         return source.drop_rows(held_out), source.subset(held_out)
 
     def _run_em_restarts(
-        self, family: Any, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+        self, family: Any, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> Solution:
         """EM from all restarts in one batch; the winner alone is returned."""
         is_point = isinstance(family, GenerativeFamily)
@@ -253,7 +250,7 @@ class GenerativeClassifier(GenerativePredictMixin):
         """Number of restarts of EM."""
         return DEFAULT_N_INIT if isinstance(self.n_init, str) else int(self.n_init)
 
-    def _select_restart(self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
+    def _select_restart(self, family: Any, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
         """Which restart wins."""
         return int(np.argmax(solution.value))
 
@@ -264,7 +261,10 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _attributes_of(self, model: FittedModel) -> Attributes:
         return {"_model": model, **self._model_attributes(model)}
 
-    def _fitted_attributes(self, data: GenerativeInput, fitted: GenerativeFit) -> Attributes:
+    def _n_rows(self, X: Any, data: TrainingTable) -> int:
+        return data.rows.n_rows
+
+    def _fitted_attributes(self, data: TrainingTable, fitted: GenerativeFit) -> Attributes:
         attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
         attributes["unlabeled_weight_"] = fitted.unlabeled_weight
         attributes["temperature_"] = fitted.model.temperature

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource, map_rows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import GenerativeFamily, Params
+from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import leaves
-from latentia.engine.source import Chunk, MaskedRows, Preprocessor, Totals
+from latentia.engine.source import Chunk, MaskedRows, Preprocessor, Source, Totals
 from latentia.numerics.array_api import Array, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax
 
@@ -18,7 +19,7 @@ from latentia.numerics.logspace import log_softmax
 MAX_LOG_LOSS = 50.0
 
 
-def log_jacobian_sum(source: ArraySource, preprocessor: Preprocessor) -> float:
+def log_jacobian_sum(source: Source, preprocessor: Preprocessor) -> float:
     """What the change of units takes from the log density of all rows."""
 
     def visit(chunk: Chunk) -> Totals:

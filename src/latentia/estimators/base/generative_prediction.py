@@ -10,8 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from latentia.engine.array_source import map_rows
 from latentia.engine.contracts import GenerativeFamily, Params
+from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
@@ -19,7 +19,7 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
-from latentia.inputs.rows import plain_table, require_fitted_namespace, validate_rows
+from latentia.inputs.rows import method_of_rows, plain_table, validate_rows
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import (
     Array,
@@ -97,7 +97,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
 
         return model.map_rows(X, joint, model.family.score_floats_per_row(model.params))
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
 
@@ -115,6 +115,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
     def _log_proba(self, X: Any) -> Array:
         return log_softmax(self._joint_log_proba(self._check_rows(X)), axis=-1)
 
+    @method_of_rows
     def score_samples(self, X: Any) -> Array:
         """Log p(x), the density of the known cells of each row: low for outliers.
 
@@ -129,7 +130,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         """
         return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
-    @require_fitted_namespace
+    @method_of_rows
     def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
         """Rows with each missing cell replaced by what the known cells of its row say of it.
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from latentia.engine.array_source import ArraySource
+from latentia.engine.source import TableSource
 from latentia.estimators.base.generative_prediction import FittedModel
-from latentia.numerics.array_api import take_rows, to_numpy, transpose
+from latentia.numerics.array_api import to_numpy, transpose
 from latentia.numerics.logspace import logsumexp
 
 #: Labeled rows that are looked at, at most, evenly spaced in the table.
@@ -26,17 +26,14 @@ MAX_ROWS = 5000
 MAX_LOG_TEMPERATURE = 4.0
 
 
-def choose_temperature(model: FittedModel, source: ArraySource) -> float:
+def choose_temperature(model: FittedModel, source: TableSource) -> float:
     """The temperature of the model of these rows."""
-    labeled = np.flatnonzero(source.y >= 0)
-    labeled = labeled[np.unique(np.linspace(0, labeled.size - 1, min(labeled.size, MAX_ROWS)).astype(int))]
-    codes = source.y[labeled]
-    weight = np.ones(labeled.size) if source.weight is None else source.weight[labeled]
+    labeled = source.spread_rows(MAX_ROWS, labeled=True)
+    codes = labeled.y
+    weight = np.ones(codes.size) if labeled.weight is None else labeled.weight
     family, params = model.family, model.params
     scores = model.map_rows(
-        take_rows(source.X, labeled),
-        lambda rows: transpose(family.scores(params, rows)),
-        family.score_floats_per_row(params),
+        labeled.X, lambda rows: transpose(family.scores(params, rows)), family.score_floats_per_row(params)
     )
     log_joint = to_numpy(scores).astype(float)
     prior = to_numpy(params.log_prior).astype(float)

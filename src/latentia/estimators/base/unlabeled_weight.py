@@ -16,7 +16,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
 from latentia.engine.pytree import leaves
-from latentia.engine.source import Chunk
+from latentia.engine.source import Chunk, TableSource
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.numerics.logspace import log_softmax
 from latentia.solvers import EM
@@ -43,16 +43,9 @@ N_ERRORS = 2.0
 MAX_LOSS = 5.0
 
 
-def scale_unlabeled(weight: np.ndarray | None, codes: np.ndarray, factor: float) -> np.ndarray | None:
-    """Row weights in which unlabeled rows count `factor` times."""
-    if factor == 1.0 or not (codes < 0).any():
-        return weight
-    return np.where(codes < 0, factor, 1.0) * (1.0 if weight is None else weight)
-
-
-def choose_unlabeled_weight(family: Any, source: ArraySource, rng: np.random.Generator) -> float:
+def choose_unlabeled_weight(family: Any, rows: TableSource, rng: np.random.Generator) -> float:
     """One of `WEIGHTS`, by the log loss of labels held out."""
-    source = _at_most(source, MAX_ROWS, rng)
+    source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
     folds = assign_folds(source)
     if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
         return WEIGHTS[DEFAULT]
@@ -95,16 +88,6 @@ def assign_folds(source: ArraySource) -> np.ndarray:
         if rank.max() > 0:
             folds[in_class] = rank % N_FOLDS
     return folds
-
-
-def _at_most(source: ArraySource, n_rows: int, rng: np.random.Generator) -> ArraySource:
-    """At most so many rows of each label."""
-    chosen = []
-    for label in np.unique(source.y):
-        rows = np.flatnonzero(source.y == label)
-        chosen.append(rows if rows.size <= n_rows else np.sort(rng.choice(rows, n_rows, replace=False)))
-    index = np.sort(np.concatenate(chosen))
-    return source if index.size == source.n_rows else source.subset(index)
 
 
 def _log_losses(family: Any, params: Any, source: ArraySource) -> np.ndarray:

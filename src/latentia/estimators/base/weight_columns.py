@@ -15,8 +15,8 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeFit, GenerativeInput
-from latentia.estimators.base.unlabeled_weight import scale_unlabeled
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeFit
+from latentia.estimators.base.generative_input import GenerativeInput
 
 
 def train_columns(
@@ -33,7 +33,7 @@ def train_columns(
     family = estimator._make_family(data, whole, rng, notifier)
     trained = estimator._trained_family(family, data, Likelihood())
     n_init = estimator._n_restarts(trained)
-    weight = scale_unlabeled(np.repeat(columns, n_init, axis=1), data.codes[:, None], factor)
+    weight = np.repeat(columns, n_init, axis=1) * np.where(data.codes < 0, factor, 1.0)[:, None]
     source = ArraySource(data.X, data.codes, weight, whole.preprocess)
     params = trained.init(source, rng, columns.shape[1] * n_init)
     solution = estimator._em_solver(trained).solve(RowProblem(trained, Likelihood(), source), params)

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Objective
+from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
@@ -227,7 +228,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
         return [not self._common_scale] * len(encoder.kinds)
 
     def _make_family(
-        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> GaussianMixtures:
         def tell_of(family: GaussianMixtures, trained: Any) -> StepNotifier:
             return self._tell_of(family, trained, data, notifier)
@@ -242,7 +243,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
             name = most_evident_covariance(source, data.n_classes, floor, empty, rng, tell_of)
         covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
-            n_features = data.X.shape[1] - data.preprocessor.n_empty_columns
+            n_features = data.n_features - data.preprocessor.n_empty_columns
             n_init = super()._n_restarts(None)
             search = ComponentSearch(covariance, data.n_classes, n_features, n_init, EM(self.max_iter, self.tol))
             return GaussianMixtures(search.run(source.labeled_only(), rng, tell_of), covariance, data.log_prior)
@@ -253,13 +254,13 @@ class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
                 f"n_components={self.n_components!r} has {sizes.size} entries, but y has {data.n_classes} classes; "
                 "allowed are an int, one int per class, or 'bic'."
             )
-        n_rows = np.bincount(data.codes[data.codes >= 0], minlength=data.n_classes) + np.sum(data.codes < 0)
+        totals = data.label_totals
+        n_unlabeled = totals[-1].n_rows if -1 in totals else 0
+        n_rows = np.array([totals[c].n_rows + n_unlabeled for c in range(data.n_classes)])
         warn_of_idle_components(sizes, n_rows, [f"class {label!r}" for label in data.attributes["classes_"].tolist()])
         return GaussianMixtures(sizes, covariance, data.log_prior)
 
-    def _make_posterior_family(
-        self, family: GaussianMixtures, data: GenerativeInput
-    ) -> BayesianGaussianMixtures | None:
+    def _make_posterior_family(self, family: GaussianMixtures, data: TrainingTable) -> BayesianGaussianMixtures | None:
         has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
         return BayesianGaussianMixtures(family, empty_columns=data.empty_columns) if has_prior else None
 

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
-from latentia.engine.source import Chunk, Totals
+from latentia.engine.source import Chunk, TableSource, Totals
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.covariance import Covariance
@@ -37,7 +36,7 @@ MAX_MATRIX_COLUMNS = 100
 
 
 def most_evident_covariance(
-    source: ArraySource,
+    source: TableSource,
     n_classes: int,
     floor: float,
     empty_columns: np.ndarray | None,
@@ -68,7 +67,7 @@ class ComponentSearch(NamedTuple):
     n_init: int
     solver: EM
 
-    def run(self, source: ArraySource, rng: np.random.Generator, tell_of: TellOf) -> np.ndarray:
+    def run(self, source: TableSource, rng: np.random.Generator, tell_of: TellOf) -> np.ndarray:
         """A class stops growing after two numbers without gain, all of them when a callback stops
         the fit.
         """
@@ -93,16 +92,12 @@ class ComponentSearch(NamedTuple):
         return sizes
 
 
-def _class_sizes(source: ArraySource, n_classes: int) -> np.ndarray:
+def _class_sizes(source: TableSource, n_classes: int) -> np.ndarray:
     """Weight of the rows of each class, but at least their number: weights that sum to one make no
     fewer rows, and no negative logarithm.
     """
-    labeled = source.y >= 0
-    if source.weight is None:
-        return np.bincount(source.y[labeled], minlength=n_classes)
-    weight = source.weight[labeled]
-    sums, numbers = (np.bincount(source.y[labeled], w, minlength=n_classes) for w in (weight, weight > 0))
-    return np.maximum(sums, numbers)
+    totals = source.label_totals
+    return np.array([max(totals[c].weight, totals[c].n_weighted) for c in range(n_classes)])
 
 
 def _class_log_likelihoods(problem: RowProblem[GaussianMixtures], params: GaussianParams, n_classes: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.delegation import LearnedAttributesMixin
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classification.chosen_model import ChosenModelMixin, SearchedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_grid import (
@@ -227,7 +227,7 @@ class LatentClassificationModelCV(
         return LatentClassificationModel(**(own | setting._asdict() | others))
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
-        return self._model_with(DEFAULT_SETTING)._read_input(X, y, sample_weight)
+        return self._model_with(DEFAULT_SETTING)._read_in_memory(X, y, sample_weight)
 
     def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
         state = legacy_generator(self.random_state)

@@ -13,7 +13,7 @@ from latentia.estimators.base.generative_prediction import FittedModel, Generati
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.inputs.options import choice, optional, random_generator
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.logspace import logsumexp, softmax
 
@@ -29,7 +29,7 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
     def _n_features_out(self) -> int:
         return int(self._model.family.n_latent)
 
-    @require_fitted_namespace
+    @method_of_rows
     def transform(self, X: Any) -> Array:
         """Posterior means of the latent factors, given the known cells of each row.
 
@@ -54,7 +54,7 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
 
         return self._model.map_rows(rows_in, means, family.floats_per_row(params))
 
-    @require_fitted_namespace
+    @method_of_rows
     def responsibilities(self, X: Any) -> Array:
         """Probabilities p(m | x) of the components.
 
@@ -92,7 +92,7 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
 
         return self._model.map_rows(X, joint, family.floats_per_row(params))
 
-    @require_fitted_namespace
+    @method_of_rows
     def score_samples(self, X: Any, refine: str | None = None) -> Any:
         """Log p(x), the density of the known cells of each row: low for outliers.
 

@@ -11,7 +11,7 @@ from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.column_levels import Merging, check_min_frequency
-from latentia.inputs.mixed_rows import encode_rows, validate_table
+from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import Check, choice, integer, optional
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array
@@ -43,19 +43,26 @@ class MixedTableMixin(GenerativeClassifier):
         """Values of each column that share a code because they are rare; None where none do."""
         return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
 
+    def _validate_table(self, X: Any, reset: bool) -> Any:
+        return validate_table(self, X, reset)
+
+    def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
+        merging = Merging(self.max_categories, self.min_frequency)
+        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS, merging)
+        return encoder, {"kinds_": encoder.kinds}
+
+    def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
+        return encoder.encode(self._validate_table(X, reset=False), self.handle_unknown)
+
     def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
         blank = self._blank_copy()
-        table = validate_table(blank, X, reset=True)
-        encoder = ColumnEncoder.from_table(
-            table, self.kinds, COLUMN_MODELS, Merging(self.max_categories, self.min_frequency)
-        )
-        learned = {"kinds_": encoder.kinds}
-        return encode_rows(encoder, table, self.handle_unknown), encoder, input_attributes(blank) | learned
+        table = blank._validate_table(X, reset=True)
+        encoder, learned = self._make_encoder(table)
+        return encoder.encode(table, self.handle_unknown), encoder, input_attributes(blank) | learned
 
     def _check_rows(self, X: Any) -> Array:
         self._require_fitted()
-        table = validate_table(self, X, reset=False)
-        return encode_rows(self._model.encoder, table, self.handle_unknown)
+        return self._encode_table(X, self._model.encoder)
 
     def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
         standardizer = Standardizer.from_moments(*moments)

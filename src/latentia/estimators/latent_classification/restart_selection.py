@@ -7,7 +7,7 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, Totals
+from latentia.engine.source import Chunk, TableSource, Totals
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import Solution
@@ -20,7 +20,7 @@ ACCURACY_ROWS = 200_000
 def best_restart(
     family: LatentFactors,
     solution: Solution,
-    source: ArraySource,
+    source: TableSource,
     rng: np.random.Generator,
     by_accuracy: bool,
 ) -> int:
@@ -33,7 +33,7 @@ def best_restart(
 
 
 def most_accurate_restarts(
-    family: LatentFactors, solution: Solution, source: ArraySource, rng: np.random.Generator
+    family: LatentFactors, solution: Solution, source: TableSource, rng: np.random.Generator
 ) -> np.ndarray:
     """The restarts with the best training accuracy."""
     correct = correct_weight(family, solution.params, source, rng)
@@ -43,7 +43,7 @@ def most_accurate_restarts(
 def correct_weight(
     family: LatentFactors,
     params: Params,
-    source: ArraySource,
+    source: TableSource,
     rng: np.random.Generator,
     max_rows: int = ACCURACY_ROWS,
 ) -> np.ndarray:
@@ -63,15 +63,12 @@ def correct_weight(
     return to_numpy(source.sum_over_chunks(visit, chunk_rows)["correct"]).astype(float)
 
 
-def stratified_sample(source: ArraySource, max_per_label: int, rng: np.random.Generator) -> ArraySource:
+def stratified_sample(source: TableSource, max_per_label: int, rng: np.random.Generator) -> ArraySource:
     """At most so many rows of each label, which together weigh what all of them do."""
-    sample = source.sample_rows(max_per_label, rng)
-    values, observed = sample.rows
-    codes, weight = to_numpy(sample.y), np.ones(source.n_rows) if source.weight is None else source.weight
-    sample_weight = np.ones(len(codes)) if sample.weight is None else to_numpy(sample.weight).astype(float)
-    for label in np.unique(codes):
-        in_label = codes == label
+    sample = source.draw_rows(max_per_label, rng)
+    weight = np.ones(sample.n_rows) if sample.weight is None else sample.weight.copy()
+    for label, total in source.label_totals.items():
+        in_label = sample.y == label
         if in_label.sum() == max_per_label:  # drawn by weight, so that each stands for as much
-            sample_weight[in_label] = weight[source.y == label].sum() / max_per_label
-    X = values if observed is None else namespace(values).where(observed > 0, values, np.nan)
-    return ArraySource(X, codes, sample_weight)
+            weight[in_label] = total.weight / max_per_label
+    return sample.with_weight(weight)

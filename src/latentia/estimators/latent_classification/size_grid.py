@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from latentia.engine.objectives import OBJECTIVES
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.size_search import Setting
 from latentia.inputs.column_encoder import ColumnEncoder

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
+from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput
+from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.restart_selection import best_restart
@@ -63,10 +64,10 @@ class FactorTrainingMixin(GenerativeClassifier):
     }
 
     def _make_family(
-        self, data: GenerativeInput, source: ArraySource, rng: np.random.Generator, notifier: StepNotifier
+        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
         n_latent = self._choose_n_latent(data)
-        warn_of_idle_components([self.n_components], [data.X.shape[0]], ["X"])
+        warn_of_idle_components([self.n_components], [data.rows.n_rows], ["X"])
         return LatentFactors(
             ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
             data.n_classes,
@@ -74,7 +75,7 @@ class FactorTrainingMixin(GenerativeClassifier):
             self.n_components,
             tied=self.noise == "tied",
             var_floor=self.var_floor,
-            complete=is_complete(data.X, data.weight, data.moments.weight_sum),
+            complete=is_complete(data.rows, data.moments.weight_sum),
             all_edges=self.structure == "full" or n_latent == 0,
             log_prior=data.log_prior,
             ridge=self.ridge,
@@ -82,13 +83,13 @@ class FactorTrainingMixin(GenerativeClassifier):
             bound_max_iter=self.bound_max_iter,
         )
 
-    def _choose_n_latent(self, data: GenerativeInput) -> int:
+    def _choose_n_latent(self, data: TrainingTable) -> int:
         if not isinstance(self.n_latent, str):
             return int(self.n_latent)
         points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
-        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.X.shape[1] - data.preprocessor.n_empty_columns)
+        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.n_features - data.preprocessor.n_empty_columns)
 
-    def _make_posterior_family(self, family: LatentFactors, data: GenerativeInput) -> BayesianLatentFactors | None:
+    def _make_posterior_family(self, family: LatentFactors, data: TrainingTable) -> BayesianLatentFactors | None:
         return BayesianLatentFactors(family) if family.all_edges else None
 
     def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
@@ -104,7 +105,7 @@ class FactorTrainingMixin(GenerativeClassifier):
         em = EM(self.max_iter, self.tol)
         return em if family.all_edges else StructuralEM(em)
 
-    def _select_restart(self, family: Any, solution: Solution, source: ArraySource, rng: np.random.Generator) -> int:
+    def _select_restart(self, family: Any, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
         if isinstance(family, BayesianLatentFactors):
             return super()._select_restart(family, solution, source, rng)
         return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")

@@ -11,9 +11,9 @@ from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.latent_classifier.multilabel import MultilabelModel
 from latentia.estimators.latent_classifier.prediction import StackModel
 from latentia.estimators.probit_embedding.reading import label_matrix_accuracy
-from latentia.inputs.mixed_rows import encode_rows, validate_table
+from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Rows with a hidden cell that `explain` predicts together.
@@ -49,13 +49,13 @@ class StackPredictMixin(ProbabilisticClassifier):
     def _check_rows(self, X: Any) -> Array:
         """Rows to predict, coded."""
         self._require_fitted()
-        return encode_rows(self._model.encoder, validate_table(self, X, reset=False), self.handle_unknown)
+        return self._model.encoder.encode(validate_table(self, X, reset=False), self.handle_unknown)
 
     def _log_proba(self, X: Any) -> Array:
         rows = self._check_rows(X)  # which also finds out whether there is a model
         return self._model.log_proba(rows)
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict(self, X: Any) -> Array:
         """The class with the least expected loss; for label matrices, the labels that are more
         probable than not.
@@ -95,7 +95,7 @@ class StackPredictMixin(ProbabilisticClassifier):
             return super().score(X, y, sample_weight)
         return label_matrix_accuracy(y, to_numpy(self.predict(X)), sample_weight)
 
-    @require_fitted_namespace
+    @method_of_rows
     def explain(self, X: Any) -> Array:
         """What each known cell adds to the log odds of each class against all others.
 
@@ -127,7 +127,7 @@ class StackPredictMixin(ProbabilisticClassifier):
         added = xp.permute_dims(whole[None, ...] - xp.concat(parts), (1, 0, 2))
         return xp.where(missing[..., None], xp.zeros_like(added), added)
 
-    @require_fitted_namespace
+    @method_of_rows
     def score_samples(self, X: Any) -> Array:
         """Log p(x), the density of the known cells of each row under the best generative member:
         low for outliers.
@@ -144,7 +144,7 @@ class StackPredictMixin(ProbabilisticClassifier):
         self._require_fitted()
         return self._model.density.estimator.score_samples(X)
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Log p(x, c): the density of the best generative member, times the stack's p(c | x).
 
@@ -160,7 +160,7 @@ class StackPredictMixin(ProbabilisticClassifier):
         log_density = self.score_samples(X)
         return log_density[:, None] + self._log_proba(X)
 
-    @require_fitted_namespace
+    @method_of_rows
     def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
         """Rows with each missing cell replaced by what the best generative member expects there.
 

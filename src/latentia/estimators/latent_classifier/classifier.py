@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.answers import StackPredictMixin
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
@@ -194,7 +194,7 @@ class LatentClassifier(StackPredictMixin):
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput | MultilabelInput:
         if is_label_matrix(y):
             return read_multilabel(self._reader(), X, y, sample_weight)
-        data = self._reader()._read_input(X, y, sample_weight)
+        data = self._reader()._read_in_memory(X, y, sample_weight)
         return data._replace(attributes={**data.attributes, "multilabel_": False})
 
     def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> FittedStack | FittedEmbedding:

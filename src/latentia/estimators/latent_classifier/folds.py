@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.array_source import map_rows
+from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
 from latentia.inputs.splits import ALLOWED, make_folds
 from latentia.numerics.array_api import Array, namespace, to_numpy

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
 from latentia.inputs.column_encoder import ColumnEncoder

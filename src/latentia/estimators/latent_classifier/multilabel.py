@@ -11,7 +11,8 @@ import numpy as np
 from latentia.engine.contracts import Params
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.candidates import MAX_FACTORS, GenerativeCandidate, Options
 from latentia.estimators.latent_classifier.features import Completion
@@ -40,8 +41,8 @@ class MultilabelInput(NamedTuple):
         return self.rows.X
 
     @property
-    def label_codes(self) -> np.ndarray:
-        return self.labels.codes
+    def label_counts(self) -> LabelCounts:
+        return LabelCounts.of_codes(self.labels.codes)
 
     @property
     def missing_shares(self) -> np.ndarray:
@@ -109,7 +110,7 @@ def read_multilabel(reader: LatentClassificationModel, X: Any, y: Any, sample_we
     n_rows = y.shape[0] if is_sparse(y) else len(y)
     reader.set_params(priors="empirical", loss_matrix=None, unlabeled=None)
     labels = encode_label_matrix(y, n_rows, None)
-    rows = reader._read_input(X, np.zeros(n_rows, dtype=int), sample_weight)
+    rows = reader._read_in_memory(X, np.zeros(n_rows, dtype=int), sample_weight)
     attributes = {**rows.attributes, "classes_": labels.classes, "multilabel_": True}
     if labels.names is not None:
         attributes["label_names_"] = labels.names

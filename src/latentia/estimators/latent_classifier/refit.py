@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.members import GenerativeMember, Member
 from latentia.estimators.latent_classifier.prediction import StackModel, Vote
 from latentia.estimators.latent_classifier.search import SearchResult

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.candidates import Candidate
 from latentia.estimators.latent_classifier.folds import SearchFold
 from latentia.estimators.latent_classifier.members import Member

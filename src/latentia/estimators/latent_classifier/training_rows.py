@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.folds import SearchFold
 from latentia.numerics.array_api import take_rows
 

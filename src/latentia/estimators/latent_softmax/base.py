@@ -8,12 +8,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource, map_rows
+from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
+from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, input_attributes
+from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_softmax.effort import COARSE, FULL
 from latentia.estimators.latent_softmax.fitted import AVERAGES, CRITERIA, Averaging, Candidate, FittedModel
 from latentia.estimators.latent_softmax.inference import INFERENCES, ModeledRows, Options
@@ -40,9 +42,9 @@ class SoftmaxInput(NamedTuple):
     missing_shares: None = None  # no cell may be missing
 
     @property
-    def label_codes(self) -> np.ndarray | None:
-        """Classes of the labeled rows; None for numbers to predict."""
-        return self.rows.modeled.y if self.outputs is NO_UNITS else None
+    def label_counts(self) -> LabelCounts | None:
+        """Of the classes; None for numbers to predict."""
+        return LabelCounts.of_codes(self.rows.modeled.y) if self.outputs is NO_UNITS else None
 
 
 class SoftmaxFit(NamedTuple):

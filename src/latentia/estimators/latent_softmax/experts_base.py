@@ -19,7 +19,7 @@ from latentia.estimators.latent_softmax.search_rules import Patience, best_model
 from latentia.estimators.latent_softmax.training import Trainer
 from latentia.families.experts.expert import Expert
 from latentia.inputs.options import Check, check_choice, check_number, integer
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, namespace, transpose
 
 
@@ -87,7 +87,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             "expert_intercepts_": experts.weights[..., -1],
         }
 
-    @require_fitted_namespace
+    @method_of_rows
     def expert_proba(self, X: Any) -> Array:
         """Probabilities of the experts given x: the gates' product along the path to each.
 

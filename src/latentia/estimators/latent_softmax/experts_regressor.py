@@ -18,7 +18,7 @@ from latentia.estimators.latent_softmax.fitted import FittedModel
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.inputs.outputs import OutputUnits, output_units, read_outputs
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 
@@ -214,7 +214,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
             "noise_stds_": namespace(scale).sqrt(experts.noise_variance) * scale,
         }
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected outputs.
 

@@ -18,7 +18,7 @@ from latentia.estimators.latent_softmax.subclass_search import Proposal, Subclas
 from latentia.estimators.latent_softmax.subclass_spec import check_subclasses, per_class
 from latentia.estimators.latent_softmax.training import Trainer
 from latentia.inputs.options import Check, check_number, choice, integer
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, namespace, transpose
 
 
@@ -268,7 +268,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     def _class_log_proba(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
         return self._model.fitted.spec.log_proba(estimate, rows)
 
-    @require_fitted_namespace
+    @method_of_rows
     def subclass_proba(self, X: Any) -> Array:
         """Probabilities of the subclasses, in the order of `subclass_labels_`.
 

@@ -18,7 +18,7 @@ from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.inputs.options import Check, check_bool, choice, integer, number
-from latentia.inputs.rows import require_fitted_namespace
+from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy
 from latentia.solvers import QuasiNewtonVB
 
@@ -219,7 +219,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self._require_fitted()
         return read_rows(self, X, reset=False)
 
-    @require_fitted_namespace
+    @method_of_rows
     def transform(self, X: Any, return_cov: bool = False) -> Any:
         """Positions of rows in the embedding, before their labels are known.
 
@@ -248,7 +248,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X = self._check_rows(X)
         return self._model.log_proba(X, average_embedding=self.averaging == "full")
 
-    @require_fitted_namespace
+    @method_of_rows
     def predict(self, X: Any) -> Array:
         """Labels that are more probably present than absent, or the most probable class.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from latentia.engine.array_source import map_rows
+from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Preprocessor
 from latentia.families.building_blocks.truncated_normal import positive_half_line

@@ -10,6 +10,7 @@ from scipy import sparse
 from latentia.engine.array_source import ArraySource
 from latentia.engine.source import Preprocessor
 from latentia.estimators.base.fitting import Attributes, input_attributes
+from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix, read_label_matrix
 from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import make_preprocessor
@@ -29,12 +30,12 @@ class EmbeddingInput(NamedTuple):
     missing_shares: None = None  # no cell may be missing
 
     @property
-    def label_codes(self) -> np.ndarray:
-        """Which labels are present, or the classes if there are at most two."""
+    def label_counts(self) -> LabelCounts:
+        """Rows with each label, or of each class if there are at most two."""
         codes, n_classes = self.labels.codes, len(self.labels.classes)
         if self.labels.multilabel or n_classes > 2:
-            return codes
-        return codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0]
+            return LabelCounts.of_codes(codes)
+        return LabelCounts.of_codes(codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0])
 
     @property
     def source(self) -> ArraySource:

@@ -52,8 +52,10 @@ class ColumnModel(ABC):
         self.columns = tuple(columns)
 
     @classmethod
-    def column_size(cls, cells: np.ndarray) -> float:
-        """What the model must know of the known cells of a column that is not coded."""
+    def column_size(cls, cells: np.ndarray, counts: np.ndarray | None = None) -> float:
+        """What the model must know of the known cells of a column that is not coded; with `counts`,
+        of its values, which so many cells have.
+        """
         return 0.0
 
     @classmethod

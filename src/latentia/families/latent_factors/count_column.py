@@ -52,12 +52,12 @@ class NegativeBinomial(LogisticColumnModel):
         return cls(columns, sizes)
 
     @classmethod
-    def column_size(cls, cells: np.ndarray) -> float:
+    def column_size(cls, cells: np.ndarray, counts: np.ndarray | None = None) -> float:
         """The shape of a column."""
-        mean = float(cells.mean()) if cells.size else 0.0
+        mean = float(np.average(cells, weights=counts)) if cells.size else 0.0
         if mean <= 0:
             return 1.0
-        excess = (1 - LATENT_SHARE) * (float(cells.var()) - mean)
+        excess = (1 - LATENT_SHARE) * (float(np.average((cells - mean) ** 2, weights=counts)) - mean)
         return mean * min(max(mean / excess, MIN_SHAPE), MAX_SHAPE) if excess > 0 else mean * MAX_SHAPE
 
     def trials(self, values: Array, observed: Array | None) -> tuple[Array, Array]:

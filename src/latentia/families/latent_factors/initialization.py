@@ -30,6 +30,9 @@ COMPONENT_VARIANCE_SHARE = 0.5
 #: How far components start towards a random row.
 CENTER_STEP = 0.5
 
+#: A sum of cubes of this size says nothing.
+ROUNDING = 1e-9
+
 
 def initial_params(
     layout: ColumnLayout,
@@ -113,7 +116,17 @@ def principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np
         _, deviations, transposed = np.linalg.svd(rows * np.sqrt(weight)[:, None], full_matrices=False)
         axes = transposed.T
     deviations = np.where(deviations > 1e-6 * deviations.max(initial=0.0), deviations, 0.0)  # the rest is rounding
-    return axes * np.where((axes**3).sum(axis=0) < 0, -1.0, 1.0), deviations
+    return orient_axes(axes.T).T, deviations
+
+
+def orient_axes(axes: np.ndarray) -> np.ndarray:
+    """Axes (..., k, H) with the sum of their cubes positive, or where it is zero their first entry.
+
+    Two standardized columns have the axis (1, -1), whose sign would else be one of rounding.
+    """
+    cubes = (axes**3).sum(axis=-1, keepdims=True)
+    sign = np.where(np.abs(cubes) > ROUNDING, cubes, axes[..., :1])
+    return axes * np.where(sign < 0, -1.0, 1.0)
 
 
 def _rows_at_quantiles(scores: np.ndarray, weight: np.ndarray, quantiles: np.ndarray) -> np.ndarray:

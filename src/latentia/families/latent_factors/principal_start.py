@@ -16,6 +16,7 @@ from latentia.families.latent_factors.initialization import (
     SAMPLE_ROWS,
     class_moments,
     initial_predictors,
+    orient_axes,
     principal_axes,
     sample_weights,
 )
@@ -90,5 +91,5 @@ def _class_axes(rows: np.ndarray, weights: np.ndarray, y: np.ndarray, n_classes:
     means = total / np.maximum(count, np.finfo(float).tiny)[..., None]
     means = (means - (share[..., None] * means).sum(axis=1, keepdims=True)) * np.sqrt(share)[..., None]
     _, size, axes = np.linalg.svd(means, full_matrices=False)
-    axes = axes * np.where((axes**3).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+    axes = orient_axes(axes)
     return np.swapaxes(axes * size[..., None], -1, -2)[..., : n_classes - 1]

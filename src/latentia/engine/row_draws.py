@@ -1,0 +1,64 @@
+"""Random rows of each label, the same ones wherever the rows live.
+
+Every row has a random key that depends on a seed and on its number in the table alone: the waiting
+time of an event whose rate is the row's weight. The rows with the least keys are a sample without
+replacement, drawn by weight (Efraimidis & Spirakis 2006). So each part of a table draws for itself,
+and the least keys of all parts together are those of the whole table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Draw(NamedTuple):
+    """Rows drawn from one label: their keys, and their numbers in the table."""
+
+    keys: np.ndarray
+    rows: np.ndarray
+
+    def least(self, n_rows: int) -> Draw:
+        """At most so many rows, those with the least keys, in the order of the table."""
+        if self.rows.size <= n_rows:
+            return self
+        chosen = np.sort(np.argpartition(self.keys, n_rows)[:n_rows])
+        return Draw(self.keys[chosen], self.rows[chosen])
+
+
+def draw_rows(
+    labels: np.ndarray, weight: np.ndarray | None, n_rows: int, seed: int, first_row: int = 0
+) -> dict[int, Draw]:
+    """At most `n_rows` rows of each label; the first row is number `first_row` of the table.
+
+    Rows without weight are never drawn.
+    """
+    bits = np.random.PCG64(seed)
+    bits.advance(first_row)  # one number for each row of the table
+    waiting = -np.log1p(-np.random.Generator(bits).random(labels.size))
+    draws = {}
+    for label in np.unique(labels).tolist():
+        rows = np.flatnonzero(labels == label)
+        keys = waiting[rows]
+        if weight is not None:
+            rows, keys = rows[weight[rows] > 0], keys[weight[rows] > 0]
+            keys = keys / weight[rows]
+        draws[int(label)] = Draw(keys, first_row + rows).least(n_rows)
+    return draws
+
+
+def join_draws(parts: list[dict[int, Draw]], n_rows: int) -> dict[int, Draw]:
+    """The rows drawn from the whole table, from those drawn from its parts, in order."""
+    labels = sorted({label for part in parts for label in part})
+    joined = {}
+    for label in labels:
+        draws = [part[label] for part in parts if label in part]
+        keys, rows = (np.concatenate(arrays) for arrays in zip(*draws, strict=True))
+        joined[label] = Draw(keys, rows).least(n_rows)
+    return joined
+
+
+def evenly_spaced(n_rows: int, n_wanted: int) -> np.ndarray:
+    """At most `n_wanted` numbers of rows, spread over all of them."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, n_wanted)).astype(int))

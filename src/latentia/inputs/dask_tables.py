@@ -1,0 +1,267 @@
+"""Arrays and data frames of Dask (https://dask.org): parts on the workers of a cluster, or in the
+threads of this process.
+
+Parts are `dask.delayed` values, so whatever runs Dask runs them: a `distributed.Client` if there is
+one, else the local scheduler. Parts that are kept are persisted where they were made; a worker that
+dies takes none along, for its parts are made again from what they came from.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from latentia.engine.parts import Parts
+from latentia.inputs.lazy_tables import LazyTable, RawPart, is_dask
+from latentia.numerics.threads import one_thread
+
+#: Sums that are added by one task on their way to the client.
+FAN_IN = 8
+
+
+class DaskParts(Parts):
+    """Pieces that are values of Dask; `client` is the one that keeps them, if any does."""
+
+    def __init__(self, pieces: Sequence[Any], client: Any = None):
+        self.pieces = list(pieces)
+        self.client = client
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def map(self, fn: Callable[[Any], Any]) -> DaskParts:
+        return DaskParts(self._each(fn, None), self.client)
+
+    def keep(self) -> DaskParts:
+        import dask
+
+        return DaskParts(_run(dask.persist, self.pieces, self.client), self.client or _running_client())
+
+    def select(self, index: Sequence[int]) -> DaskParts:
+        return DaskParts([self.pieces[k] for k in index], self.client)
+
+    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
+        import dask
+
+        return _run(dask.compute, self._each(fn, args), self.client)
+
+    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+        import dask
+
+        sums, send = self._each(fn, args), _sent(add)
+        while len(sums) > 1:
+            sums = [_call(_apply, send, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+        return _run(dask.compute, sums, self.client)[0]
+
+    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
+        send = _sent(fn)
+        if args is None:
+            return [_call(_apply, send, piece) for piece in self.pieces]
+        return [_call(_apply, send, piece, _sent(arg)) for piece, arg in zip(self.pieces, args, strict=True)]
+
+
+class _Sent:
+    """A value as a constant of the graph: Dask must not look into it."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def _apply(fn: _Sent, piece: Any, *args: _Sent) -> Any:
+    """A function of a piece, on one thread: Dask has given this task one."""
+    with one_thread():
+        return fn.value(piece, *(arg.value for arg in args))
+
+
+def _call(fn: Callable[..., Any], *args: Any) -> Any:
+    import dask
+
+    return dask.delayed(fn, pure=False, traverse=False)(*args)
+
+
+def _sent(value: Any) -> Any:
+    """A value that travels to each worker once."""
+    import dask
+
+    return dask.delayed(_Sent(value), pure=False, traverse=False)
+
+
+def _running_client() -> Any:
+    """The client that Dask would use now; None for the local scheduler."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _run(run: Callable[..., Any], values: Sequence[Any], client: Any) -> list[Any]:
+    """Values, computed or persisted; a client that has gone is named."""
+    try:
+        return list(run(*values))
+    except BaseException as error:
+        is_gone = client is not None and client.status != "running"
+        if is_gone or "Cancelled" in type(error).__name__:
+            raise RuntimeError(
+                "The Dask client was closed, or its tasks were cancelled, before the computation ended; "
+                "the estimator is as it was. Fit again with a running client."
+            ) from error
+        raise
+
+
+class DaskTable(LazyTable):
+    """An array or a data frame of Dask."""
+
+    def __init__(self, X: Any):
+        self.collection = X
+        self.is_frame = hasattr(X, "columns")
+        self.name = f"a Dask {type(X).__name__}"
+        if self.is_frame:
+            self.meta = X._meta
+            self._check_categories()
+            self.blocks = list(X.to_delayed())
+            return
+        if X.ndim != 2:
+            raise ValueError(f"X is a Dask array of shape {X.shape}: allowed are two axes, rows and columns.")
+        if X.dtype.kind not in "biuf":
+            raise TypeError(
+                f"X is a Dask array of dtype {X.dtype}: allowed are numbers; pass a Dask DataFrame for text, whose "
+                "columns have dtypes of their own."
+            )
+        if X.numblocks[1] > 1:
+            self.collection = X = X.rechunk({1: -1})
+        self.meta = np.empty((0, X.shape[1]), dtype=X.dtype)
+        self.blocks = list(X.to_delayed().ravel())
+
+    def _check_categories(self) -> None:
+        for name in self.meta.columns:
+            dtype = self.meta[name].dtype
+            if str(dtype) == "category" and not _categories_known(self.meta[name]):
+                raise ValueError(
+                    f"column {name!r} of X is a category whose values Dask does not know yet: call "
+                    f"X.categorize(columns=[{name!r}]) first."
+                )
+
+    def training_parts(self, y: Any, sample_weight: Any) -> DaskParts:
+        labels, weights = self._column(y, "y"), self._column(sample_weight, "sample_weight")
+        return DaskParts([_call(RawPart, *part) for part in zip(self.blocks, labels, weights, strict=True)])
+
+    def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
+        return self.training_parts(y, sample_weight).gather(fn)
+
+    def _column(self, values: Any, what: str) -> list[Any]:
+        """The parts of labels or weights, as X is divided."""
+        if values is None:
+            return [None] * len(self.blocks)
+        if not is_dask(values):
+            raise TypeError(
+                f"{what} is a {type(values).__name__}, but X is {self.name}: pass {what} as a column or an array of "
+                "Dask that is divided like X, for example dask.array.from_array(y, chunks=X.chunks[0])."
+            )
+        if getattr(values, "ndim", 1) != 1:
+            raise ValueError(f"{what} has {values.ndim} axes; allowed is one number or label for each row of X.")
+        if hasattr(values, "chunks"):
+            blocks = self._array_blocks(values, what)
+        else:
+            blocks = self._series_blocks(values)
+        if len(blocks) != len(self.blocks):
+            raise ValueError(
+                f"{what} has {len(blocks)} partitions and X has {len(self.blocks)}, of unknown divisions: they cannot "
+                f"be matched. Take {what} and X from one data frame, or repartition both alike."
+            )
+        return blocks
+
+    def _array_blocks(self, values: Any, what: str) -> list[Any]:
+        known = not np.isnan(values.shape[0])
+        if known and not self.is_frame and not np.isnan(self.collection.shape[0]):
+            if values.shape[0] != self.collection.shape[0]:
+                n_rows = self.collection.shape[0]
+                raise ValueError(f"{what} has {values.shape[0]} entries and X has {n_rows} rows: they must be equal.")
+            values = values.rechunk((self.collection.chunks[0],))
+        return list(values.to_delayed())
+
+    def _series_blocks(self, values: Any) -> list[Any]:
+        if self.is_frame and values.known_divisions and self.collection.known_divisions:
+            if values.divisions != self.collection.divisions:
+                values = values.repartition(divisions=self.collection.divisions, force=True)
+        return list(values.to_delayed())
+
+    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> Any:
+        template = self._template(fn, y)
+        send, nothing = _sent(fn), _sent(template)
+        labels = self._column(y, "y")
+        parts = [_call(_predict, send, nothing, *part) for part in zip(self.blocks, labels, strict=True)]
+        if not isinstance(template, tuple):
+            return self._collect(parts, template)
+        return tuple(
+            self._collect([_call(_item, part, k) for part in parts], piece) for k, piece in enumerate(template)
+        )
+
+    def _template(self, fn: Callable[..., Any], y: Any) -> Any:
+        """What `fn` returns for no rows."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            labels = () if y is None else (np.array([None], dtype=object),)
+            try:
+                result = fn(_made_up_row(self.meta), *labels)
+            except (TypeError, ValueError):  # no row can be made up: the first will do
+                first = self.collection.head(1) if self.is_frame else np.asarray(self.collection[:1])
+                result = fn(first, *labels)
+        return tuple(_no_rows(r) for r in result) if isinstance(result, tuple) else _no_rows(result)
+
+    def _collect(self, parts: list[Any], template: Any) -> Any:
+        if hasattr(template, "columns"):
+            import dask.dataframe as dd
+
+            divisions = self.collection.divisions if self.is_frame else None
+            return dd.from_delayed(parts, meta=template, divisions=divisions, verify_meta=False)
+        import dask.array as da
+
+        sizes = [np.nan] * len(parts) if self.is_frame else self.collection.chunks[0]
+        arrays = [
+            da.from_delayed(part, (size, *template.shape[1:]), dtype=template.dtype, meta=template)
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+        return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+
+
+def dask_table(X: Any) -> DaskTable:
+    """X as a table; refuses what is none."""
+    if hasattr(X, "columns") or (hasattr(X, "chunks") and hasattr(X, "rechunk")):
+        return DaskTable(X)
+    raise TypeError(f"X is a Dask {type(X).__name__}; allowed are arrays and data frames of Dask.")
+
+
+def _predict(fn: _Sent, nothing: _Sent, X: Any, y: Any) -> Any:
+    if X.shape[0] == 0:
+        return nothing.value
+    with one_thread():
+        return fn.value(X) if y is None else fn.value(X, y)
+
+
+def _item(values: tuple[Any, ...], k: int) -> Any:
+    return values[k]
+
+
+def _no_rows(result: Any) -> Any:
+    return result.iloc[:0] if hasattr(result, "iloc") else np.asarray(result)[:0]
+
+
+def _made_up_row(meta: Any) -> Any:
+    """A row like those of a table: zeros, and missing cells where there is no zero."""
+    if not hasattr(meta, "columns"):
+        return np.zeros((1, meta.shape[1]), dtype=meta.dtype)
+    return meta.reindex([0]).fillna({c: 0 for c in meta.columns if meta[c].dtype.kind in "biuf"}).astype(meta.dtypes)
+
+
+def _categories_known(column: Any) -> bool:
+    from dask.dataframe.utils import has_known_categories
+
+    return bool(has_known_categories(column))

@@ -1,0 +1,216 @@
+"""Dask: the same answer as from arrays, lazily, and nothing of the table's size in the client."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import latentia
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+#: Uneven, with an empty partition and one of a single row.
+CHUNKS = (150, 0, 220, 1, 229)
+
+ARRAYS = pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixtureClassifier(),
+        GaussianMixtureClassifier(2, covariance="full", inference="ml", marginals="normal"),
+        GaussianMixtureClassifier("bic", n_init=2),
+        GaussianMixtureClassifier(2, objective="hybrid", n_init=2),
+        LatentClassificationModel(),
+        LatentClassificationModel(1, 2, inference="ml", n_init=2),
+    ],
+    ids=["default", "full", "bic", "hybrid", "factors", "points"],
+)
+
+
+def table(n=600):
+    """Rows with gaps, of which the first partition has no label and the third a single class."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 4)) + y[:, None]
+    X[:, 1] = np.exp(X[:, 1])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y[rng.random(n) < 0.2] = -1
+    y[:150] = -1
+    y[150:370] = np.where(y[150:370] >= 0, 1, -1)
+    return X, y
+
+
+def in_parts(X, y):
+    return da.from_array(X, chunks=(CHUNKS, 2)), da.from_array(y, chunks=100)  # cut otherwise than X
+
+
+def small(model, **options):
+    return type(model)(**{**model.get_params(), "unlabeled": -1, "random_state": 0, "tol": 1e-2, **options})
+
+
+def agree(model, other, X, dask_X, tol=1e-8):
+    np.testing.assert_allclose(other.objective_curve_, model.objective_curve_, rtol=tol)
+    for method in ("predict_proba", "score_samples", "transform", "impute"):
+        lazy = getattr(other, method)(dask_X)
+        expected = getattr(model, method)(X)
+        assert isinstance(lazy, da.Array) and lazy.dtype == expected.dtype and lazy.shape == expected.shape
+        np.testing.assert_allclose(lazy.compute(), expected, rtol=tol, atol=tol)
+
+
+@ARRAYS
+def test_arrays_agree(model):
+    (X, y), options = table(), {"max_iter": 20}
+    dask_X, dask_y = in_parts(X, y)
+    one, other = small(model, **options).fit(X, y), small(model, **options).fit(dask_X, dask_y)
+    agree(one, other, X, dask_X)
+    np.testing.assert_array_equal(other.predict(dask_X).compute(), one.predict(X))
+    assert other.score(dask_X, dask_y) == pytest.approx(one.score(X, y))
+    assert other.training_record_["label_counts"] == one.training_record_["label_counts"]
+    assert other.unlabeled_weight_ == one.unlabeled_weight_
+    assert other.temperature_ == pytest.approx(one.temperature_, rel=1e-6)
+
+
+def test_sample_weights_agree():
+    X, y = table()
+    weight = np.random.default_rng(1).uniform(0, 2, len(y))
+    dask_X, dask_y = in_parts(X, y)
+    dask_weight = da.from_array(weight, chunks=250)
+    for model in (GaussianMixtureClassifier(), LatentClassificationModel(n_latent=1)):
+        one = small(model).fit(X, y, weight)
+        other = small(model).fit(dask_X, dask_y, dask_weight)
+        agree(one, other, X, dask_X)
+
+
+def mixed_table(n=300):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    frame = pd.DataFrame({"a": rng.normal(size=n) + y, "b": rng.normal(size=n)})
+    frame["color"] = np.array(["red", "green", "blue"])[(y + rng.integers(0, 2, n)) % 3]
+    frame["sure"] = rng.random(n) < (y + 1) / 3
+    frame["size"] = pd.Categorical(np.array(["s", "m", "l"])[(y + rng.integers(0, 2, n)) % 3], ["s", "m", "l"])
+    frame["visits"] = rng.poisson(y + 1.0)
+    frame.loc[rng.random(n) < 0.1, ["a", "color"]] = np.nan
+    frame["kind"] = np.array(["x", "z"], dtype=object)[y]
+    frame.loc[rng.random(n) < 0.3, "kind"] = None
+    return frame
+
+
+def test_mixed_frames_agree():
+    """The bounds of rows settle chunk by chunk, so they agree as far as their tolerance says."""
+    frame = mixed_table()
+    lazy, y = dd.from_pandas(frame, npartitions=3), frame.pop("kind")
+    lazy_y = lazy.pop("kind")
+    options = {"kinds": {"visits": "count"}, "bound_tol": 1e-10, "bound_max_iter": 1000, "max_iter": 3}
+    model = LatentClassificationModel(1, unlabeled_weight=0.1, random_state=0, **options)
+    with pytest.warns(UserWarning, match="max_iter=3"):
+        one = model.fit(frame, y)
+    curve, proba, filled = one.objective_curve_, one.predict_proba(frame), one.impute(frame)
+    categories = [None if c is None else c.tolist() for c in one.categories_]
+    with pytest.warns(UserWarning, match="max_iter=3"):
+        other = model.fit(lazy, lazy_y)
+    np.testing.assert_allclose(other.objective_curve_, curve, rtol=1e-7)
+    assert [None if c is None else c.tolist() for c in other.categories_] == categories
+    np.testing.assert_allclose(other.predict_proba(lazy).compute(), proba, atol=1e-6)
+    completed = other.impute(lazy)
+    assert completed.divisions == lazy.divisions and list(completed.columns) == list(frame.columns)
+    completed = completed.compute()
+    assert not completed.isna().any().any()
+    pd.testing.assert_frame_equal(completed.astype(filled.dtypes), filled, rtol=1e-5, check_index_type=False)
+    assert set(other.predict(lazy).compute()) <= {"x", "z"}
+
+
+def test_every_fitted_estimator_predicts_lazily():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = rng.normal(size=(90, 3)) + y[:, None]
+    lazy = da.from_array(X, chunks=(40, 3))
+    for model in (
+        latentia.MultimodalSoftmaxClassifier(1, random_state=0),
+        latentia.MixtureOfExpertsClassifier(1, random_state=0),
+        latentia.ProbitEmbeddingClassifier(1, random_state=0, max_iter=500),
+    ):
+        model.fit(X, y)
+        found = model.predict_proba(lazy)
+        assert isinstance(found, da.Array)
+        np.testing.assert_allclose(found.compute(), model.predict_proba(X), rtol=1e-8, atol=1e-12)
+        assert model.score(lazy, da.from_array(y, chunks=50)) == pytest.approx(model.score(X, y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        latentia.MultimodalSoftmaxClassifier(),
+        latentia.MixtureOfExpertsClassifier(),
+        latentia.MixtureOfExpertsRegressor(),
+        latentia.ProbitEmbeddingClassifier(),
+        latentia.LatentClassificationModelCV(),
+        latentia.LatentClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_estimators_that_cannot_read_parts_say_so(model):
+    X, y = table()
+    dask_X, dask_y = in_parts(X, y)
+    with pytest.raises(TypeError, match=f"X is a Dask Array, which {type(model).__name__} cannot.*compute"):
+        model.fit(dask_X, dask_y)
+
+
+def test_what_comes_to_the_client_does_not_grow(monkeypatch):
+    """Sums, samples and counts: three times the rows send no more."""
+    from latentia.inputs import dask_tables
+
+    def received(n_rows):
+        sizes = []
+
+        def spy(run, values, client):
+            found = run_it(run, values, client)
+            sizes.append(sum(len(pickle.dumps(value)) for value in found) if run.__name__ == "compute" else 0)
+            return found
+
+        monkeypatch.setattr(dask_tables, "_run", spy)
+        y = np.arange(n_rows) % 2
+        X = np.random.default_rng(0).normal(size=(n_rows, 2)) + y[:, None]
+        rows, labels = da.from_array(X, chunks=(n_rows // 4, 2)), da.from_array(y, chunks=n_rows // 4)
+        GaussianMixtureClassifier(covariance="diag", tol=1.0, random_state=0).fit(rows, labels)
+        return max(sizes)
+
+    run_it = dask_tables._run
+    assert received(30_000) < 1.05 * received(10_000) < 30_000 * 16
+
+
+def test_bad_input_is_named():
+    X, y = table()
+    dask_X, dask_y = in_parts(X, y)
+    model = GaussianMixtureClassifier(unlabeled=-1, random_state=0).fit(X, y)
+    before = model.means_.copy()
+    frame = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}), npartitions=3)
+    unknown = frame.clear_divisions()
+    mixed = dd.from_map(_part_of_other_dtype, [0, 1], meta=pd.DataFrame({"a": [0.5]}).iloc[:0])
+    category = frame.assign(b=frame["b"].astype(str).astype("category"))
+    cases = [
+        ((dask_X, y), TypeError, "y is a ndarray, but X is a Dask Array"),
+        ((X, dask_y), TypeError, "y is a Dask Array"),
+        ((dask_X, None), ValueError, "y=None"),
+        ((dask_X, dask_y[:-1]), ValueError, "y has 599 entries and X has 600 rows"),
+        ((dask_X[:, 0], dask_y), ValueError, "two axes"),
+        ((dask_X.astype(str), dask_y), TypeError, "dtype <U"),
+        ((unknown[["a"]], unknown["y"].repartition(npartitions=1)), ValueError, "unknown divisions"),
+        ((mixed, dd.from_map(_labels, [0, 1], meta=pd.Series([0], dtype="int64", name="y"))), ValueError, "column 'a'"),
+        ((category[["b"]], frame["y"]), ValueError, "column 'b' of X is a category"),
+        ((da.where(dask_X > 2, np.inf, dask_X), dask_y), ValueError, "infinity"),
+        ((dask_X, da.full_like(dask_y, -1)), ValueError, "y has no label"),
+    ]
+    for (rows, labels), error, text in cases:
+        with pytest.raises(error, match=text):
+            model.fit(rows, labels)
+        np.testing.assert_array_equal(model.means_, before)  # nothing half-fitted is left
+
+
+def _part_of_other_dtype(k):
+    return pd.DataFrame({"a": [0.5, 1.5] if k == 0 else ["2", "3"]})
+
+
+def _labels(k):
+    return pd.Series([0, 1], name="y")
