@@ -131,7 +131,7 @@ CASES = [
     Case(
         "LatentClassifier",
         LatentClassifier(effort="fast", cv=2, **FEW),
-        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS),
+        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS | {"max_iter": 6}),
         learns_unlabeled=True,
     ),
     Case("ExpertsClassifier", MEC(2, **FEW), MEC(1, **END)),

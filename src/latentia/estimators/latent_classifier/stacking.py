@@ -92,7 +92,7 @@ def best_temperature(log_proba: np.ndarray, held_out: HeldOut) -> float:
         return float(-(held_out.weight @ own) + 0.5 * TEMPERATURE_PRECISION * log_temperature**2)
 
     bounds = (-MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
-    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x))
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x))
 
 
 def fit_stack(held_out: HeldOut, max_iter: int, tol: float, on_step: StepCallback = ignore_step) -> Stack:
