@@ -125,11 +125,16 @@ class ArraySource(TableSource):
         return self.with_weight(np.where(self.y < 0, factor, 1.0) * (1.0 if self.weight is None else self.weight))
 
     def take_restarts(self, index: np.ndarray) -> ArraySource:
-        if self.weight is None or self.weight.ndim == 1:
-            return self
-        source = self._with_rows(self.X, self.y, self.weight[:, index], self.skip_unlabeled)
-        if self._cache is not None:
-            source._cache = self._cache.take_restarts(index)
+        weight, cache = self.weight, self._cache
+        if weight is not None and weight.ndim == 2:
+            weight, cache = weight[:, index], None if cache is None else cache.take_restarts(index)
+        source = self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
+        source._cache = cache
+        if self._memos is not None:
+            source._memos = {
+                rows: {key: left.take_restarts(index) for key, left in memo.items()}
+                for rows, memo in self._memos.items()
+            }
         return source
 
     def labeled_only(self) -> ArraySource:

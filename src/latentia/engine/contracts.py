@@ -107,7 +107,10 @@ class WarmStartedFamily(Family):
 
     @abstractmethod
     def infer_from(self, params: Params, rows: MaskedRows, memo: dict[str, Any]) -> Any:
-        """As `infer`; starts from what `memo` holds, if it fits, and leaves the end there."""
+        """As `infer`; starts from what `memo` holds, if it fits, and leaves the end there.
+
+        What is left must have `take_restarts(index)`, which cuts it to some restarts.
+        """
 
 
 class EMFamily(Family):

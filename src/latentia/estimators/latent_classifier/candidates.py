@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ MAX_FACTORS = 8
 
 #: Members need no fine convergence: the weights see to their errors.
 MAX_MIXTURE_STEPS = 60
+
+#: What is fast settles for more than `tol`, times so much.
+FAST_TOL = 3.0
 
 #: What unlabeled rows weigh where they are used.
 UNLABELED_WEIGHT = 0.1
@@ -153,6 +156,8 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     Of tables with unlabeled rows some learn from them at a tenth of their weight, the others do
     without: where the classes are no clusters, unlabeled rows mislead.
     """
+    if effort == "fast":
+        options = replace(options, tol=FAST_TOL * options.tol)
     make = CandidateMaker(data, options)
     n_numbers = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns).n_columns
     matrices = n_numbers <= MAX_MATRIX_COLUMNS

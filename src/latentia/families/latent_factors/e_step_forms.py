@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from latentia.engine.pytree import tree_map
+import numpy as np
+
+from latentia.engine.pytree import take_restarts, tree_map
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout
@@ -194,6 +196,19 @@ class SettledBounds(NamedTuple):
     moments: LatentMoments
     warm_starts: list[dict[int, Array]]
     curvature: Array | None  # of the last round
+
+    def take_restarts(self, index: np.ndarray) -> SettledBounds:
+        """Those of some restarts."""
+        n_restarts = self.moments.mean.shape[0]
+
+        def take(a: Array) -> Array:
+            return take_restarts(a, index.tolist()) if a.shape[0] == n_restarts else a  # else shared by all
+
+        return SettledBounds(
+            tree_map(take, self.moments),
+            [{key: take(center) for key, center in warm_start.items()} for warm_start in self.warm_starts],
+            None if self.curvature is None else take(self.curvature),
+        )
 
 
 def settle_bounds(

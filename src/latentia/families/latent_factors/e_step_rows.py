@@ -108,11 +108,10 @@ def infer_rows(
     if layout.n_bounded:
         bounded = BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows, spread.rest(G))
         start = LatentMoments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])  # the prior
-        # by shape: a sweep over fewer restarts must not take the place of one over all
-        key = f"bounds of {(*a0.shape[:-1], n_rows, q)}"
+        key = f"bounds of {(*a0.shape[-3:-1], n_rows, q)}"
         last = None if memo is None else memo.get(key)
         previous = None
-        if last is not None:
+        if last is not None and last.moments.mean.shape[:-4] == a0.shape[:-3]:
             start, bounded.warm_starts, previous = last
         # from a warm start each round raises the bound, and the next sweep goes on
         warm_tol = tol if previous is None else WARM_TOLERANCE * tol
