@@ -2,8 +2,9 @@
 
     python3 tasks.py demo     fit, compare and report on a table with gaps and few labels
     python3 tasks.py test     run the tests
-    python3 tasks.py matrix   run the slower product of families, objectives and array libraries,
-                              and the benchmarks' tests (installs PyTorch)
+    python3 tasks.py matrix   run the slower product of families, objectives and array libraries, the
+                              report in a browser, and the benchmarks' tests (installs PyTorch, and
+                              as root Debian's Chromium)
     python3 tasks.py check    lint, types, import rules and spelling
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -54,6 +56,19 @@ def install(extras: str, *packages: str) -> None:
     stamp.write_text(wanted)
 
 
+def install_chromium() -> None:
+    """Debian's Chromium where it is missing and may be installed; else the tests that need it are skipped."""
+    may_install = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")
+    if shutil.which("chromium") or not may_install:
+        return
+    print("Installing Chromium ...", flush=True)
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
+        done = subprocess.run(command, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"Chromium could not be installed, and its tests are skipped: {done.stderr.strip()[-300:]}", flush=True)
+
+
 def demo() -> None:
     install("")
     run(PYTHON, "-m", "latentia", "demo")
@@ -65,7 +80,8 @@ def test() -> None:
 
 
 def matrix() -> None:
-    install("test", "torch==2.13.0")
+    install("test,browser", "torch==2.13.0")
+    install_chromium()
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
     run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
     run(PYTHON, "-m", "pytest", "-n", "2", "benchmarks/tests")

@@ -12,6 +12,9 @@ import numpy as np
 #: Longer text in a cell is cut.
 MAX_TEXT = 60
 
+#: Longer text gets more room on small screens.
+LONG_TEXT = 16
+
 
 class Section(NamedTuple):
     """A part of the page with a heading."""
@@ -127,4 +130,5 @@ def _cell(cell: Cell, kind: str) -> str:
         return f'<td class="{kind} {sign}" style="--v:{abs(cell.amount):.2f}">{escape(cell.text)}</td>'
     if isinstance(cell, Bar):
         return f'<td class="{kind} bar" style="--v:{min(max(cell.amount, 0), 1):.2f}">{escape(cell.text)}</td>'
-    return f'<td class="{kind}">{escape(cell)}</td>'
+    size = " long" if kind == "words" and len(cell) > LONG_TEXT else ""
+    return f'<td class="{kind}{size}">{escape(cell)}</td>'

@@ -32,8 +32,8 @@ def what_matters(facts: Facts) -> Section | None:
             [facts.columns[columns[k]], _bar(mean[k], largest), *_typical(facts, int(columns[k]), group)] for k in order
         ]
         if lines:
-            header = ["column", "adds to the log odds", "in this class", "in the others"]
-            caption = f"For the class {plain(facts.classes[group])}"
+            header = ["column", "adds", "in this class", "in the others"]
+            caption = f"Log odds of the class {plain(facts.classes[group])}"
             tables.append(table(caption, header, lines, (2, 3), name=f"matters-{group}"))
     if not tables:
         return None

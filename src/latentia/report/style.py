@@ -33,15 +33,15 @@ table{border-collapse:collapse;font-size:.9rem}
 caption{text-align:left;padding:.5rem .7rem;color:var(--soft);white-space:nowrap}
 th,td{padding:.3rem .7rem;border-top:1px solid var(--grid);vertical-align:top}
 thead th{border-top:1px solid var(--line);background:var(--panel);vertical-align:bottom}
-tbody th{font-weight:600;max-width:16rem;overflow-wrap:break-word}
+tbody th{font-weight:600;min-width:5.5rem;max-width:16rem;overflow-wrap:break-word}
 .words{text-align:left}
 td.words{max-width:26rem;min-width:5rem;overflow-wrap:break-word}
-td.words:last-child{min-width:10rem}
+td.long{min-width:11rem}
 .numbers{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 thead .numbers{white-space:normal}
 .more{background:color-mix(in srgb,var(--more) calc(var(--v)*40%),var(--bg))}
 .less{background:color-mix(in srgb,var(--less) calc(var(--v)*40%),var(--bg))}
-.bar{background:linear-gradient(to right,color-mix(in srgb,var(--more) 28%,var(--bg))
+.bar{min-width:6.5rem;background:linear-gradient(to right,color-mix(in srgb,var(--more) 28%,var(--bg))
 calc(var(--v)*100%),transparent 0)}
 figure{margin:.8rem 0;max-width:560px}
 figcaption{color:var(--soft);font-size:.9rem}

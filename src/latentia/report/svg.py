@@ -9,10 +9,13 @@ import numpy as np
 
 from latentia.report.elements import slug
 
-#: Size of a drawing, and of its margins: left, right, top, bottom. Drawings are as wide as a small
-#: screen, so that their text can be read there.
+#: Size of a drawing; where its frame begins and ends but for the left, which depends on the text
+#: there. Drawings are as wide as a small screen, so that their text can be read there.
 WIDTH, HEIGHT = 360, 290
-MARGINS = (56, 10, 10, 40)
+RIGHT, TOP, BELOW = 350, 10, 40
+
+#: Width of a letter, at most on average.
+LETTER = 7
 
 #: How many colors and marks the style has for classes.
 N_COLORS = 10
@@ -34,24 +37,25 @@ class Plot:
 
     def __init__(self, across: Range, up: Range, height: int = HEIGHT):
         self.across, self.up, self.height = _widen(across), _widen(up), height
+        longest = max((len(text) for _, text in labeled_ticks(*self.up)), default=1)
+        self.left, self.bottom = 26 + LETTER * longest, height - BELOW
         self.parts: list[str] = []
 
     def x(self, value: float) -> float:
-        left, right = MARGINS[0], WIDTH - MARGINS[1]
-        return left + (value - self.across[0]) / (self.across[1] - self.across[0]) * (right - left)
+        share = (value - self.across[0]) / (self.across[1] - self.across[0])
+        return self.left + share * (RIGHT - self.left)
 
     def y(self, value: float) -> float:
-        top, bottom = MARGINS[2], self.height - MARGINS[3]
-        return bottom - (value - self.up[0]) / (self.up[1] - self.up[0]) * (bottom - top)
+        return self.bottom - (value - self.up[0]) / (self.up[1] - self.up[0]) * (self.bottom - TOP)
 
     def axes(self, across_name: str, up_name: str) -> None:
         """Frame, grid, ticks and names of the axes."""
-        left, right = MARGINS[0], WIDTH - MARGINS[1]
-        top, bottom = MARGINS[2], self.height - MARGINS[3]
-        for tick, text in labeled_ticks(*self.across):
+        left, right, top, bottom = self.left, RIGHT, TOP, self.bottom
+        for tick, text in self._across_ticks():
             x = self.x(tick)
+            inside = min(x, WIDTH - LETTER * len(text) / 2)
             self.parts.append(f'<path class="grid" d="M{x:.1f},{top}V{bottom}"/>')
-            self.parts.append(f'<text x="{x:.1f}" y="{bottom + 14}" class="middle">{text}</text>')
+            self.parts.append(f'<text x="{inside:.1f}" y="{bottom + 14}" class="middle">{text}</text>')
         for tick, text in labeled_ticks(*self.up):
             y = self.y(tick)
             self.parts.append(f'<path class="grid" d="M{left},{y:.1f}H{right}"/>')
@@ -63,6 +67,14 @@ class Plot:
         self.parts.append(
             f'<text x="11" y="{(top + bottom) / 2}" class="middle" transform="{turned}">{escape(up_name)}</text>'
         )
+
+    def _across_ticks(self) -> list[tuple[float, str]]:
+        """As many ticks as have room for their text."""
+        for most in (6, 4):
+            found = labeled_ticks(*self.across, most)
+            if sum(len(text) + 2 for _, text in found) * LETTER < RIGHT - self.left:
+                return found
+        return labeled_ticks(*self.across, 2)
 
     def line(self, points: np.ndarray, style: str) -> None:
         """A line through points (n, 2)."""
@@ -93,8 +105,8 @@ class Plot:
         """Text at a place, inside the frame."""
         shown = text if len(text) <= 18 else text[:17] + "…"
         half = 3.4 * len(shown)
-        x = float(np.clip(self.x(place[0]), MARGINS[0] + half, WIDTH - MARGINS[1] - half))
-        y = float(np.clip(self.y(place[1]), MARGINS[2] + 10, self.height - MARGINS[3] - 4))
+        x = float(np.clip(self.x(place[0]), self.left + half, RIGHT - half))
+        y = float(np.clip(self.y(place[1]), TOP + 10, self.bottom - 4))
         self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="label {color(group)}">{escape(shown)}</text>')
 
     def draw(self, title: str, description: str) -> str:
@@ -133,9 +145,9 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [float(np.round(k * step, 12)) + 0.0 for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
 
 
-def labeled_ticks(low: float, high: float) -> list[tuple[float, str]]:
+def labeled_ticks(low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
     """Ticks with as many digits as tell them apart."""
-    found = ticks(low, high)
+    found = ticks(low, high, most)
     step = found[1] - found[0] if len(found) > 1 else 1.0
     largest = max(abs(tick) for tick in found) if found else 0.0
     if step < 1e-4 or largest >= 1e7:
