@@ -49,7 +49,12 @@ def test_links_of_the_readme_lead_somewhere_outside_of_the_repository(repository
 
 @pytest.mark.parametrize(
     "arguments, code, expected",
-    [("--help", 0, "usage: latentia"), ("-h", 0, "demo"), ("--version", 0, latentia.__version__), ("x", 2, "usage")],
+    [
+        ("--help", 0, "latentia [OPTIONS] COMMAND"),
+        ("-h", 0, "demo"),
+        ("--version", 0, latentia.__version__),
+        ("x", 2, "'x'"),
+    ],
 )
 def test_the_command_line_helps(arguments, code, expected):
     found = subprocess.run([sys.executable, "-m", "latentia", arguments], capture_output=True, text=True)

@@ -46,7 +46,7 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn to predict a column of a table, and save the model."""
+    """Learn to predict a column of a table."""
     screen = Screen(as_json, quiet)
     _check_effort(effort)
     for path in (output, report, predictions):
@@ -183,7 +183,11 @@ def compare(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Cross-validate the suitable estimators beside the usual choices, and rank them."""
+    """Rank classifiers by cross-validation.
+
+    The estimators that suit the table and the usual choices of scikit-learn, on the same folds; the
+    corrected resampled t-test says which are significantly worse than the best.
+    """
     screen = Screen(as_json, quiet)
     _check_effort(effort)
     check_target(output, force)
