@@ -55,7 +55,7 @@ def install(extras: str, *packages: str) -> None:
 
 
 def demo() -> None:
-    install("")
+    install("cli")
     run(PYTHON, "-m", "latentia", "demo")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def fit(
     for path in (output, report, predictions):
         check_target(path, force)
     check_format(predictions)
+    write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, screen)
     model = _classifier(effort, seed, jobs if jobs > 1 else None)
@@ -65,9 +67,9 @@ def fit(
         with blaming(found.source), screen.work("predicting"):
             write_table(prediction_table(model, features.frame), predictions)
         files["predictions"] = predictions
-    if report is not None:
+    if report is not None and write_report is not None:
         with blaming(found.source), screen.work("writing the report"):
-            _write_report(model, features.frame, labels, report, f"{target} in {found.source}")
+            write_report(model, features.frame, labels, report, title=f"{target} in {found.source}")
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
@@ -230,6 +232,7 @@ def report(
     """Write an HTML report on a model and a table with classes."""
     screen = Screen(as_json, quiet)
     check_target(output, force)
+    write_report = _report_writer()
     fitted = load_classifier(model)
     found = read_table(table, options.reading(encoding, delimiter, missing))
     target = target or getattr(fitted, "target_name_", None)
@@ -237,16 +240,17 @@ def report(
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
     frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
     with blaming(found.source), screen.work("writing the report"):
-        _write_report(fitted, frame, labels, output, title or f"{target} in {found.source}")
+        write_report(fitted, frame, labels, output, title=title or f"{target} in {found.source}")
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     else:
         screen.say(f"report: {output}")
 
 
-def _write_report(model: Any, X: Any, y: np.ndarray, path: str, title: str) -> None:
+def _report_writer() -> Callable[..., Any]:
+    """What writes reports; asked for before any work is done."""
     try:
         from latentia.report import write_report
     except ImportError as error:
         raise Failure(ExitCode.UNEXPECTED, f"reports cannot be written here: {error}") from None
-    write_report(model, X, y, path, title=title)
+    return write_report
