@@ -177,6 +177,23 @@ def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypat
     assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
 
 
+def test_the_report_is_a_page(latentia, fitted, tmp_path):
+    ended = latentia(
+        "report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html", "--title", "Kinds"
+    )
+    assert ended.code == 0 and ended.errors == []
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "Kinds</title>" in page and "color" in page
+
+
+@pytest.mark.parametrize(
+    "arguments, words", [(["--version"], library.__version__), (["-h"], "Exit codes"), (["fit", "-h"], "--target")]
+)
+def test_help_ends_well(latentia, arguments, words):
+    ended = latentia(*arguments)
+    assert ended.code == 0 and words in ended.out and ended.err == ""
+
+
 # ---------------------------------------------------------------- files
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet", ".feather", ".arrow"])
 def test_tables_of_every_format_are_read_and_written(latentia, fitted, ending, tmp_path):
@@ -297,6 +314,11 @@ def test_nothing_is_overwritten_without_force(latentia, fitted, tmp_path):
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--effort", "huge"], 2, "allowed are fast, balanced, best"),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--seed", "-1"], 2, "--seed"),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--ignore", "x"], 3, "--ignore x: there is no such column"),
+        (
+            ["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--report", "FOLDER/./m"],
+            2,
+            "two outputs have the same name",
+        ),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
         (["dance"], 2, "No such command 'dance'"),
         (["--nonsense"], 2, "No such option"),

@@ -13,7 +13,7 @@ from latentia.cli.answer_commands import prediction_table
 from latentia.cli.console import Screen, listener
 from latentia.cli.failures import ExitCode, Failure, bad_table
 from latentia.cli.models import blaming, load_classifier
-from latentia.cli.output_files import check_format, check_target, print_json, write_table
+from latentia.cli.output_files import check_format, check_target, check_targets, print_json, write_table
 from latentia.cli.table_files import Table, read_table
 from latentia.cli.typed_columns import Features, features_as_fitted, find_features, read_labels
 from latentia.cli.usual_choices import usual_choices
@@ -50,8 +50,7 @@ def fit(
     """Learn to predict a column of a table."""
     screen = Screen(as_json, quiet)
     _check_effort(effort)
-    for path in (output, report, predictions):
-        check_target(path, force)
+    check_targets([output, report, predictions], force)
     check_format(predictions)
     write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
