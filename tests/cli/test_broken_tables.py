@@ -171,7 +171,7 @@ def test_changed_bits_are_refused_or_read(what, tmp_path):
         "gzip": lambda out: out.write(gzip.compress(TABLE.encode())),
     }[what](out)
     refused = 0
-    for _ in range(100):
+    for _ in range(40):
         changed = bytearray(out.getvalue())
         changed[int(rng.integers(len(changed)))] ^= 1 << int(rng.integers(8))
         (tmp_path / "table").write_bytes(changed)
@@ -180,7 +180,7 @@ def test_changed_bits_are_refused_or_read(what, tmp_path):
         except Failure as failure:
             refused += 1
             assert failure.code == 3
-    assert refused > 5
+    assert refused > 2
 
 
 @pytest.mark.parametrize("name", ["a long line", "a long cell", "gzip bomb", "open quote 1 0"])
