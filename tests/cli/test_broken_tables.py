@@ -162,6 +162,7 @@ def test_broken_tables_end_with_one_line(content, latentia, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("what", ["parquet", "arrow", "gzip"])
 def test_changed_bits_are_refused_or_read(what, tmp_path):
     frame, rng, out = pd.read_csv(io.StringIO(TABLE), na_values="?"), np.random.default_rng(2), io.BytesIO()

@@ -152,6 +152,7 @@ def test_frames_of_text_dates_and_intervals_come_back(frame, tmp_path):
     pd.testing.assert_frame_equal(model.sample(5)[0], loaded.sample(5)[0])
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("target", ["classes", "labels"])
 def test_stacks_on_frames_come_back(frame, target, tmp_path):
