@@ -70,7 +70,7 @@ def install_chromium() -> None:
 
 
 def demo() -> None:
-    install("")
+    install("cli")
     run(PYTHON, "-m", "latentia", "demo")
 
 

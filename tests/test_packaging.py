@@ -47,10 +47,7 @@ def test_links_of_the_readme_lead_somewhere_outside_of_the_repository(repository
     )
 
 
-@pytest.mark.parametrize(
-    "arguments, code, expected",
-    [("--help", 0, "usage: latentia"), ("-h", 0, "demo"), ("--version", 0, latentia.__version__), ("x", 2, "usage")],
-)
+@pytest.mark.parametrize("arguments, code, expected", [("--help", 0, "latentia [OPTIONS] COMMAND"), ("x", 2, "'x'")])
 def test_the_command_line_helps(arguments, code, expected):
     found = subprocess.run([sys.executable, "-m", "latentia", arguments], capture_output=True, text=True)
     assert found.returncode == code and expected in (found.stderr if code else found.stdout)

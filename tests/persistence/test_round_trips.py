@@ -7,6 +7,7 @@ import decimal
 import inspect
 import json
 import os
+import pickle
 import zipfile
 
 import estimator_cases
@@ -73,9 +74,8 @@ def plain(model):
     return model
 
 
-@pytest.mark.parametrize("which", ["quick", "settled"])
-def test_every_estimator_comes_back_to_the_last_bit(case, which, fits, data, tmp_path):
-    model = fits(case, which)
+def test_every_estimator_comes_back_to_the_last_bit(case, fits, data, tmp_path):
+    model = fits(case, "quick")
     if type(plain(model)) is not type(model):
         model = estimator_cases.quietly(plain(model).fit, data.X, case.y(data))
     loaded = stored(model, tmp_path)
@@ -150,6 +150,26 @@ def test_frames_of_text_dates_and_intervals_come_back(frame, tmp_path):
     pd.testing.assert_frame_equal(model.impute(frame), loaded.impute(frame))
     pd.testing.assert_frame_equal(model.transform(frame), loaded.transform(frame))
     pd.testing.assert_frame_equal(model.sample(5)[0], loaded.sample(5)[0])
+
+
+@pytest.mark.matrix
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("target", ["classes", "labels"])
+def test_stacks_on_frames_come_back(frame, target, tmp_path):
+    """LatentClassifier and all of its members, of classes in words and of a matrix of labels."""
+    words = np.array(["no", "yes", None], dtype=object)[np.arange(60) % 5 // 2]
+    labels = np.stack([np.arange(60) % 2, np.arange(60) // 30], axis=1)
+    model = latentia.LatentClassifier(effort="fast", cv=2, max_iter=10, random_state=0)
+    table = frame[["number", "gaps", "text", "zoned"]]
+    model.fit(table, words if target == "classes" else labels)
+    loaded = stored(model, tmp_path)
+    assert differences(model, loaded) == []
+    assert np.array_equal(model.predict_proba(table), loaded.predict_proba(table))
+    assert np.array_equal(model.predict(table), loaded.predict(table))
+    assert model.leaderboard_.equals(loaded.leaderboard_)
+    assert differences(model, pickle.loads(pickle.dumps(model))) == []
+    if target == "classes":
+        assert np.array_equal(model.explain(table), loaded.explain(table))
 
 
 def test_frames_of_polars_come_back(tmp_path):

@@ -42,7 +42,11 @@ def predict(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Predict classes: probabilities, and an outlier score (minus the log density)."""
+    """Class probabilities and outlier scores.
+
+    Writes the most probable class of each row, the probability of each class, and minus the log
+    density of the row: the higher, the more unusual.
+    """
     screen = Screen(as_json, quiet)
     fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing))
     with blaming(found.source), screen.work("predicting"):
@@ -61,7 +65,11 @@ def impute(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fill the missing cells of a table; columns that the model does not know stay as they are."""
+    """Fill the missing cells of a table.
+
+    Each gap gets what the model expects there. Columns that the model does not know stay as they
+    are.
+    """
     screen = Screen(as_json, quiet)
     fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing), "impute")
     with blaming(found.source), screen.work("imputing"):
@@ -82,7 +90,7 @@ def sample(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw rows that the model finds probable, with their classes."""
+    """Draw new rows with their classes from a model."""
     screen = Screen(as_json, quiet)
     check_target(output, force)
     check_format(output)
@@ -118,8 +126,10 @@ def explain(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """What each cell adds to the log odds of the predicted class: per row in the output, on
-    average on the screen.
+    """Which cells speak for which class.
+
+    Shows what the cells of each column add to the log odds of each class, on average, and writes
+    what each cell of a row adds to the log odds of the class predicted.
     """
     screen = Screen(as_json, quiet)
     reading = options.reading(encoding, delimiter, missing)

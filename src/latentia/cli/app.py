@@ -68,6 +68,8 @@ def run(arguments: list[str]) -> int:
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="latentia", standalone_mode=False)
         sys.stdout.flush()
+        if result == ExitCode.INTERRUPTED:  # as some versions of typer say it
+            raise KeyboardInterrupt
         return int(result or ExitCode.OK)
     except Failure as failure:
         return _fail(failure.code, str(failure))

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ def check_target(path: str | None, force: bool) -> None:
         raise Failure(ExitCode.NOT_WRITTEN, f"the folder {target.parent} does not exist")
     if not os.access(target.parent, os.W_OK):
         raise Failure(ExitCode.NOT_WRITTEN, f"the folder {target.parent} is not writable")
+
+
+def check_targets(paths: Sequence[str | None], force: bool) -> None:
+    """The same of several files, which must be different ones."""
+    names = [os.path.realpath(path) for path in paths if path is not None]
+    if len(set(names)) < len(names):
+        raise Failure(ExitCode.USAGE, "two outputs have the same name")
+    for path in paths:
+        check_target(path, force)
 
 
 def check_format(path: str | None) -> None:

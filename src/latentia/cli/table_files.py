@@ -18,6 +18,11 @@ from latentia.cli.text_tables import MISSING, read_text
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
+#: Types of Arrow to dtypes that have a missing value.
+NULLABLE = {"bool": "boolean"} | {
+    f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -79,6 +84,12 @@ def _text(file: IO[bytes], source: str, reading: Reading) -> Table:
     return Table(source, frame, is_text=True, decimal_comma=found.delimiter == ";")
 
 
+def _nullable(kind: Any) -> Any:
+    """Integers and bools stay what they are where cells are missing."""
+    name = NULLABLE.get(str(kind))
+    return None if name is None else pandas.api.types.pandas_dtype(name)
+
+
 def _binary(file: IO[bytes], source: str) -> Table:
     try:
         import pyarrow
@@ -86,19 +97,20 @@ def _binary(file: IO[bytes], source: str) -> Table:
         import pyarrow.parquet
     except ImportError:
         raise bad_table(source, "Parquet and Arrow files need pyarrow: pip install 'latentia[cli]'") from None
-    start = file.read(6)
-    file.seek(0)
-    read: Any = pyarrow.parquet.read_table
-    if start.startswith((ARROW, ARROW_STREAM)):
-        open_ = pyarrow.ipc.open_file if start.startswith(ARROW) else pyarrow.ipc.open_stream
-        read = lambda source: open_(source).read_all()  # noqa: E731
+    content = file.read()
+    data = pyarrow.BufferReader(content)  # in memory: threads of pyarrow may outlive a file that is closed
     try:
-        found = read(file)
+        if content.startswith(PARQUET):
+            found = pyarrow.parquet.read_table(data, use_threads=False, pre_buffer=False)
+        else:
+            open_ = pyarrow.ipc.open_file if content.startswith(ARROW) else pyarrow.ipc.open_stream
+            found = open_(data, options=pyarrow.ipc.IpcReadOptions(use_threads=False)).read_all()
+        found.validate(full=True)  # offsets of text that lead elsewhere
         names = list(found.column_names)
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise bad_table(source, f"two columns have the name {twice[0]!r}")
-        frame = found.to_pandas()
+        frame = found.to_pandas(use_threads=False, ignore_metadata=True, types_mapper=_nullable)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise bad_table(source, f"the file is damaged ({' '.join(str(error).split())[:150]})") from None
     frame.columns = [str(name) for name in frame.columns]

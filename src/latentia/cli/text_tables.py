@@ -39,29 +39,32 @@ def read_text(
 ) -> TextColumns:
     """Read a table with a header; the delimiter is found unless it is given."""
     try:
-        text = io.TextIOWrapper(stream, "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding, newline="")
-        lines = _lines(text, source)
-        sample = list(itertools.islice(lines, N_RECORDS))
-        chosen = delimiter or find_delimiter(sample)
-        records = _records(itertools.chain(sample, lines), source, chosen)
-        header = next(records, (0, None))[1]
-        if header is None:
-            raise bad_table(source, "the file is empty")
-        names = _names(header, source)
-        rows = [_cells(cells, line, names, source) for line, cells in records]
-    except UnicodeDecodeError as error:
-        raise bad_table(
-            source,
-            f"no {error.encoding} text (byte 0x{error.object[error.start]:02x}: {error.reason}); "
-            "name its encoding by --encoding, such as --encoding latin-1",
-        ) from None
+        name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        with io.TextIOWrapper(stream, name, newline="") as text:
+            names, rows, chosen = _read_rows(text, source, delimiter)
+    except UnicodeError as error:
+        raise bad_table(source, f"no text of the encoding {encoding} ({error}); --encoding names another") from None
     except LookupError:
         raise bad_table(source, f"--encoding {encoding}: there is no encoding of this name") from None
-    if not rows:
-        raise bad_table(source, "a header and no rows")
     shared: dict[str, str | None] = dict.fromkeys(missing)
     columns = [[shared.setdefault(cell.strip(), cell.strip()) for cell in column] for column in zip(*rows, strict=True)]
     return TextColumns(dict(zip(names, columns, strict=True)), chosen)
+
+
+def _read_rows(text: IO[str], source: str, delimiter: str | None) -> tuple[list[str], list[list[str]], str]:
+    """Names, cells and the delimiter between them."""
+    lines = _lines(text, source)
+    sample = list(itertools.islice(lines, N_RECORDS))
+    chosen = delimiter or find_delimiter(sample)
+    records = _records(itertools.chain(sample, lines), source, chosen)
+    header = next(records, (0, None))[1]
+    if header is None:
+        raise bad_table(source, "the file is empty")
+    names = _names(header, source)
+    rows = [_cells(cells, line, names, source) for line, cells in records]
+    if not rows:
+        raise bad_table(source, "a header and no rows")
+    return names, rows, chosen
 
 
 def find_delimiter(sample: list[str]) -> str:
@@ -129,7 +132,9 @@ def _names(header: list[str], source: str) -> list[str]:
 
 def _cells(cells: list[str], line: int, names: list[str], source: str) -> list[str]:
     if len(cells) != len(names):
-        raise bad_table(source, f"line {line} has {len(cells)} cells, and the header has {len(names)}")
+        raise bad_table(
+            source, f"line {line} has {len(cells)} cell{'s' * (len(cells) != 1)}, and the header has {len(names)}"
+        )
     if any("\0" in cell for cell in cells):
         raise bad_table(source, f"no text: line {line} holds a zero byte")
     return cells

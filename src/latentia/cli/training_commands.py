@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from latentia.cli.answer_commands import prediction_table
 from latentia.cli.console import Screen, listener
 from latentia.cli.failures import ExitCode, Failure, bad_table
 from latentia.cli.models import blaming, load_classifier
-from latentia.cli.output_files import check_format, check_target, print_json, write_table
+from latentia.cli.output_files import check_format, check_target, check_targets, print_json, write_table
 from latentia.cli.table_files import Table, read_table
 from latentia.cli.typed_columns import Features, features_as_fitted, find_features, read_labels
 from latentia.cli.usual_choices import usual_choices
@@ -46,12 +47,12 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn to predict a column of a table, and save the model."""
+    """Learn to predict a column of a table."""
     screen = Screen(as_json, quiet)
     _check_effort(effort)
-    for path in (output, report, predictions):
-        check_target(path, force)
+    check_targets([output, report, predictions], force)
     check_format(predictions)
+    write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, screen)
     model = _classifier(effort, seed, jobs if jobs > 1 else None)
@@ -65,9 +66,9 @@ def fit(
         with blaming(found.source), screen.work("predicting"):
             write_table(prediction_table(model, features.frame), predictions)
         files["predictions"] = predictions
-    if report is not None:
+    if report is not None and write_report is not None:
         with blaming(found.source), screen.work("writing the report"):
-            _write_report(model, features.frame, labels, report, f"{target} in {found.source}")
+            write_report(model, features.frame, labels, report, title=f"{target} in {found.source}")
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
@@ -183,7 +184,11 @@ def compare(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Cross-validate the suitable estimators beside the usual choices, and rank them."""
+    """Rank classifiers by cross-validation.
+
+    The estimators that suit the table and the usual choices of scikit-learn, on the same folds; the
+    corrected resampled t-test says which are significantly worse than the best.
+    """
     screen = Screen(as_json, quiet)
     _check_effort(effort)
     check_target(output, force)
@@ -226,6 +231,7 @@ def report(
     """Write an HTML report on a model and a table with classes."""
     screen = Screen(as_json, quiet)
     check_target(output, force)
+    write_report = _report_writer()
     fitted = load_classifier(model)
     found = read_table(table, options.reading(encoding, delimiter, missing))
     target = target or getattr(fitted, "target_name_", None)
@@ -233,16 +239,17 @@ def report(
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
     frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
     with blaming(found.source), screen.work("writing the report"):
-        _write_report(fitted, frame, labels, output, title or f"{target} in {found.source}")
+        write_report(fitted, frame, labels, output, title=title or f"{target} in {found.source}")
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     else:
         screen.say(f"report: {output}")
 
 
-def _write_report(model: Any, X: Any, y: np.ndarray, path: str, title: str) -> None:
+def _report_writer() -> Callable[..., Any]:
+    """What writes reports; asked for before any work is done."""
     try:
         from latentia.report import write_report
     except ImportError as error:
         raise Failure(ExitCode.UNEXPECTED, f"reports cannot be written here: {error}") from None
-    write_report(model, X, y, path, title=title)
+    return write_report

@@ -138,7 +138,8 @@ def fit_multilabel(
         weight = None if data.rows.weight is None else data.rows.weight[index]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model.fit(take_rows(features, index), data.labels.codes[index], weight)
+            model.fit(take_rows(features, index), data.labels.codes[index], weight)
+        return model.set_params(callback=None)  # whose listeners no file can hold
 
     def model_of(embedding: ProbitEmbeddingClassifier, expected: tuple[float, float]) -> MultilabelModel:
         columns = (CANDIDATE, *expected, 1.0, 1.0, float("nan"))

@@ -1,0 +1,402 @@
+"""From a file to an answer: what each command reads, shows and writes."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import make_table
+
+import latentia as library
+from latentia.__main__ import main
+from latentia.cli.table_files import Reading, read_table
+from latentia.cli.typed_columns import find_features, read_labels
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_fit_shows_what_it_found_and_saves_the_model(latentia, tmp_path):
+    table, model, answers = tmp_path / "a.csv", tmp_path / "a.latentia", tmp_path / "p.csv"
+    table.write_text(make_table())
+    ended = latentia("fit", table, "--target", "kind", "-o", model, "--effort", "fast", "--predictions", answers)
+    assert ended.code == 0 and ended.errors == []
+    for words in (
+        "60 rows, 4 columns",
+        "size     continuous",
+        "color   categorical",
+        "binary",
+        "no 24, yes 24; unlabeled 12",
+        "expected of new rows",
+        str(model),
+    ):
+        assert words in ended.out
+    loaded = library.load(model)
+    assert type(loaded).__name__ == "LatentClassifier" and loaded.target_name_ == "kind" and loaded.callback is None
+    assert loaded.kinds_ == ("continuous", "categorical", "binary", "categorical")
+    found = pd.read_csv(answers)
+    assert list(found) == ["prediction", "p(no)", "p(yes)", "outlier_score"] and len(found) == 60
+    np.testing.assert_allclose(found["p(no)"] + found["p(yes)"], 1.0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "a.latentia", "p.csv"]
+
+
+def test_fit_for_machines(latentia, tmp_path):
+    table = tmp_path / "a.csv"
+    table.write_text(make_table())
+    ended = latentia("fit", table, "-t", "kind", "-o", tmp_path / "m", "--effort", "fast", "--json", "--ignore", "code")
+    facts = json.loads(ended.out)
+    assert ended.code == 0 and ended.err == ""
+    assert [c["name"] for c in facts["columns"]] == ["size", "color", "two"]
+    assert (facts["n_rows"], facts["n_unlabeled"], facts["classes"], facts["class_counts"]) == (
+        60,
+        12,
+        ["no", "yes"],
+        [24, 24],
+    )
+    assert 0 < facts["expected_accuracy"] <= 1 and len(facts["leaderboard"]) >= 2
+
+
+def test_predictions_are_those_of_the_library(latentia, fitted):
+    ended = latentia("predict", fitted / "model.latentia", fitted / "table.csv")
+    assert ended.code == 0 and ended.err == ""
+    found = rows_of(ended.out)
+    model = library.load(fitted / "model.latentia")
+    table = pd.read_csv(fitted / "table.csv", dtype={"code": str}, na_values=["?"])
+    table["two"] = table["two"].astype("Int64")
+    proba = model.predict_proba(table[["size", "color", "two", "code"]])
+    np.testing.assert_allclose([float(row["p(yes)"]) for row in found], proba[:, 1], rtol=1e-12)
+    assert {row["prediction"] for row in found} <= {"no", "yes"}
+
+
+def test_columns_may_come_in_any_order_with_others_and_are_kept_on_request(latentia, fitted):
+    table = pd.read_csv(fitted / "table.csv", dtype=str, keep_default_na=False)
+    straight = latentia("predict", fitted / "model.latentia", fitted / "table.csv")
+    turned = table[table.columns[::-1]].assign(name=[f"n{k}" for k in range(len(table))]).to_csv(index=False)
+    ended = latentia("predict", fitted / "model.latentia", "-", "--keep", "name", stdin=turned.encode())
+    assert ended.code == 0
+    assert [row.pop("name") for row in rows_of(ended.out)] == [f"n{k}" for k in range(60)]
+    assert ended.out.splitlines()[5].partition(",")[2] == straight.out.splitlines()[5]
+
+
+def test_new_rows_are_read_as_the_model_knows_the_columns(latentia, fitted):
+    """A column of codes stays text though all of its values here are plain numbers; a column without values is fine."""
+    ended = latentia(
+        "predict", fitted / "model.latentia", "-", stdin=b"size,color,two,code\n1.5,red,,000\n,,,\n2,blue,1,001\n"
+    )
+    assert ended.code == 0 and ended.err == "" and len(rows_of(ended.out)) == 3
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color,two,code\n1.5,red,,7\n")
+    assert ended.code == 0 and "note:" in ended.err and "'7'" in ended.err  # no code of the table fitted: missing
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color,two,code\nbig,red,,000\n")
+    assert ended.code == 3 and ended.errors == [
+        "latentia: standard input: column 'size' holds 'big', which is no number as the model expects"
+    ]
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color\n1,red\n")
+    assert ended.code == 3 and "needs the columns 'two', 'code'" in ended.err
+
+
+def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
+    ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
+    before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])
+    after = pd.read_csv(tmp_path / "full.csv", dtype=str)
+    assert ended.code == 0 and "cells filled" in ended.out
+    assert list(after) == list(before) and after[["size", "color", "two", "code"]].notna().all(axis=None)
+    for name in ("color", "code", "kind"):
+        known = before[name].notna()
+        assert (after[name][known] == before[name][known]).all()
+    known = before["size"].notna()
+    np.testing.assert_array_equal(after["size"][known].astype(float), before["size"][known].astype(float))
+
+
+def test_sample_draws_rows_by_a_seed(latentia, fitted):
+    first = latentia("sample", fitted / "model.latentia", "-n", 5, "--seed", 3)
+    assert first.code == 0 and len(rows_of(first.out)) == 5
+    assert list(rows_of(first.out)[0]) == ["size", "color", "two", "code", "kind"]
+    assert latentia("sample", fitted / "model.latentia", "-n", 5, "--seed", 3).out == first.out
+    assert latentia("sample", fitted / "model.latentia", "-n", 5, "--seed", 4).out != first.out
+    only = latentia("sample", fitted / "model.latentia", "-n", 4, "--class", "yes", "--json")
+    assert [row["kind"] for row in json.loads(only.out)["rows"]] == ["yes"] * 4
+    wrong = latentia("sample", fitted / "model.latentia", "--class", "perhaps")
+    assert wrong.code == 2 and "the classes of this model are no, yes" in wrong.err
+
+
+def test_explain_ranks_columns_and_writes_rows(latentia, fitted, tmp_path):
+    ended = latentia("explain", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "why.parquet")
+    assert ended.code == 0 and ended.out.index("size") < ended.out.index("color")
+    why = pd.read_parquet(tmp_path / "why.parquet")
+    assert list(why) == ["prediction", "probability", "adds:size", "adds:color", "adds:two", "adds:code"]
+    model = library.load(fitted / "model.latentia")
+    facts = json.loads(latentia("explain", fitted / "model.latentia", fitted / "table.csv", "--json").out)
+    assert list(facts["importance"])[0] == "size" and len(facts["rows"]) == 60 and len(model.classes_) == 2
+
+
+@pytest.mark.matrix
+def test_compare_ranks_estimators_beside_the_usual_choices(latentia, fitted, tmp_path):
+    ended = latentia("compare", fitted / "table.csv", "-t", "kind", "--folds", 2, "-o", tmp_path / "c.csv")
+    assert ended.code == 0 and "gradient boosting" in ended.out
+    ranking = pd.read_csv(tmp_path / "c.csv")
+    assert {"LatentClassifier", "LatentClassificationModel", "gradient boosting"} <= set(ranking["estimator"])
+    assert ranking["rank"].is_monotonic_increasing and ranking["p_value"].notna().any()
+    facts = json.loads(
+        latentia(
+            "compare",
+            fitted / "table.csv",
+            "-t",
+            "kind",
+            "--folds",
+            2,
+            "--json",
+            "--ignore",
+            "color",
+            "--ignore",
+            "code",
+        ).out
+    )
+    assert "GaussianMixtureClassifier" in {row["estimator"] for row in facts["ranking"]}
+
+
+def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypatch):
+    asked = []
+    page = types.ModuleType("latentia.report")
+    page.write_report = lambda model, X, y, path, *, title=None: asked.append(
+        (type(model).__name__, X.shape, y.shape, path, title)
+    )
+    monkeypatch.setitem(sys.modules, "latentia.report", page)
+    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
+    assert ended.code == 0 and str(tmp_path / "r.html") in ended.out
+    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), f"kind in {fitted / 'table.csv'}")]
+    monkeypatch.setitem(sys.modules, "latentia.report", None)
+    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
+    assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
+
+
+def test_the_report_is_a_page(latentia, fitted, tmp_path):
+    ended = latentia(
+        "report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html", "--title", "Kinds"
+    )
+    assert ended.code == 0 and ended.errors == []
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "Kinds</title>" in page and "color" in page
+
+
+@pytest.mark.parametrize(
+    "arguments, words", [(["--version"], library.__version__), (["-h"], "Exit codes"), (["fit", "-h"], "--target")]
+)
+def test_help_ends_well(latentia, arguments, words):
+    ended = latentia(*arguments)
+    assert ended.code == 0 and words in ended.out and ended.err == ""
+
+
+# ---------------------------------------------------------------- files
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet", ".feather", ".arrow"])
+def test_tables_of_every_format_are_read_and_written(latentia, fitted, ending, tmp_path):
+    copy, answers = tmp_path / f"copy{ending}", tmp_path / f"answers{ending}"
+    text = read_table(str(fitted / "table.csv"), Reading())
+    typed = find_features(text, ["size", "color", "two", "code"]).frame
+    if ending in (".parquet", ".feather", ".arrow"):
+        typed.to_parquet(copy) if ending == ".parquet" else typed.to_feather(copy)
+    else:
+        content = make_table(delimiter="\t" if ending == ".tsv" else ",").encode()
+        copy.write_bytes(gzip.compress(content) if ending == ".csv.gz" else content)
+    ended = latentia("predict", fitted / "model.latentia", copy, "-o", answers)
+    assert ended.code == 0 and ended.err == ""
+    straight = rows_of(latentia("predict", fitted / "model.latentia", fitted / "table.csv").out)
+    again = read_table(str(answers), Reading()).frame
+    assert [float(v) for v in again["p(yes)"]] == [float(row["p(yes)"]) for row in straight]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+def test_delimiters_and_ends_of_lines_are_found(delimiter, ends, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(make_table(delimiter=delimiter).replace("\n", ends).encode("utf-8-sig"))
+    table = read_table(str(path), Reading())
+    assert table.names == ["size", "color", "two", "code", "kind"] and len(table.frame) == 60
+
+
+def typed(text, **options):
+    path = options.pop("path")
+    path.write_bytes(text.encode(options.get("encoding", "utf-8")))
+    table = read_table(str(path), Reading(**options))
+    return table, find_features(table, table.names)
+
+
+def test_cells_become_numbers_only_where_all_of_them_are(tmp_path):
+    text = 'a,b,c,d,e,f,g,h\n1,1.5,007,x,TRUE,1e3,-3,\n2,NA,008,?,FALSE,.5,,\n 3 ,2,009,"y, z",TRUE,inf,4,\n'
+    table, found = typed(text, path=tmp_path / "a.csv")
+    frame = found.frame
+    assert [str(frame[name].dtype) for name in ("a", "b", "f", "g", "h")] == [
+        "int64",
+        "float64",
+        "float64",
+        "Int64",
+        "float64",
+    ]
+    assert frame["c"].tolist() == ["007", "008", "009"] and frame["d"].tolist()[2] == "y, z"
+    assert frame["g"].isna().tolist() == [False, True, False]
+
+
+def test_decimal_commas_and_other_encodings(tmp_path):
+    _, found = typed("größe;wort\n1,5;é\n2;ü\n", path=tmp_path / "a.csv", encoding="latin-1")
+    assert found.frame["größe"].tolist() == [1.5, 2.0] and found.frame["wort"].tolist() == ["é", "ü"]
+
+
+def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
+    lines = ["id,day,x,mixed"] + [f"a{k},2020-01-{k % 28:02d}-{k},{k},{k if k else 'many'}" for k in range(120)]
+    table, found = typed("\n".join(lines), path=tmp_path / "a.csv")
+    assert list(found.frame) == ["x"] and set(found.left_out) == {"id", "day", "mixed"}
+    assert "120 different values in 120 cells" in found.left_out["id"]
+    assert len(found.notes) == 1 and "'many'" in found.notes[0]
+    stamps = pd.DataFrame({"t": pd.date_range("2020-01-01", periods=3), "x": [1.0, 2.0, 3.0]})
+    stamps.to_parquet(tmp_path / "a.parquet")
+    assert find_features(read_table(str(tmp_path / "a.parquet"), Reading()), ["t", "x"]).left_out == {"t": "dates"}
+
+
+@pytest.mark.parametrize(
+    "cells, classes",
+    [
+        (["1", "2", ""], [1, 2, None]),
+        (["01", "2", ""], ["01", "2", None]),
+        (["-1", "1", "?"], [-1, 1, None]),
+        (["a", "1", "1"], ["a", "1", "1"]),
+    ],
+)
+def test_labels_are_integers_or_text(cells, classes, tmp_path):
+    table, _ = typed("x,y\n" + "".join(f"{k},{c}\n" for k, c in enumerate(cells)), path=tmp_path / "a.csv")
+    assert read_labels(table, "y").tolist() == classes
+
+
+# ---------------------------------------------------------------- ends
+def test_nothing_is_overwritten_without_force(latentia, fitted, tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("mine")
+    for arguments in (
+        ["predict", fitted / "model.latentia", fitted / "table.csv", "-o", target],
+        ["impute", fitted / "model.latentia", fitted / "table.csv", "-o", target],
+        ["explain", fitted / "model.latentia", fitted / "table.csv", "-o", target],
+        ["sample", fitted / "model.latentia", "-o", target],
+        ["fit", fitted / "table.csv", "-t", "kind", "-o", target],
+        ["fit", fitted / "table.csv", "-t", "kind", "-o", tmp_path / "m", "--report", target],
+        ["fit", fitted / "table.csv", "-t", "kind", "-o", tmp_path / "m", "--predictions", target],
+        ["compare", fitted / "table.csv", "-t", "kind", "-o", target],
+        ["report", fitted / "model.latentia", fitted / "table.csv", "-o", target],
+    ):
+        ended = latentia(*arguments)
+        assert ended.code == 5 and ended.errors == [f"latentia: {target} exists; --force overwrites it"]
+    assert target.read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+    assert latentia("sample", fitted / "model.latentia", "-o", target, "--force").code == 0
+    assert target.read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    "arguments, code, words",
+    [
+        (["predict", "no such model", "TABLE"], 4, "cannot be read: No such file"),
+        (["predict", "TABLE", "TABLE"], 4, "is no model file"),
+        (["predict", "MODEL", "no such table"], 3, "cannot be read: No such file"),
+        (["predict", "MODEL", "FOLDER"], 3, "cannot be read: Is a directory"),
+        (["predict", "MODEL", "MODEL"], 3, "MODEL: "),
+        (["predict", "MODEL", "TABLE", "-o", "FOLDER"], 5, "is a folder"),
+        (["predict", "MODEL", "TABLE", "-o", "FOLDER/no/such.csv"], 5, "does not exist"),
+        (["predict", "MODEL", "TABLE", "-o", "FOLDER/a.xlsx"], 2, "the endings of tables are .csv"),
+        (["predict", "MODEL", "TABLE", "--keep", "x"], 3, "--keep x: there is no such column"),
+        (["predict", "MODEL"], 2, "Missing argument"),
+        (["predict", "MODEL", "TABLE", "--encoding", "utf-99"], 3, "no encoding of this name"),
+        (["predict", "MODEL", "TABLE", "--delimiter", "abc"], 3, "a single character"),
+        (["fit", "TABLE", "-o", "FOLDER/m"], 2, "Missing option"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--effort", "huge"], 2, "allowed are fast, balanced, best"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--seed", "-1"], 2, "--seed"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--ignore", "x"], 3, "--ignore x: there is no such column"),
+        (
+            ["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--report", "FOLDER/./m"],
+            2,
+            "two outputs have the same name",
+        ),
+        (["sample", "MODEL", "-n", "0"], 2, "--rows"),
+        (["dance"], 2, "No such command 'dance'"),
+        (["--nonsense"], 2, "No such option"),
+    ],
+)
+def test_failures_are_one_line_and_have_their_code(latentia, fitted, arguments, code, words, tmp_path):
+    places = {"MODEL": fitted / "model.latentia", "TABLE": fitted / "table.csv"}
+    arguments = [str(places.get(a, a)).replace("FOLDER", str(tmp_path)) for a in arguments]
+    ended = latentia(*arguments)
+    assert (ended.code, len(ended.err.splitlines()), ended.out) == (code, 1, "")
+    assert words.replace("MODEL", str(places["MODEL"])) in ended.err and ended.err.startswith("latentia: ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["regressor", "unfitted", "no density"])
+def test_models_that_do_not_serve_are_refused(latentia, kind, fitted, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    model = {
+        "regressor": library.MixtureOfExpertsRegressor(1, n_init=1, max_iter=300),
+        "unfitted": library.LatentClassifier(),
+        "no density": library.MultimodalSoftmaxClassifier(1, n_init=1, max_iter=300),
+    }[kind]
+    if kind != "unfitted":
+        model.fit(X, y)
+    model.save(tmp_path / "m")
+    ended = latentia("impute", tmp_path / "m", fitted / "table.csv")
+    assert ended.code == 4 and len(ended.err.splitlines()) == 1
+
+
+def test_models_of_arrays_predict_tables_by_position(latentia, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    model = library.GaussianMixtureClassifier(covariance="diag", inference="ml", n_init=1, unlabeled_weight=1.0).fit(
+        X, y
+    )
+    model.save(tmp_path / "m")
+    ended = latentia(
+        "predict", tmp_path / "m", "-", stdin=("a,b\n" + "".join(f"{float(p)!r},{float(q)!r}\n" for p, q in X)).encode()
+    )
+    np.testing.assert_allclose(
+        [float(row["p(1)"]) for row in rows_of(ended.out)], model.predict_proba(X)[:, 1], rtol=1e-12
+    )
+    assert latentia("predict", tmp_path / "m", "-", stdin=b"a\n1\n").code == 3
+
+
+def test_an_interrupt_is_no_traceback(latentia, fitted, tmp_path, monkeypatch):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(library.LatentClassifier, "fit", interrupt)
+    ended = latentia("fit", fitted / "table.csv", "-t", "kind", "-o", tmp_path / "m")
+    assert ended.code == 130 and ended.errors == ["latentia: interrupted"] and not list(tmp_path.iterdir())
+
+
+def test_what_nobody_expected_is_one_line_too(latentia, fitted, tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr(library.LatentClassifier, "fit", fail)
+    ended = latentia("fit", fitted / "table.csv", "-t", "kind", "-o", tmp_path / "m")
+    assert ended.code == 1 and ended.errors == ["latentia: ZeroDivisionError: by zero (LATENTIA_DEBUG=1 shows where)"]
+
+
+@pytest.mark.parametrize(
+    "arguments, code, words",
+    [
+        ([], 0, "demo"),
+        (["--help"], 0, "demo"),
+        (["--version"], 0, library.__version__),
+        (["fit", "a.csv"], 2, "latentia[cli]"),
+    ],
+)
+def test_without_the_extra_the_demo_is_offered(arguments, code, words, monkeypatch, capsys):
+    """As on an installation with the hard dependencies alone."""
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "latentia.cli.app")
+    monkeypatch.setattr(sys, "argv", ["latentia", *arguments])
+    assert main() == code
+    said = capsys.readouterr()
+    assert words in (said.err if code else said.out)
