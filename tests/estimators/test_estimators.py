@@ -29,7 +29,7 @@ BRIEF = {"n_init": 1, "max_iter": 8, "tol": 1e-3, "random_state": 0}
 
 #: Every public estimator, with settings that are quick.
 CHECKED = [
-    GaussianMixtureClassifier(2, **BRIEF),
+    GaussianMixtureClassifier(2, covariance="diag", **BRIEF),
     LatentClassificationModel(**BRIEF),
     # a single factor is too few for the accuracy that scikit-learn asks for
     LatentClassificationModelCV([2], [1], cv=2, **BRIEF),
