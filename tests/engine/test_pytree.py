@@ -59,7 +59,7 @@ def assert_same_structure(a, b):
             assert_same_structure(x, y)
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(trees())
 def test_what_is_flattened_comes_back(tree):
     vector = flatten(tree)
@@ -68,7 +68,7 @@ def test_what_is_flattened_comes_back(tree):
     np.testing.assert_array_equal(flatten(unflatten(2 * vector, tree)), 2 * vector)
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4).flatmap(trees))
 def test_restarts_are_flattened_row_by_row(tree):
     matrix = flatten_restarts(tree)
@@ -77,7 +77,7 @@ def test_restarts_are_flattened_row_by_row(tree):
         np.testing.assert_array_equal(row, flatten(select_restart(tree, k)))
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4).flatmap(trees), st.data())
 def test_restarts_are_taken_and_put_back(tree, data):
     n_restarts = next(leaves(tree)).shape[0]
@@ -91,7 +91,7 @@ def test_restarts_are_taken_and_put_back(tree, data):
     np.testing.assert_array_equal(flatten_restarts(doubled), factor[:, None] * flatten_restarts(tree))
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 3))
 def test_classes_are_cut_and_put_together(n_classes, n_features):
     rng = np.random.default_rng(n_classes + 10 * n_features)

@@ -9,9 +9,9 @@ from latentia.estimators.latent_softmax import distinct_rows
 from latentia.estimators.latent_softmax.distinct_rows import held_out_weight, merge_equal_rows
 
 SEARCHES = [
-    MultimodalSoftmaxClassifier(max_subclasses=2, max_models=3, n_init=2, max_iter=30, random_state=0),
-    MixtureOfExpertsClassifier(max_experts=2, n_init=2, max_iter=30, random_state=0),
-    MixtureOfExpertsRegressor(max_experts=2, n_init=2, max_iter=30, random_state=0),
+    MultimodalSoftmaxClassifier(max_subclasses=2, max_models=3, n_init=2, max_iter=10, random_state=0),
+    MixtureOfExpertsClassifier(max_experts=2, n_init=2, max_iter=10, random_state=0),
+    MixtureOfExpertsRegressor(max_experts=2, n_init=2, max_iter=10, random_state=0),
 ]
 
 

@@ -77,7 +77,7 @@ def test_the_rows_that_stay_are_not_copied_from_a_memory_map(tmp_path, monkeypat
     on_disk[:] = rng.normal(size=on_disk.shape) + y[:, None]
     on_disk.flush()
     X = np.load(tmp_path / "x.npy", mmap_mode="r")
-    options = dict(objective="conditional", early_stopping=True, max_iter=3, random_state=0)
+    options = dict(objective="conditional", covariance="diag", early_stopping=True, max_iter=3, random_state=0)
     copied = GaussianMixtureClassifier(**options).fit(np.array(X), y)
     monkeypatch.setattr(sources, "CACHE_MIB", 1)
     tracemalloc.start()

@@ -29,20 +29,20 @@ BRIEF = {"n_init": 1, "max_iter": 8, "tol": 1e-3, "random_state": 0}
 
 #: Every public estimator, with settings that are quick.
 CHECKED = [
-    GaussianMixtureClassifier(2, n_init=2, random_state=0),
-    LatentClassificationModel(n_init=2, tol=1e-2, random_state=0),
+    GaussianMixtureClassifier(2, covariance="diag", **BRIEF),
+    LatentClassificationModel(**BRIEF),
     # a single factor is too few for the accuracy that scikit-learn asks for
-    LatentClassificationModelCV([2], [1], cv=2, n_init=1, tol=1e-2, random_state=0),
-    LatentClassifier(effort="fast", cv=2, tol=1e-2, random_state=0),
+    LatentClassificationModelCV([2], [1], cv=2, **BRIEF),
+    LatentClassifier(effort="fast", cv=2, **BRIEF),
     MixtureOfExpertsClassifier(2, **BRIEF),
     MixtureOfExpertsRegressor(2, **BRIEF),
     MultimodalSoftmaxClassifier(2, **BRIEF),
-    ProbitEmbeddingClassifier(max_iter=30, random_state=0),
+    ProbitEmbeddingClassifier(max_iter=12, random_state=0),
 ]
 
 
 @parametrize_with_checks(
-    [GaussianMixtureClassifier(), *CHECKED, ProbitEmbeddingClassifier(prior="columns", max_iter=30)],
+    [GaussianMixtureClassifier(), *CHECKED, ProbitEmbeddingClassifier(prior="columns", max_iter=12)],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):

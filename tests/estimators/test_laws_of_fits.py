@@ -181,12 +181,13 @@ def test_a_fit_that_did_not_converge_says_so_at_the_line_that_called(case, quick
 def test_no_solver_takes_more_steps_than_max_iter_also_where_restarts_race(case, quick, data, y):
     heard = []
     quick.set_params(callback=lambda step: heard.append(step) if hasattr(step, "solver") else None)
-    model = quick.set_params(n_init=5, max_iter=45, tol=0.0).fit(data.X, y)
-    assert model.n_iter_ <= 45
+    most = 45 if "criterion" in quick.get_params() else 9  # as many as a race has, where there is one
+    model = quick.set_params(n_init=5, max_iter=most, tol=0.0).fit(data.X, y)
+    assert model.n_iter_ <= most
     for solver in {step.solver for step in heard}:
         steps = [step.iteration for step in heard if step.solver == solver]
         runs = steps.count(1)  # L-BFGS goes from one restart to the next, EM from one covariance to the next
-        assert len(steps) <= 45 * runs
+        assert len(steps) <= most * runs
 
 
 def test_the_curve_never_falls_and_has_a_point_for_each_iteration(case, fits):

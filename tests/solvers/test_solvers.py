@@ -16,10 +16,10 @@ from latentia.solvers import EM, LBFGS, Outcome, lbfgs
 
 @pytest.mark.families("em")
 def test_em_never_falls(family, rng):
-    for trial in range(5):
+    for trial in range(3):
         X, y = family.example_rows(np.random.default_rng(trial), 31, 5)
         rows = ArraySource(X, y)
-        solution = EM(max_iter=25, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 3))
+        solution = EM(max_iter=20, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 3))
         for curve in solution.curves:
             worst = np.diff(curve).min()
             assert worst >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
@@ -48,21 +48,6 @@ def test_lbfgs_rises_from_where_em_rests(family, rows, rng):
 
 
 @pytest.mark.families("em")
-def test_converged_starts_leave_the_batch_and_nothing_else_changes(family, rows, rng):
-    problem = RowProblem(family, Likelihood(), rows)
-    start = family.init(rows, rng, 3)
-    together = EM(max_iter=40, tol=1e-3).solve(problem, start)
-    for k in range(3):
-        alone = EM(max_iter=40, tol=1e-3).solve(problem, take_restarts(start, [k]))
-        assert alone.n_iter[0] == together.n_iter[k]
-        assert alone.outcomes[0] == together.outcomes[k]
-        for a, b in zip(
-            leaves(select_restart(alone.params, 0)), leaves(select_restart(together.params, k)), strict=True
-        ):
-            np.testing.assert_allclose(a, b, rtol=EQUAL["rtol"] * 1e3, atol=EQUAL["atol"] * 1e3)
-
-
-@pytest.mark.families("em")
 def test_reaching_max_iter_is_said(family, rows, rng):
     solution = EM(max_iter=2, tol=-np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 1))
     assert solution.outcomes == [Outcome.MAX_ITER] and not solution.converged[0]
@@ -72,8 +57,8 @@ def test_reaching_max_iter_is_said(family, rows, rng):
 def test_more_starts_are_never_worse(family, rows):
     problem = RowProblem(family, Likelihood(), rows)
     few = family.init(rows, np.random.default_rng(0), 4)
-    values = EM(max_iter=20).solve(problem, few).value
-    best_of_two = EM(max_iter=20).solve(problem, take_restarts(few, [0, 1])).value.max()
+    values = EM(max_iter=8).solve(problem, few).value
+    best_of_two = EM(max_iter=8).solve(problem, take_restarts(few, [0, 1])).value.max()
     assert values.max() >= best_of_two - MAX_RELATIVE_DECREASE * abs(best_of_two)
 
 

@@ -105,7 +105,8 @@ class Trainer:
         n_restarts = 1 if spec.is_convex else SCREENING_FACTOR * n_kept
         random_points = family.init(self.rows.standardized, self.rng, n_restarts)
         problem = RowProblem(family, Likelihood(), self.rows.standardized)
-        solution = BatchedLBFGS(effort.screening_steps, effort.screening_tol).solve(problem, random_points)
+        solver = BatchedLBFGS(min(effort.screening_steps, self.options.max_iter), effort.screening_tol)
+        solution = solver.solve(problem, random_points)
         best = np.argsort(-solution.value, kind="stable")[:n_kept]
         points = [select_restart(solution.params, int(k)) for k in best]
         modeled = [spec.undo_standardization(point, self.rows.preprocess) for point in points]

@@ -90,17 +90,11 @@ class ConjugatePrior(ABC):
         """The posterior given the moments, and the best common covariance and strength.
 
         One determines the other: with few rows, a round moves the common covariance by a small
-        share of the way only, so rounds go on until they change nothing any more; each restart has
-        its own, whatever the others do.
+        share of the way only. Always as many rounds: a test for their end would let rounding
+        decide where a step ends, and one restart wait for another.
         """
-        before, belief = belief, self.one_round(belief, moments, present)
-        moves = _change(before, belief) >= ROUNDS_TOL
-        for _ in range(MAX_ROUNDS - 1):
-            if not bool(namespace(moves).any(moves)):
-                break
-            before, after = belief, self.one_round(belief, moments, present)
-            belief = ComponentBelief(*(_where(moves, new, old) for new, old in zip(after, before, strict=True)))
-            moves = moves & (_change(before, after) >= ROUNDS_TOL)
+        for _ in range(N_ROUNDS):
+            belief = self.one_round(belief, moments, present)
         return belief
 
     @abstractmethod
@@ -129,9 +123,8 @@ class ConjugatePrior(ABC):
         return self.prior.strength_shape * log - self.prior.strength_rate * strength
 
 
-#: Rounds of an update at most, and the relative change that ends them.
-MAX_ROUNDS = 50
-ROUNDS_TOL = 1e-4  # at 1e-3, single precision stops before the common covariance has settled
+#: Rounds of an update. They cost no sweep over the rows; eight take a third of the sweeps of one.
+N_ROUNDS = 8
 
 #: Rows of a belief that is as good as certain.
 CERTAIN_ROWS = 1e6
@@ -141,17 +134,3 @@ def barred_scale(n_rows: Array | float, total: Array, barrier: float) -> Array:
     """The number p that maximizes n ln p - p total - barrier / p."""
     xp = namespace(total)
     return 0.5 * (n_rows + xp.sqrt(n_rows**2 + 4 * barrier * total)) / total
-
-
-def _change(before: ComponentBelief, after: ComponentBelief) -> Array:
-    """Change of the common covariance and of the strength, relative to their size; (...,)."""
-    xp = namespace(after.common)
-    step, size = xp.abs(after.common - before.common), xp.abs(after.common)
-    matrix = tuple(range(after.strength.ndim, after.common.ndim))
-    moved = xp.max(step, axis=matrix) / xp.max(size, axis=matrix) if matrix else step / size
-    return xp.maximum(moved, xp.abs(after.strength - before.strength) / after.strength)
-
-
-def _where(moves: Array, new: Array, old: Array) -> Array:
-    """The new values of the restarts that move."""
-    return namespace(new).where(moves[(..., *[None] * (new.ndim - moves.ndim))], new, old)
