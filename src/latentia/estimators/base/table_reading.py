@@ -63,7 +63,7 @@ def read_parts(estimator: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     encode = _EncodePart(blank, encoder, classes, estimator.unlabeled)
     encoded = parts.map(encode).keep()
     totals = encoded.gather(_label_totals)
-    is_weighted = sample_weight is not None
+    is_weighted = any(head.is_weighted for head in heads)
     rows = ChunkedSource(encoded, totals, len(encoder.columns), is_weighted)
     if is_weighted:
         joined = rows.label_totals
@@ -76,6 +76,7 @@ class _Head(NamedTuple):
 
     n_rows: int
     labels: LabelDigest
+    is_weighted: bool
     first_row: Any  # of the table
 
 
@@ -96,7 +97,8 @@ class _TakeHead:
                 )
         if n_rows:
             check_schema(X, self.meta)
-        return _Head(n_rows, digest_labels(y), X.iloc[:1] if hasattr(X, "iloc") else X[:1])
+        first_row = (X.iloc[:1] if hasattr(X, "iloc") else X[:1]).copy()  # which does not hold the others
+        return _Head(n_rows, digest_labels(y), weight is not None, first_row)
 
 
 def check_schema(X: Any, meta: Any) -> None:
