@@ -8,12 +8,21 @@ import pytest
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia.engine.parts import group_small
+from latentia.estimators.base import table_reading
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 #: Uneven, with an empty partition and one of a single row.
 CHUNKS = (150, 0, 220, 1, 229)
+
+
+@pytest.fixture(autouse=True)
+def parts_stay_apart(monkeypatch):
+    """Small as they are."""
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+
 
 ARRAYS = pytest.mark.parametrize(
     "model",
@@ -81,6 +90,23 @@ def test_sample_weights_agree():
         one = small(model).fit(X, y, weight)
         other = small(model).fit(dask_X, dask_y, dask_weight)
         agree(one, other, X, dask_X)
+
+
+def test_small_partitions_are_joined(monkeypatch):
+    assert group_small([3, 3, 3, 9, 1, 1], 6) == [[0, 1], [2], [3], [4, 5]]
+    X, y = table()
+    curve = small(GaussianMixtureClassifier(covariance="diag")).fit(X, y).objective_curve_
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 400 * 4 * 8 / 2**20)
+    joined = small(GaussianMixtureClassifier(covariance="diag")).fit(*in_parts(X, y))
+    np.testing.assert_allclose(joined.objective_curve_, curve, rtol=1e-8)
+
+
+def test_cells_given_the_class():
+    X, y = table()
+    rows, labels = in_parts(X, y)
+    model = small(GaussianMixtureClassifier(covariance="diag")).fit(X, y)
+    np.testing.assert_allclose(model.impute(rows, labels).compute(), model.impute(X, y), rtol=1e-8)
+    np.testing.assert_allclose(model.impute(rows, y=labels).compute(), model.impute(X, y), rtol=1e-8)
 
 
 def mixed_table(n=300):

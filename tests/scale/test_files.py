@@ -9,6 +9,7 @@ import pytest
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, scan
 from latentia.engine import array_source
+from latentia.estimators.base import table_reading
 from latentia.inputs import scanned_tables
 
 pa = pytest.importorskip("pyarrow")
@@ -32,6 +33,7 @@ def small_parts(monkeypatch):
     """Parts of few rows, none of which are kept."""
     monkeypatch.setattr(scanned_tables, "MAX_PART_ROWS", 70)
     monkeypatch.setattr(scanned_tables, "CACHE_MIB", 0)
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:score leaves out")

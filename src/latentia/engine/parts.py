@@ -32,6 +32,10 @@ class Parts(ABC):
         """The same pieces, made once and kept where they are, if there is room."""
 
     @abstractmethod
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> Parts:
+        """The pieces that `fn` makes of the pieces of each group."""
+
+    @abstractmethod
     def select(self, index: Sequence[int]) -> Parts:
         """Some of the pieces."""
 
@@ -80,6 +84,10 @@ class LocalParts(Parts):
         folder = TemporaryFolder()
         return LocalParts([_Stored(read(), folder, k) for k, read in enumerate(self.readers)], False, True)
 
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> LocalParts:
+        readers = [_Chain(_All([self.readers[k] for k in group]), fn) for group in groups]
+        return LocalParts(readers, self.fits_memory, self.is_kept)
+
     def select(self, index: Sequence[int]) -> LocalParts:
         return LocalParts([self.readers[k] for k in index], self.fits_memory, self.is_kept)
 
@@ -94,6 +102,20 @@ class LocalParts(Parts):
             yield fn(read()) if args is None else fn(read(), args[k])
 
 
+def group_small(sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """Neighbors together, as long as their sizes add up to no more than a limit."""
+    groups: list[list[int]] = []
+    total = 0
+    for k, size in enumerate(sizes):
+        total += size
+        if groups and total <= limit:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+            total = size
+    return groups
+
+
 class _Chain:
     """A reader followed by a function."""
 
@@ -102,6 +124,16 @@ class _Chain:
 
     def __call__(self) -> Any:
         return self.fn(self.read())
+
+
+class _All:
+    """Several readers as one."""
+
+    def __init__(self, readers: list[Callable[[], Any]]):
+        self.readers = readers
+
+    def __call__(self) -> list[Any]:
+        return [read() for read in self.readers]
 
 
 class _Kept:

@@ -41,6 +41,10 @@ class DaskParts(Parts):
 
         return DaskParts(_run(dask.persist, self.pieces, self.client), self.client or _running_client())
 
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> DaskParts:
+        send = _sent(fn)
+        return DaskParts([_call(_apply, send, [self.pieces[k] for k in group]) for group in groups], self.client)
+
     def select(self, index: Sequence[int]) -> DaskParts:
         return DaskParts([self.pieces[k] for k in index], self.client)
 

@@ -89,7 +89,8 @@ class StreamMixin(GenerativeClassifier):
         y : array-like of shape (n_samples,)
             Classes, and marks of unlabeled rows, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
-            All classes of the stream; needed in the first call.
+            All classes of the stream; needed in the first call. After `fit`, a new stream begins,
+            by default with the classes of that fit.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
         forgetting : float, default=0.7
@@ -129,6 +130,7 @@ class StreamMixin(GenerativeClassifier):
         objective = self._objective()
         if not objective.rises_under_em:
             raise ValueError(f"objective={self.objective!r}: partial_fit trains by objective='likelihood' alone.")
+        classes = getattr(self, "classes_", None) if classes is None else classes
         if classes is None:
             raise ValueError("classes=None: the first call of partial_fit needs the classes of the whole stream.")
         data = self._read_in_memory(X, y, sample_weight)

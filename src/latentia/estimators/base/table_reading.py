@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
+from latentia.engine.chunked_source import ChunkedSource, join_sources
 from latentia.engine.masking import MaskMissing
-from latentia.engine.parts import Parts
+from latentia.engine.parts import Parts, group_small
 from latentia.engine.source import TableSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.column_encoder import ColumnEncoder
@@ -28,6 +28,9 @@ from latentia.inputs.lazy_tables import LazyTable, RawPart
 from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
 from latentia.inputs.weights import check_class_weights, check_weight
 from latentia.numerics.array_api import compute_dtype
+
+#: Neighboring parts are joined up to this size, in MiB: each costs time in every pass.
+SMALL_MIB = 4
 
 
 class ReadTable(NamedTuple):
@@ -61,7 +64,11 @@ def read_parts(estimator: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     blank._validate_table(heads[0].first_row, reset=True)
     encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts))
     encode = _EncodePart(blank, encoder, classes, estimator.unlabeled)
-    encoded = parts.map(encode).keep()
+    encoded = parts.map(encode)
+    groups = group_small([head.n_rows for head in heads], int(SMALL_MIB * 2**20) // (8 * len(encoder.columns)))
+    if len(groups) < len(encoded):
+        encoded = encoded.join(groups, join_sources)
+    encoded = encoded.keep()
     totals = encoded.gather(_label_totals)
     is_weighted = any(head.is_weighted for head in heads)
     rows = ChunkedSource(encoded, totals, len(encoder.columns), is_weighted)

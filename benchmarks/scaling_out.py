@@ -1,0 +1,123 @@
+"""Time of one EM iteration on Dask with one and with two workers, overhead, and memory of a scan.
+
+    python benchmarks/scaling_out.py [workers] [overhead] [memory]
+
+- workers   10 classes x 8 components, diagonal, 400,000 x 50 (or --rows N): one worker of one thread beside two
+- overhead  time of an iteration on 2,000 x 5, where the arithmetic takes next to nothing: an array beside Dask
+- memory    peak of a process that fits and predicts a Parquet file of 120 MB and of 370 MB
+
+All of them by default. Needs the extras dask and files. The tables are drawn at random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+from latentia import GaussianMixtureClassifier
+
+FIT = """
+import resource, sys
+from latentia import GaussianMixtureClassifier, scan
+table = scan(sys.argv[1], target="y")
+model = GaussianMixtureClassifier(covariance="diag", max_iter=3, random_state=0).fit(table)
+for part in model.predict_proba(table):
+    pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def some_rows(y: np.ndarray, n_features: int) -> np.ndarray:
+    """Rows about the centers of their classes, each with a few clusters."""
+    rng = np.random.default_rng(y[:10])
+    centers = np.random.default_rng(0).normal(size=(10, 8, n_features))
+    return rng.normal(size=(y.size, n_features)) + centers[y, rng.integers(0, 8, y.size)]
+
+
+def table(n_rows: int, n_features: int, n_chunks: int) -> tuple[da.Array, da.Array]:
+    y = da.random.default_rng(0).integers(0, 10, n_rows, chunks=-(-n_rows // n_chunks))
+    X = y.map_blocks(some_rows, n_features, new_axis=1, chunks=(y.chunks[0], (n_features,)), dtype=float)
+    return X, y
+
+
+def seconds_per_iteration(X: object, y: object, n_components: int, n_iter: int = 12) -> tuple[float, np.ndarray]:
+    """The median time between steps, and the objective after each."""
+    times = []
+
+    def tick(step: object) -> None:
+        times.append(time.perf_counter())
+
+    options = {"covariance": "diag", "inference": "ml", "marginals": "normal", "tol": 0.0, "max_iter": n_iter}
+    model = GaussianMixtureClassifier(n_components, n_init=1, callback=tick, random_state=0, **options).fit(X, y)
+    return float(np.median(np.diff(times))), model.objective_curve_
+
+
+def workers(n_rows: int) -> None:
+    found = {}
+    for n_workers in (1, 2):
+        with (
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster),
+        ):
+            X, y = (a.persist() for a in table(n_rows, 50, 8))
+            found[n_workers], curve = seconds_per_iteration(X, y, 8)
+            print(
+                f"{n_workers} worker(s): {found[n_workers]:.3f} s an iteration, objective {curve[-1]:.6f}", flush=True
+            )
+    print(f"two workers are {found[1] / found[2]:.2f} times as fast as one at {n_rows} x 50")
+
+
+def overhead() -> None:
+    X, y = (np.asarray(a) for a in table(2000, 5, 1))
+    print(f"array: {1000 * seconds_per_iteration(X, y, 1)[0]:.1f} ms an iteration of 2,000 x 5")
+    rows, labels = da.from_array(X, chunks=(500, 5)), da.from_array(y, chunks=500)
+    print(f"Dask, threads: {1000 * seconds_per_iteration(rows, labels, 1)[0]:.1f} ms")
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        print(f"Dask, two workers: {1000 * seconds_per_iteration(rows, labels, 1)[0]:.1f} ms")
+
+
+def memory() -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        for n_groups in (40, 120):
+            path = Path(folder) / f"{n_groups}.parquet"
+            schema = pa.schema([*((f"x{k}", pa.float64()) for k in range(20)), ("y", pa.int64())])
+            with parquet.ParquetWriter(path, schema) as writer:
+                for _ in range(n_groups):
+                    y = rng.integers(0, 2, 20_000)
+                    X = rng.normal(size=(20_000, 20)) + y[:, None]
+                    writer.write_table(pa.table([*X.T, y], schema=schema))
+            began = time.perf_counter()
+            peak = int(subprocess.check_output([sys.executable, "-c", FIT, path])) / 1024
+            size = n_groups * 20_000 * 160 / 2**20
+            print(f"{size:.0f} MiB of rows: peak {peak:.0f} MiB, {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", default=["workers", "overhead", "memory"])
+    parser.add_argument("--rows", type=int, default=400_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if "workers" in options.what:
+        workers(options.rows)
+    if "overhead" in options.what:
+        overhead()
+    if "memory" in options.what:
+        memory()
+
+
+if __name__ == "__main__":
+    main()
