@@ -18,6 +18,7 @@ from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClass
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.evaluation.comparison import Comparison, compare
 from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
+from latentia.inputs.scanned_tables import scan
 from latentia.persistence.model_files import load
 
 __version__ = "0.2.0"
@@ -44,4 +45,5 @@ __all__ = [
     "known_f1_score",
     "known_hamming_loss",
     "load",
+    "scan",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia.estimators.base import table_reading
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -22,6 +23,12 @@ def client():
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def parts_stay_apart(monkeypatch):
+    """Small as they are."""
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
 
 
 def table():

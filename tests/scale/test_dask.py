@@ -8,12 +8,21 @@ import pytest
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia.engine.parts import group_small
+from latentia.estimators.base import table_reading
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 #: Uneven, with an empty partition and one of a single row.
 CHUNKS = (150, 0, 220, 1, 229)
+
+
+@pytest.fixture(autouse=True)
+def parts_stay_apart(monkeypatch):
+    """Small as they are."""
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+
 
 ARRAYS = pytest.mark.parametrize(
     "model",
@@ -81,6 +90,23 @@ def test_sample_weights_agree():
         one = small(model).fit(X, y, weight)
         other = small(model).fit(dask_X, dask_y, dask_weight)
         agree(one, other, X, dask_X)
+
+
+def test_small_partitions_are_joined(monkeypatch):
+    assert group_small([3, 3, 3, 9, 1, 1], 6) == [[0, 1], [2], [3], [4, 5]]
+    X, y = table()
+    curve = small(GaussianMixtureClassifier(covariance="diag")).fit(X, y).objective_curve_
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 400 * 4 * 8 / 2**20)
+    joined = small(GaussianMixtureClassifier(covariance="diag")).fit(*in_parts(X, y))
+    np.testing.assert_allclose(joined.objective_curve_, curve, rtol=1e-8)
+
+
+def test_cells_given_the_class():
+    X, y = table()
+    rows, labels = in_parts(X, y)
+    model = small(GaussianMixtureClassifier(covariance="diag")).fit(X, y)
+    np.testing.assert_allclose(model.impute(rows, labels).compute(), model.impute(X, y), rtol=1e-8)
+    np.testing.assert_allclose(model.impute(rows, y=labels).compute(), model.impute(X, y), rtol=1e-8)
 
 
 def mixed_table(n=300):
@@ -164,19 +190,19 @@ def test_what_comes_to_the_client_does_not_grow(monkeypatch):
     def received(n_rows):
         sizes = []
 
-        def spy(run, values, client):
-            found = run_it(run, values, client)
-            sizes.append(sum(len(pickle.dumps(value)) for value in found) if run.__name__ == "compute" else 0)
+        def spy(values):
+            found = compute(values)
+            sizes.append(sum(len(pickle.dumps(value)) for value in found))
             return found
 
-        monkeypatch.setattr(dask_tables, "_run", spy)
+        monkeypatch.setattr(dask_tables, "_compute", spy)
         y = np.arange(n_rows) % 2
         X = np.random.default_rng(0).normal(size=(n_rows, 2)) + y[:, None]
         rows, labels = da.from_array(X, chunks=(n_rows // 4, 2)), da.from_array(y, chunks=n_rows // 4)
         GaussianMixtureClassifier(covariance="diag", tol=1.0, random_state=0).fit(rows, labels)
         return max(sizes)
 
-    run_it = dask_tables._run
+    compute = dask_tables._compute
     assert received(30_000) < 1.05 * received(10_000) < 30_000 * 16
 
 

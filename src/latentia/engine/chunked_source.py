@@ -110,7 +110,7 @@ class ChunkedSource(TableSource):
             n_rows -= found[-1].n_rows
             if n_rows <= 0:
                 break
-        return _join(found)
+        return join_sources(found)
 
     def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:
         if not labeled:
@@ -140,7 +140,7 @@ class ChunkedSource(TableSource):
         part = np.searchsorted(starts, index, side="right") - 1
         hit = np.unique(part)
         local = [index[part == k] - starts[k] for k in hit]
-        return _join(self.parts.select(hit.tolist()).gather(take, local))
+        return join_sources(self.parts.select(hit.tolist()).gather(take, local))
 
 
 #: Of a label that a part does not have.
@@ -204,15 +204,15 @@ def _scale_unlabeled(totals: dict[int, LabelTotals], factor: float) -> dict[int,
     return {**totals, -1: LabelTotals(n_rows, n_weighted if factor > 0 else 0, weight * factor)}
 
 
-def _join(parts: list[ArraySource]) -> ArraySource:
-    """Some rows of several parts as one source in memory."""
+def join_sources(parts: list[ArraySource]) -> ArraySource:
+    """The rows of several parts as one source."""
     first = parts[0]
     if len(parts) == 1:
         return first
     weighted = any(part.weight is not None for part in parts)
     weight = np.concatenate([_weights(part) for part in parts]) if weighted else None
-    X = np.concatenate([part.X for part in parts])
-    return ArraySource(X, np.concatenate([part.y for part in parts]), weight, first.preprocess, first.skip_unlabeled)
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    return ArraySource(X, y, weight, first.preprocess, first.skip_unlabeled, first.cache_mib)
 
 
 def _weights(rows: ArraySource) -> np.ndarray:

@@ -41,13 +41,6 @@ Params = Any
 Stats = Any
 
 
-class Posterior(Protocol):
-    """What a family infers of rows: at least the scores."""
-
-    @property
-    def log_joint(self) -> Array: ...  # (..., C, N)
-
-
 class Family(ABC):
     """What the scores of rows look like. Parameters and statistics are named tuples of arrays."""
 
@@ -119,6 +112,10 @@ class EMFamily(Family):
     @abstractmethod
     def update(self, params: Params, stats: Stats) -> Params:
         """Parameters that do not lower the bound these statistics define."""
+
+    def move_statistics(self, stats: Stats, params: Params, new: Params) -> Stats:
+        """Statistics of some parameters, about the points where those of new ones are taken."""
+        return stats
 
 
 class SmoothFamily(Family):

@@ -6,6 +6,11 @@ piece, wherever it is, and only its result comes back.
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
+import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
@@ -27,6 +32,10 @@ class Parts(ABC):
         """The same pieces, made once and kept where they are, if there is room."""
 
     @abstractmethod
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> Parts:
+        """The pieces that `fn` makes of the pieces of each group."""
+
+    @abstractmethod
     def select(self, index: Sequence[int]) -> Parts:
         """Some of the pieces."""
 
@@ -44,29 +53,43 @@ class Parts(ABC):
 class LocalParts(Parts):
     """Pieces that are read one after the other in this process, and then forgotten.
 
+    What does not fit into memory is kept in a temporary folder: there it is read again faster than
+    where it came from, and takes as much disk as its numbers do.
+
     Parameters
     ----------
     readers : sequence of callables without arguments
         What reads each piece.
     fits_memory : bool
         Whether `keep` may hold all pieces at once.
+    is_kept : bool
+        Whether the pieces are at hand already, but for what is quickly done with them.
     """
 
-    def __init__(self, readers: Sequence[Callable[[], Any]], fits_memory: bool = False):
+    def __init__(self, readers: Sequence[Callable[[], Any]], fits_memory: bool = False, is_kept: bool = False):
         self.readers = list(readers)
-        self.fits_memory = fits_memory
+        self.fits_memory, self.is_kept = fits_memory, is_kept
 
     def __len__(self) -> int:
         return len(self.readers)
 
     def map(self, fn: Callable[[Any], Any]) -> LocalParts:
-        return LocalParts([_Chain(read, fn) for read in self.readers], self.fits_memory)
+        return LocalParts([_Chain(read, fn) for read in self.readers], self.fits_memory, self.is_kept)
 
     def keep(self) -> LocalParts:
-        return LocalParts([_Kept(read()) for read in self.readers], True) if self.fits_memory else self
+        if self.fits_memory:
+            return LocalParts([_Kept(read()) for read in self.readers], True, True)
+        if self.is_kept:
+            return self
+        folder = TemporaryFolder()
+        return LocalParts([_Stored(read(), folder, k) for k, read in enumerate(self.readers)], False, True)
+
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> LocalParts:
+        readers = [_Chain(_All([self.readers[k] for k in group]), fn) for group in groups]
+        return LocalParts(readers, self.fits_memory, self.is_kept)
 
     def select(self, index: Sequence[int]) -> LocalParts:
-        return LocalParts([self.readers[k] for k in index], self.fits_memory)
+        return LocalParts([self.readers[k] for k in index], self.fits_memory, self.is_kept)
 
     def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
         return list(self._each(fn, args))
@@ -79,6 +102,20 @@ class LocalParts(Parts):
             yield fn(read()) if args is None else fn(read(), args[k])
 
 
+def group_small(sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """Neighbors together, as long as their sizes add up to no more than a limit."""
+    groups: list[list[int]] = []
+    total = 0
+    for k, size in enumerate(sizes):
+        total += size
+        if groups and total <= limit:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+            total = size
+    return groups
+
+
 class _Chain:
     """A reader followed by a function."""
 
@@ -89,6 +126,16 @@ class _Chain:
         return self.fn(self.read())
 
 
+class _All:
+    """Several readers as one."""
+
+    def __init__(self, readers: list[Callable[[], Any]]):
+        self.readers = readers
+
+    def __call__(self) -> list[Any]:
+        return [read() for read in self.readers]
+
+
 class _Kept:
     """A piece that has been read."""
 
@@ -97,3 +144,30 @@ class _Kept:
 
     def __call__(self) -> Any:
         return self.piece
+
+
+class TemporaryFolder:
+    """A folder that is deleted with the last that refers to it, or at exit."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="latentia-")
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
+class _Stored:
+    """A piece that lies in a temporary folder."""
+
+    def __init__(self, piece: Any, folder: TemporaryFolder, number: int):
+        self.folder, self.path = folder, os.path.join(folder.name, f"{number}.part")
+        try:
+            with open(self.path, "wb") as file:
+                pickle.dump(piece, file, protocol=5)
+        except OSError as error:
+            raise OSError(
+                f"no working copy of the rows can be written to {folder.name}: {error}. The environment variable "
+                "TMPDIR names another folder."
+            ) from error
+
+    def __call__(self) -> Any:
+        with open(self.path, "rb") as file:
+            return pickle.load(file)

@@ -1,9 +1,8 @@
 """Arrays and data frames of Dask (https://dask.org): parts on the workers of a cluster, or in the
 threads of this process.
 
-Parts are `dask.delayed` values, so whatever runs Dask runs them: a `distributed.Client` if there is
-one, else the local scheduler. Parts that are kept are persisted where they were made; a worker that
-dies takes none along, for its parts are made again from what they came from.
+Parts are `dask.delayed` values, so whatever runs Dask runs them. Those that are kept live on the
+workers of the `distributed.Client` if there is one (`dask_cluster`), else in this process.
 """
 
 from __future__ import annotations
@@ -16,65 +15,51 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.parts import Parts
+from latentia.inputs.dask_cluster import FAN_IN, ClusterParts, Sent, apply_alone
 from latentia.inputs.lazy_tables import LazyTable, RawPart, is_dask
 from latentia.numerics.threads import one_thread
 
-#: Sums that are added by one task on their way to the client.
-FAN_IN = 8
-
 
 class DaskParts(Parts):
-    """Pieces that are values of Dask; `client` is the one that keeps them, if any does."""
+    """Pieces that are values of Dask."""
 
-    def __init__(self, pieces: Sequence[Any], client: Any = None):
+    def __init__(self, pieces: Sequence[Any]):
         self.pieces = list(pieces)
-        self.client = client
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     def map(self, fn: Callable[[Any], Any]) -> DaskParts:
-        return DaskParts(self._each(fn, None), self.client)
+        return DaskParts(self._each(fn, None))
 
-    def keep(self) -> DaskParts:
+    def keep(self) -> Parts:
         import dask
 
-        return DaskParts(_run(dask.persist, self.pieces, self.client), self.client or _running_client())
+        client = _running_client()
+        return DaskParts(dask.persist(*self.pieces)) if client is None else ClusterParts.settle(client, self.pieces)
+
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> DaskParts:
+        send = _sent(fn)
+        return DaskParts([_call(apply_alone, send, [self.pieces[k] for k in group]) for group in groups])
 
     def select(self, index: Sequence[int]) -> DaskParts:
-        return DaskParts([self.pieces[k] for k in index], self.client)
+        return DaskParts([self.pieces[k] for k in index])
 
     def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
-        import dask
-
-        return _run(dask.compute, self._each(fn, args), self.client)
+        return _compute(self._each(fn, args))
 
     def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
-        import dask
 
         sums, send = self._each(fn, args), _sent(add)
         while len(sums) > 1:
-            sums = [_call(_apply, send, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
-        return _run(dask.compute, sums, self.client)[0]
+            sums = [_call(apply_alone, send, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+        return _compute(sums)[0]
 
     def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
         send = _sent(fn)
         if args is None:
-            return [_call(_apply, send, piece) for piece in self.pieces]
-        return [_call(_apply, send, piece, _sent(arg)) for piece, arg in zip(self.pieces, args, strict=True)]
-
-
-class _Sent:
-    """A value as a constant of the graph: Dask must not look into it."""
-
-    def __init__(self, value: Any):
-        self.value = value
-
-
-def _apply(fn: _Sent, piece: Any, *args: _Sent) -> Any:
-    """A function of a piece, on one thread: Dask has given this task one."""
-    with one_thread():
-        return fn.value(piece, *(arg.value for arg in args))
+            return [_call(apply_alone, send, piece) for piece in self.pieces]
+        return [_call(apply_alone, send, piece, _sent(arg)) for piece, arg in zip(self.pieces, args, strict=True)]
 
 
 def _call(fn: Callable[..., Any], *args: Any) -> Any:
@@ -87,7 +72,7 @@ def _sent(value: Any) -> Any:
     """A value that travels to each worker once."""
     import dask
 
-    return dask.delayed(_Sent(value), pure=False, traverse=False)
+    return dask.delayed(Sent(value), pure=False, traverse=False)
 
 
 def _running_client() -> Any:
@@ -102,18 +87,10 @@ def _running_client() -> Any:
         return None
 
 
-def _run(run: Callable[..., Any], values: Sequence[Any], client: Any) -> list[Any]:
-    """Values, computed or persisted; a client that has gone is named."""
-    try:
-        return list(run(*values))
-    except BaseException as error:
-        is_gone = client is not None and client.status != "running"
-        if is_gone or "Cancelled" in type(error).__name__:
-            raise RuntimeError(
-                "The Dask client was closed, or its tasks were cancelled, before the computation ended; "
-                "the estimator is as it was. Fit again with a running client."
-            ) from error
-        raise
+def _compute(values: Sequence[Any]) -> list[Any]:
+    import dask
+
+    return list(dask.compute(*values))
 
 
 class DaskTable(LazyTable):
@@ -239,7 +216,7 @@ def dask_table(X: Any) -> DaskTable:
     raise TypeError(f"X is a Dask {type(X).__name__}; allowed are arrays and data frames of Dask.")
 
 
-def _predict(fn: _Sent, nothing: _Sent, X: Any, y: Any) -> Any:
+def _predict(fn: Sent, nothing: Sent, X: Any, y: Any) -> Any:
     if X.shape[0] == 0:
         return nothing.value
     with one_thread():

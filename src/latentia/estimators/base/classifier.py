@@ -92,7 +92,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
             score = -xp.matmul(xp.exp(score), asarray_like(loss, score))
         return decode_labels(self.classes_, xp.argmax(score, axis=1))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose class is known.
 
         Parameters
@@ -100,7 +100,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Classes; rows marked as unlabeled, as in `fit`, do not count, and a warning says how
-            many there are unless `unlabeled` is an integer.
+            many there are unless `unlabeled` is an integer. Scanned tables have them inside.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns

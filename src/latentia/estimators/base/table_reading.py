@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
+from latentia.engine.chunked_source import ChunkedSource, join_sources
 from latentia.engine.masking import MaskMissing
-from latentia.engine.parts import Parts
+from latentia.engine.parts import Parts, group_small
 from latentia.engine.source import TableSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.column_encoder import ColumnEncoder
@@ -28,6 +28,9 @@ from latentia.inputs.lazy_tables import LazyTable, RawPart
 from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
 from latentia.inputs.weights import check_class_weights, check_weight
 from latentia.numerics.array_api import compute_dtype
+
+#: Neighboring parts are joined up to this size, in MiB: each costs time in every pass.
+SMALL_MIB = 4
 
 
 class ReadTable(NamedTuple):
@@ -61,9 +64,13 @@ def read_parts(estimator: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     blank._validate_table(heads[0].first_row, reset=True)
     encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts))
     encode = _EncodePart(blank, encoder, classes, estimator.unlabeled)
-    encoded = parts.map(encode).keep()
+    encoded = parts.map(encode)
+    groups = group_small([head.n_rows for head in heads], int(SMALL_MIB * 2**20) // (8 * len(encoder.columns)))
+    if len(groups) < len(encoded):
+        encoded = encoded.join(groups, join_sources)
+    encoded = encoded.keep()
     totals = encoded.gather(_label_totals)
-    is_weighted = sample_weight is not None
+    is_weighted = any(head.is_weighted for head in heads)
     rows = ChunkedSource(encoded, totals, len(encoder.columns), is_weighted)
     if is_weighted:
         joined = rows.label_totals
@@ -76,6 +83,7 @@ class _Head(NamedTuple):
 
     n_rows: int
     labels: LabelDigest
+    is_weighted: bool
     first_row: Any  # of the table
 
 
@@ -96,7 +104,8 @@ class _TakeHead:
                 )
         if n_rows:
             check_schema(X, self.meta)
-        return _Head(n_rows, digest_labels(y), X.iloc[:1] if hasattr(X, "iloc") else X[:1])
+        first_row = (X.iloc[:1] if hasattr(X, "iloc") else X[:1]).copy()  # which does not hold the others
+        return _Head(n_rows, digest_labels(y), weight is not None, first_row)
 
 
 def check_schema(X: Any, meta: Any) -> None:

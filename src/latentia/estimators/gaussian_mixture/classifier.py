@@ -14,10 +14,10 @@ from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.conjugate_priors import conjugate_prior
@@ -32,7 +32,7 @@ from latentia.solvers import EM, AcceleratedEM, Solver
 from latentia.solvers.accelerated_em import WINDOW
 
 
-class GaussianMixtureClassifier(ClassComponentMixin, GenerativeClassifier):
+class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
     """A mixture of Gaussians for each class, with missing cells and unlabeled rows.
 
     Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are

@@ -4,6 +4,7 @@ wins.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,10 +12,10 @@ import numpy as np
 
 from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.canonical_form import to_canonical_form
@@ -41,7 +42,7 @@ def check_n_latent(name: str, value: Any) -> None:
         check_number(name, value, ge=0, integer=True)
 
 
-class FactorTrainingMixin(GenerativeClassifier):
+class FactorTrainingMixin(StreamMixin):
     """The family, the solver and the starts that the options ask for."""
 
     n_latent: int | str
@@ -82,6 +83,11 @@ class FactorTrainingMixin(GenerativeClassifier):
             bound_tol=self.bound_tol,
             bound_max_iter=self.bound_max_iter,
         )
+
+    def _open_family(self, family: LatentFactors) -> LatentFactors:
+        other = copy(family)
+        other.complete = False  # later batches may have gaps
+        return other
 
     def _choose_n_latent(self, data: TrainingTable) -> int:
         if not isinstance(self.n_latent, str):

@@ -76,7 +76,7 @@ class StackPredictMixin(ProbabilisticClassifier):
         xp = namespace(proba)
         return xp.astype(proba > 0.5, xp.int64)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose class is known; for label matrices, the share of rows all of
         whose known labels are right.
 
@@ -93,7 +93,7 @@ class StackPredictMixin(ProbabilisticClassifier):
         self._require_fitted()
         if not self.multilabel_:
             return super().score(X, y, sample_weight)
-        return label_matrix_accuracy(y, to_numpy(self.predict(X)), sample_weight)
+        return label_matrix_accuracy(y, self.predict(X), sample_weight)
 
     @method_of_rows
     def explain(self, X: Any) -> Array:

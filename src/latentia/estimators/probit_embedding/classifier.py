@@ -19,7 +19,7 @@ from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.inputs.options import Check, check_bool, choice, integer, number
 from latentia.inputs.rows import method_of_rows
-from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy
+from latentia.numerics.array_api import Array, eye_like, namespace
 from latentia.solvers import QuasiNewtonVB
 
 
@@ -267,7 +267,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         xp = namespace(proba)
         return xp.astype(proba > 0.5, xp.int64)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose class, or all of whose known labels, are right.
 
         Parameters
@@ -284,7 +284,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self._require_fitted()
         if not self.multilabel_:
             return super().score(X, y, sample_weight)
-        return label_matrix_accuracy(y, to_numpy(self.predict(X)), sample_weight)
+        return label_matrix_accuracy(y, self.predict(X), sample_weight)
 
     @property
     def _n_features_out(self) -> int:

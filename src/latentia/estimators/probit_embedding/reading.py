@@ -12,10 +12,11 @@ from latentia.engine.source import Preprocessor
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix, read_label_matrix
+from latentia.inputs.lazy_tables import refuse_lazy
 from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import make_preprocessor
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import Array, is_sparse
+from latentia.numerics.array_api import Array, is_sparse, to_numpy
 
 
 class EmbeddingInput(NamedTuple):
@@ -61,8 +62,11 @@ def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> EmbeddingInput
     return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
 
 
-def label_matrix_accuracy(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
+def label_matrix_accuracy(y: Any, answers: Any, sample_weight: Any) -> float:
     """The share of rows all of whose known labels are right; rows without any do not count."""
+    for what, values in (("y", y), ("the prediction", answers)):
+        refuse_lazy(what, values, "the score of a label matrix")
+    predicted = to_numpy(answers)
     codes = read_label_matrix(y)
     if codes.shape != predicted.shape:
         raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")

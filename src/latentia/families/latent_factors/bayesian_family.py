@@ -127,6 +127,9 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     def update(self, params: FactorBelief, stats: FactorStats) -> FactorBelief:
         return update_belief(params, stats, self.prior, self.model.fixed_log_prior is None)
 
+    def move_statistics(self, stats: FactorStats, params: FactorBelief, new: FactorBelief) -> FactorStats:
+        return stats.about(params.class_mean, new.class_mean)
+
     def log_prior(self, params: FactorBelief) -> Array:
         return -divergence(params, self.prior)
 

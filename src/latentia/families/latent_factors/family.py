@@ -174,6 +174,9 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         loadings, offsets = weights[..., :-1], weights[..., -1]
         return FactorParams(log_prior, log_mix, means, variances, loadings, offsets, noise, params.edges)
 
+    def move_statistics(self, stats: FactorStats, params: FactorParams, new: FactorParams) -> FactorStats:
+        return stats.about(params.means, new.means)
+
     def _edges(self, params: FactorParams) -> Array | None:
         """Which loadings are free; None for all."""
         return None if self.all_edges else params.edges
@@ -236,13 +239,8 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         """Number of free parameters less the scale and location of each latent, which the loadings
         set.
         """
-        C, M, q, H, G = (
-            self.n_classes,
-            self.n_components,
-            self.n_latent,
-            self.layout.n_predictors,
-            self.layout.n_gaussian,
-        )
+        C, M, q = self.n_classes, self.n_components, self.n_latent
+        H, G = self.layout.n_predictors, self.layout.n_gaussian
         empty = self.layout.n_columns - n_features  # continuous columns without any value
         H, G = H - empty, G - empty
         loadings = H * q if self.n_edges is None else self.n_edges

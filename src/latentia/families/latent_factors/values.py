@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.numerics.array_api import Array
+from latentia.numerics.array_api import Array, namespace
 
 
 class FactorParams(NamedTuple):
@@ -55,6 +55,13 @@ class FactorStats(NamedTuple):
     sum_x2: Array  # (..., M, G) of x^2
     bound_gram: Array  # (..., M, H - G, T) of (z z', z, 1), weighted by the bounds' curvatures
     bound_cross: Array  # (..., M, H - G, q + 1) of (z, 1), weighted by the bounds' linear coefficients
+
+    def about(self, old: Array, new: Array) -> FactorStats:
+        """The same sums about other means of the latents (..., C, q)."""
+        move = new - old
+        count = namespace(move).sum(self.count, axis=-1)[..., None]
+        square = self.centered_square - 2 * move * self.centered_sum + count * move * move
+        return self._replace(centered_sum=self.centered_sum - count * move, centered_square=square)
 
 
 class LatentPosterior(Protocol):

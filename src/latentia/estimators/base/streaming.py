@@ -1,0 +1,171 @@
+r"""Training on a stream: one batch of rows after the other, each seen once.
+
+Stepwise EM (Cappe & Moulines 2009): the statistics that the M-step needs are averages over rows, so
+those of a batch are mixed into those of the batches before,
+
+.. math:: s_t = (1 - \rho_t) s_{t-1} + \rho_t \bar s(\text{batch}; \theta_{t-1}), \qquad
+          \theta_t = \text{M-step}(N_t s_t),
+
+with :math:`\rho_t = t^{-\kappa}`, t the number of batches of this size that the stream has had. For
+posteriors the M-step adds the prior's statistics, so this is stochastic variational Bayes by
+natural gradients (Hoffman et al. 2013), with the rows seen so far for a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import Params, Stats
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import select_restart, tree_map
+from latentia.estimators.base.callbacks import notify_callbacks
+from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_losses import log_jacobian_sum
+from latentia.inputs.labels import encode_known_labels
+from latentia.inputs.lazy_tables import refuse_lazy
+from latentia.inputs.options import check_number, random_generator
+from latentia.inputs.weights import check_weight
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is kept of all batches: no row of them."""
+
+    data: GenerativeInput  # how rows are read; its own rows are gone
+    family: Any
+    trained: Any  # the posterior, or the points themselves
+    params: Params  # of the latter, one restart
+    stats: Stats  # averages, per unit of weight
+    weight: float  # of all rows so far
+    unlabeled_weight: float
+    curve: tuple[float, ...]  # the objective of each batch per unit of weight, before it was learned from
+
+    def learn(self, source: ArraySource, forgetting: float) -> Stream:
+        """The stream after another batch."""
+        sweep = RowProblem(self.trained, Likelihood(), source).sweep(self.params)
+        size = source.total_weight
+        if size <= 0:
+            return self
+        weight = self.weight + size
+        step = float((weight / size) ** -forgetting)
+        stats = tree_map(lambda old, new: (1.0 - step) * old + (step / size) * new, self.stats, sweep.stats)
+        params = self.trained.update(self.params, tree_map(lambda s: weight * s, stats))
+        value = sweep.value - self.trained.log_prior(self.params)
+        log_jacobian = log_jacobian_sum(source, self.data.preprocessor)
+        mean = (float(np.ravel(value)[0]) - log_jacobian) / size
+        return replace(
+            self,
+            params=params,
+            stats=self.trained.move_statistics(stats, self.params, params),
+            weight=weight,
+            curve=(*self.curve, mean),
+        )
+
+
+class StreamMixin(GenerativeClassifier):
+    """`partial_fit`."""
+
+    _stream_: Stream
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, forgetting: float = 0.7
+    ) -> Self:
+        """Learn from another batch of rows, and forget the rows.
+
+        The first batch is fitted as `fit` would: units, power transforms, categories, the starts
+        and what is chosen by the data stay as it suggests. So it should be a fair sample, of some
+        hundred rows, with every class in it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+        y : array-like of shape (n_samples,)
+            Classes, and marks of unlabeled rows, as in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream; needed in the first call. After `fit`, a new stream begins,
+            by default with the classes of that fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        forgetting : float, default=0.7
+            How fast earlier batches fade, more than 0.5 and at most 1: batch t has the share
+            ``t ** -forgetting``. With 1 all batches count alike, also those that were read with
+            poor parameters; less forgets more.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_number("forgetting", forgetting, gt=0.5)
+        if forgetting > 1:
+            raise ValueError(f"forgetting={forgetting}; allowed are numbers > 0.5 and <= 1.")
+        for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+            refuse_lazy(what, values, "partial_fit")
+        stream = getattr(self, "_stream_", None)
+        if stream is None:
+            stream, source = self._start_stream(X, y, classes, sample_weight)
+        else:
+            self._check_classes(classes)
+            source = self._read_batch(stream, X, y, sample_weight)
+            stream = stream.learn(source, forgetting)
+        data = stream.data
+        model = self._model_at(stream.family, stream.trained, data, select_restart(stream.params, 0))
+        if (source.y >= 0).any():
+            temperature = self._choose_temperature(model, source, stream.trained is not stream.family)
+            model = replace(model, temperature=temperature)
+        attributes = data.attributes | self._attributes_of(model)
+        attributes["unlabeled_weight_"], attributes["temperature_"] = stream.unlabeled_weight, model.temperature
+        attributes |= {"objective_curve_": np.array(stream.curve), "n_iter_": len(stream.curve), "_stream_": stream}
+        self._set_learned(attributes)
+        return self
+
+    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream, ArraySource]:
+        self._check_options()
+        objective = self._objective()
+        if not objective.rises_under_em:
+            raise ValueError(f"objective={self.objective!r}: partial_fit trains by objective='likelihood' alone.")
+        classes = getattr(self, "classes_", None) if classes is None else classes
+        if classes is None:
+            raise ValueError("classes=None: the first call of partial_fit needs the classes of the whole stream.")
+        data = self._read_in_memory(X, y, sample_weight)
+        found, told = data.attributes["classes_"].tolist(), sorted(set(np.asarray(classes).tolist()))
+        if found != told:
+            raise ValueError(
+                f"classes={told}, but the first batch has rows of {found}: it must have rows of every class, and of "
+                "no other."
+            )
+        rng, source = random_generator(self.random_state), data.make_source()
+        with notify_callbacks(self, X, y) as notifier:
+            family = self._open_family(self._make_family(data, source, rng, notifier))
+            trained = self._trained_family(family, data, objective)
+            self._tell_of(family, trained, data, notifier)
+            unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
+            source = source.with_unlabeled_weight(unlabeled_weight)
+            params = self._run_em_restarts(trained, source, rng, notifier).params
+        sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight
+        data = data._replace(X=data.X[:0, ...], codes=data.codes[:0], weight=None)
+        stats = tree_map(lambda s: s / size, sweep.stats)
+        value = float(np.ravel(sweep.value - trained.log_prior(params))[0])
+        mean = (value - log_jacobian_sum(source, data.preprocessor)) / size
+        return Stream(data, family, trained, params, stats, size, unlabeled_weight, (mean,)), source
+
+    def _open_family(self, family: Any) -> Any:
+        """The family for rows of which not all are known beforehand."""
+        return family
+
+    def _read_batch(self, stream: Stream, X: Any, y: Any, sample_weight: Any) -> ArraySource:
+        rows = self._encode_table(X, stream.data.encoder)
+        codes = encode_known_labels(y, self.classes_, rows.shape[0], self.unlabeled)
+        weight = check_weight(sample_weight, rows.shape[0])
+        source = ArraySource(rows, codes, weight, stream.data.preprocessor)
+        return source.with_unlabeled_weight(stream.unlabeled_weight)
+
+    def _check_classes(self, classes: Any) -> None:
+        if classes is not None and sorted(set(np.asarray(classes).tolist())) != self.classes_.tolist():
+            raise ValueError(f"classes={list(classes)}, but the stream began with {self.classes_.tolist()}.")

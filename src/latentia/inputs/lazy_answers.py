@@ -1,0 +1,57 @@
+"""Answers of an estimator to the rows of files: made part by part, when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+class LazyAnswers:
+    """What an estimator says of each row of a scanned table.
+
+    Iterate for one part after the other, each an array or a data frame; `compute` joins them, and
+    `to_parquet` writes them to a file as they come.
+    """
+
+    def __init__(self, table: Any, answer: Callable[[Any], Any]):
+        self._table, self._answer = table, answer
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._answer(rows) for rows in self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"<answers to {len(self)} rows, part by part: iterate, or call compute() or to_parquet(path)>"
+
+    def compute(self) -> Any:
+        """All answers in memory."""
+        parts = list(self)
+        if isinstance(parts[0], tuple):
+            return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+        if hasattr(parts[0], "columns"):
+            import pandas
+
+            return pandas.concat(parts, ignore_index=True)
+        return np.concatenate(parts)
+
+    def to_parquet(self, path: Any) -> None:
+        """Write the answers to a Parquet file, one part after the other."""
+        import pandas
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        writer = None
+        try:
+            for part in self:
+                frame = part if hasattr(part, "columns") else pandas.DataFrame(np.reshape(part, (len(part), -1)))
+                frame.columns = [str(name) for name in frame.columns]
+                rows = pa.Table.from_pandas(frame, preserve_index=False)
+                writer = writer or parquet.ParquetWriter(path, rows.schema)
+                writer.write_table(rows.cast(writer.schema))
+        finally:
+            if writer is not None:
+                writer.close()

@@ -1,0 +1,257 @@
+"""Tables in files: `scan` finds them, estimators read them part by part, in bounded memory."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from latentia.engine.array_source import CACHE_MIB
+from latentia.engine.parts import LocalParts, TemporaryFolder
+from latentia.inputs.file_parts import DataFile, ReadBatch, RowGroup
+from latentia.inputs.lazy_answers import LazyAnswers
+from latentia.inputs.lazy_tables import LazyTable
+
+#: Working copies of the rows that are read together, in MiB.
+PART_MIB = 16
+
+#: Rows that are read together at most.
+MAX_PART_ROWS = 2**17
+
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+
+
+class ScannedTable(LazyTable):
+    """A table in files, which `scan` returns.
+
+    Iterating over it yields its rows as pandas data frames, without target and weights.
+    """
+
+    def __init__(self, files: list[DataFile], schema: Any, target: str | None, weight: str | None, folder: Any = None):
+        self.folder = folder  # where converted files lie, as long as the table lives
+        self.files, self.schema, self.target, self.weight = files, schema, target, weight
+        self.columns = [name for name in schema.names if name not in (target, weight)]
+        self.meta = self._to_frame(schema.empty_table().select(self.columns))
+        self.name = f"a table scanned from {files[0].path}" + (f" and {len(files) - 1} more" if files[1:] else "")
+        fitting = PART_MIB * 2**20 // (8 * max(1, len(self.columns)))
+        self.rows_per_part = max(1, min(MAX_PART_ROWS, fitting))
+        self.sizes = [file.group_sizes() for file in files]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(sum(groups) for groups in self.sizes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, without target and weights."""
+        return self.n_rows, len(self.columns)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return (read().X for read in self._readers(None, None))
+
+    def __repr__(self) -> str:
+        target = "" if self.target is None else f", target={self.target!r}"
+        return f"<{self.name}: {self.n_rows} rows, {len(self.columns)} columns{target}>"
+
+    def training_parts(self, y: Any, sample_weight: Any) -> LocalParts:
+        for what, values, name in (("y", y, "target"), ("sample_weight", sample_weight, "weight")):
+            if values is not None:
+                raise TypeError(
+                    f"{what} is a {type(values).__name__}, but X is {self.name}: its {what} is one of its columns. "
+                    f"Name it in latentia.scan(..., {name}=...) and leave {what} out."
+                )
+        fits = 8 * self.n_rows * len(self.columns) <= CACHE_MIB * 2**20
+        return LocalParts(self._readers(self.target, self.weight), fits_memory=fits)
+
+    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> LazyAnswers:
+        if y is not None:
+            raise TypeError("y has no part in the answers to a scanned table; leave it out.")
+        return LazyAnswers(self, fn)
+
+    def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
+        return self.training_parts(y, sample_weight).gather(fn)
+
+    def _readers(self, target: str | None, weight: str | None) -> list[ReadBatch]:
+        columns = [name for name in self.schema.names if name in (*self.columns, target, weight)]
+        readers = []
+        for file, sizes in zip(self.files, self.sizes, strict=True):
+            for group, size in enumerate(sizes):
+                rows = RowGroup(file, group, size, columns, self.rows_per_part)
+                readers += [ReadBatch(rows, k, self._to_frame, target, weight) for k in range(rows.n_batches)]
+        return readers
+
+    def _to_frame(self, table: Any) -> Any:
+        """A data frame whose dtypes do not depend on where cells are missing."""
+        return table.cast(_plain_schema(table.schema)).to_pandas(types_mapper=_nullable)
+
+
+def scan(
+    source: Any,
+    *,
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> ScannedTable:
+    """A table in files, to be read part by part where an estimator takes X.
+
+    ``model.fit(scan("rows/*.parquet", target="label"))`` trains on more rows than memory holds;
+    ``model.predict_proba(scan("new.parquet"))`` answers part by part. Needs pyarrow and pandas
+    (``pip install latentia[files]``).
+
+    Parameters
+    ----------
+    source : str, path, sequence of them, or pyarrow.dataset.Dataset
+        A Parquet or Arrow (Feather) file, a pattern such as ``"rows/*.parquet"``, or a folder,
+        whose subfolders ``name=value`` make a column. CSV files are first converted to a
+        temporary Parquet file.
+    target : str, default=None
+        The column with the labels; missing labels mark unlabeled rows.
+    weight : str, default=None
+        The column with the sample weights.
+    columns : sequence of str, default=None
+        The columns to read besides; all by default.
+
+    Returns
+    -------
+    table : ScannedTable
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from latentia import GaussianMixtureClassifier, scan
+    >>> path = os.path.join(tempfile.mkdtemp(), "iris.parquet")
+    >>> load_iris(as_frame=True).frame.to_parquet(path)
+    >>> table = scan(path, target="target")
+    >>> model = GaussianMixtureClassifier(random_state=0).fit(table)
+    >>> model.predict_proba(table).compute().shape
+    (150, 3)
+    """
+    try:
+        import pandas  # noqa: F401
+        from pyarrow import dataset
+    except ImportError as error:
+        raise ImportError("latentia.scan needs pyarrow and pandas: pip install latentia[files]") from error
+    folder = None
+    if not isinstance(source, dataset.Dataset):
+        source, folder = _open_dataset(source)
+    if not getattr(source, "files", None):
+        raise ValueError("source holds no file; allowed are Parquet, Arrow and CSV files.")
+    schema = _read_schema(source, target, weight, columns)
+    return ScannedTable(_files(source, schema), schema, target, weight, folder)
+
+
+def _open_dataset(source: Any) -> tuple[Any, TemporaryFolder | None]:
+    """The data set, and where it lies if it was converted."""
+    from pyarrow import dataset
+
+    paths = [os.fspath(path) for path in ([source] if isinstance(source, str | Path) else source)]
+    found: list[str] = []
+    for path in paths:
+        matches = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+        if not matches or not all(os.path.exists(match) for match in matches):
+            raise FileNotFoundError(f"source={path!r}: there is no such file.")
+        found += matches
+    if len(found) == 1 and os.path.isdir(found[0]):
+        inside = [name for _, _, names in os.walk(found[0]) for name in names if not name.startswith((".", "_"))]
+        return dataset.dataset(found[0], format=_format(inside, found[0]), partitioning="hive"), None
+    if all(path.lower().endswith(".csv") for path in found):
+        folder = TemporaryFolder()
+        return dataset.dataset([_convert(path, folder.name, k) for k, path in enumerate(found)]), folder
+    return dataset.dataset(found, format=_format(found, paths[0])), None
+
+
+def _format(names: Sequence[str], source: str) -> str:
+    endings = {os.path.splitext(name)[1].lower() for name in names}
+    if endings and endings <= set(PARQUET):
+        return "parquet"
+    if endings and endings <= set(ARROW):
+        return "ipc"
+    raise ValueError(
+        f"source={source!r} has files that end in {sorted(endings)}; allowed are files of one kind: "
+        f"{', '.join(PARQUET)}, {', '.join(ARROW)}, or .csv (not in folders)."
+    )
+
+
+def _convert(path: str, folder: str, number: int) -> str:
+    """A CSV file as Parquet, in bounded memory."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    into = os.path.join(folder, f"{number}.parquet")
+    try:
+        blanks = csv.ConvertOptions(strings_can_be_null=True)
+        with csv.open_csv(path, convert_options=blanks) as rows, parquet.ParquetWriter(into, rows.schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"the file {path} cannot be read as CSV of one dtype in each column: {error}") from error
+    return into
+
+
+def _read_schema(source: Any, target: str | None, weight: str | None, columns: Sequence[str] | None) -> Any:
+    """The columns that are read, in the order of the files."""
+    import pyarrow as pa
+
+    schema = source.schema
+    named = [("target", target), ("weight", weight), *(("columns", name) for name in columns or ())]
+    for what, name in named:
+        if name is not None and name not in schema.names:
+            raise ValueError(f"{what}={name!r} is no column of the files; they have {schema.names}.")
+    wanted = schema.names if columns is None else [*columns, target, weight]
+    return pa.schema([field for field in schema if field.name in wanted])
+
+
+def _files(source: Any, schema: Any) -> list[DataFile]:
+    """The files of a data set, which must have the same columns."""
+    from pyarrow import dataset
+
+    files = []
+    for fragment in source.get_fragments():
+        values = dataset.get_partition_keys(fragment.partition_expression)
+        file = DataFile(fragment.path, source.filesystem, isinstance(fragment, dataset.ParquetFileFragment), values)
+        found = file.schema
+        for field in schema:
+            if field.name in values:
+                continue
+            if field.name not in found.names:
+                raise ValueError(f"the file {file.path} has no column {field.name!r}; its columns are {found.names}.")
+            if _plain_type(found.field(field.name).type) != _plain_type(field.type):
+                raise ValueError(
+                    f"column {field.name!r} is {found.field(field.name).type} in the file {file.path} and {field.type} "
+                    "in the first file: allowed is one type."
+                )
+        files.append(file)
+    return files
+
+
+def _plain_type(kind: Any) -> Any:
+    """The type of the values of a dictionary, whose codes differ from file to file."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain_schema(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _nullable(kind: Any) -> Any:
+    """Dtypes of pandas that hold missing cells, for integers and bool."""
+    import pandas
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return pandas.BooleanDtype()
+    if pa.types.is_integer(kind):
+        return pandas.array([], dtype=str(kind).replace("int", "Int").replace("uInt", "UInt")).dtype
+    return None

@@ -1,0 +1,160 @@
+"""Files: the same answer as from memory, in memory that does not grow with the file."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, scan
+from latentia.engine import array_source
+from latentia.estimators.base import table_reading
+from latentia.inputs import scanned_tables
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 500)
+    frame = pd.DataFrame(rng.normal(size=(500, 3)) + y[:, None], columns=list("abc"))
+    frame[rng.random(frame.shape) < 0.1] = np.nan
+    frame["label"] = np.array(["x", "y", "z"], dtype=object)[y]
+    frame.loc[rng.random(500) < 0.2, "label"] = None
+    frame["w"] = rng.uniform(0.5, 2, 500)
+    return frame
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Parts of few rows, none of which are kept."""
+    monkeypatch.setattr(scanned_tables, "MAX_PART_ROWS", 70)
+    monkeypatch.setattr(scanned_tables, "CACHE_MIB", 0)
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:score leaves out")
+
+
+def agree(model, frame, table):
+    X, y = frame[list("abc")], frame["label"]
+    one = model.fit(X, y, **({"sample_weight": frame["w"]} if table.weight else {}))
+    curve, proba, filled, score = one.objective_curve_, one.predict_proba(X), one.impute(X), one.score(X, y)
+    other = model.fit(table)
+    np.testing.assert_allclose(other.objective_curve_, curve, rtol=1e-8)
+    answers = other.predict_proba(table)
+    assert len(answers) == len(frame) and len(list(answers)) == len(table.training_parts(None, None))
+    np.testing.assert_allclose(answers.compute(), proba, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.impute(table).compute(), filled, rtol=1e-8)
+    return other, score
+
+
+@pytest.mark.parametrize("model", [GaussianMixtureClassifier(covariance="diag"), LatentClassificationModel()])
+def test_parquet_agrees(frame, tmp_path, small_parts, model):
+    for part, rows in enumerate((frame[:210], frame[210:211], frame[211:])):
+        rows.to_parquet(tmp_path / f"{part}.parquet", row_group_size=100)
+    model.set_params(random_state=0, tol=1e-2)
+    table = scan(tmp_path / "*.parquet", target="label", columns=list("abc"))
+    assert table.shape == (500, 3) and "500 rows" in repr(table)
+    other, score = agree(model, frame, table)
+    assert other.score(table) == pytest.approx(score)
+    assert other.feature_names_in_.tolist() == list("abc")
+    weighted = scan(str(tmp_path), target="label", weight="w")
+    assert list(weighted.columns) == list("abc")
+    agree(model, frame, weighted)
+
+
+def test_other_kinds_of_files(frame, tmp_path):
+    model = GaussianMixtureClassifier(covariance="diag", random_state=0)
+    frame.to_feather(tmp_path / "rows.feather")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.assign(place=np.where(frame["a"] > 0, "p", "q")).to_parquet(tmp_path / "folder", partition_cols=["place"])
+    for name in ("rows.feather", "rows.csv"):
+        agree(model, frame, scan(tmp_path / name, target="label", columns=list("abc")))
+    folder = scan(tmp_path / "folder", target="label")
+    assert folder.columns == ["a", "b", "c", "w", "place"] and len(folder) == 500
+    assert set(pd.concat(list(folder))["place"]) == {"p", "q"}
+    mixed = LatentClassificationModel(1, random_state=0, tol=1.0).fit(folder)
+    assert mixed.kinds_[-1] == "categorical" and mixed.predict(folder).compute().shape == (500,)
+
+
+def test_dtypes_do_not_depend_on_gaps(tmp_path, small_parts):
+    """Integers with a gap in one part alone, text in dictionaries that differ from file to file."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"n": pd.array(np.arange(200) % 2, dtype="Int64"), "t": rng.normal(size=200)})
+    frame.loc[3, "n"] = pd.NA
+    frame["color"] = pd.Categorical(
+        np.where(np.arange(200) < 100, "red", np.array(["blue", "red"])[np.arange(200) % 2])
+    )
+    frame["y"] = (frame["t"] > 0).astype(int)
+    for k in range(2):
+        part = frame[100 * k : 100 * k + 100]
+        part.assign(color=part["color"].cat.remove_unused_categories()).to_parquet(tmp_path / f"{k}.parquet")
+    model = LatentClassificationModel(1, random_state=0, tol=1.0).fit(scan(tmp_path, target="y"))
+    assert model.kinds_ == ("binary", "continuous", "categorical")
+    assert model.categories_[2].tolist() == ["blue", "red"]
+    model.impute(scan(tmp_path, target="y")).to_parquet(tmp_path / "full.pq")
+    assert pd.read_parquet(tmp_path / "full.pq").shape == (200, 3)
+
+
+def test_bad_files_are_named(frame, tmp_path, small_parts):
+    model = GaussianMixtureClassifier(random_state=0)
+    with pytest.raises(FileNotFoundError, match="nothing.parquet"):
+        scan(tmp_path / "nothing.parquet")
+    frame[:250].to_parquet(tmp_path / "0.parquet")
+    frame[250:].to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match="target='kind' is no column"):
+        scan(tmp_path, target="kind")
+    with pytest.raises(TypeError, match="latentia.scan.*target"):
+        model.fit(scan(tmp_path), frame["label"])
+    with pytest.raises(ValueError, match="y=None"):
+        model.fit(scan(tmp_path, columns=["a"]))
+    table = scan(tmp_path, target="label", columns=["a", "b"])
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match="1.parquet has vanished"):
+        model.fit(table)
+    assert not hasattr(model, "classes_")
+    frame[250:].assign(a="text").to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match="column 'a' is .*string in the file .*1.parquet"):
+        scan(tmp_path, target="label")
+    frame[250:].drop(columns="b").to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match="1.parquet has no column 'b'"):
+        scan(tmp_path, target="label")
+    (tmp_path / "1.parquet").write_bytes(b"no parquet")
+    with pytest.raises(OSError, match="1.parquet"):
+        scan(tmp_path, target="label")
+    assert array_source.CACHE_MIB == 64
+
+
+MEMORY = """
+import resource, sys
+import latentia
+from latentia.inputs import scanned_tables
+scanned_tables.CACHE_MIB = 0  # nothing is small
+table = latentia.scan(sys.argv[1], target="y")
+model = latentia.GaussianMixtureClassifier(covariance="diag", max_iter=2, random_state=0, callback=lambda step: True)
+model.fit(table)
+for part in model.predict_proba(table):
+    pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.matrix
+def test_memory_stays_flat_while_the_file_grows(tmp_path):
+    rng, peaks = np.random.default_rng(0), []
+    for n_batches in (4, 40):
+        path, writer = tmp_path / f"{n_batches}.parquet", None
+        for _ in range(n_batches):
+            y = rng.integers(0, 2, 20_000)
+            X = rng.normal(size=(20_000, 20)) + y[:, None]
+            rows = pa.table({**{f"x{k}": X[:, k] for k in range(20)}, "y": y})
+            writer = writer or pq.ParquetWriter(path, rows.schema)
+            writer.write_table(rows)
+        writer.close()
+        peaks.append(int(subprocess.check_output([sys.executable, "-c", MEMORY, path])) / 1024)
+    size = 40 * 20_000 * 20 * 8 / 2**20
+    assert peaks[1] < peaks[0] + 30 and size > 120, peaks  # MiB

@@ -1,0 +1,89 @@
+"""Streams: one pass over batches comes near to what a fit of all rows finds."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
+
+MODELS = pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixtureClassifier(2, covariance="diag", marginals="normal"),
+        GaussianMixtureClassifier(2, covariance="full", marginals="normal", inference="ml"),
+        LatentClassificationModel(2, marginals="normal"),
+        LatentClassificationModel(2, marginals="normal", inference="ml"),
+    ],
+    ids=["posterior", "points", "factors", "factor points"],
+)
+
+
+def stream(n=6000):
+    """Two clusters in each class, rows with gaps, some without a label."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, 4)) + 2 * y[:, None] + 3 * rng.integers(0, 2, (n, 1))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, np.where(rng.random(n) < 0.1, -1, y)
+
+
+@MODELS
+def test_one_pass_comes_near_to_the_batch(model):
+    X, y = stream()
+    model = clone(model).set_params(unlabeled=-1, unlabeled_weight=1.0, random_state=0)
+    whole = clone(model).fit(X, y).score_samples(X).mean()
+    first = clone(model).fit(X[:300], y[:300]).score_samples(X).mean()
+    for start in range(0, 6000, 300):
+        here = slice(start, start + 300)
+        model.partial_fit(X[here], y[here], classes=[0, 1] if start == 0 else None)
+    found = model.score_samples(X).mean()
+    assert model.n_iter_ == 20 and len(model.objective_curve_) == 20
+    assert abs(found - whole) < 0.01 * abs(whole), (found, whole, first)
+    assert found > first + 0.5 * (whole - first)  # and it has learned from the stream
+
+
+def test_weights_count_rows_and_batches_may_lack_classes():
+    X, y = stream(900)
+    model = GaussianMixtureClassifier(covariance="diag", unlabeled=-1, unlabeled_weight=1.0, random_state=0)
+    twice, weighted = clone(model), clone(model)
+    for m in (twice, weighted):
+        m.partial_fit(X[:300], y[:300], classes=[0, 1])
+    one = np.flatnonzero(y[300:600] == 1) + 300
+    twice.partial_fit(np.r_[X[one], X[one]], np.r_[y[one], y[one]])
+    weighted.partial_fit(X[one], y[one], sample_weight=np.full(one.size, 2.0))
+    np.testing.assert_allclose(weighted.means_, twice.means_, rtol=1e-9)
+    before = twice.priors_.copy()
+    twice.partial_fit(X[600:], np.full(300, -1))
+    assert not np.allclose(twice.priors_, before)
+
+
+def test_forgetting_follows_a_change():
+    """The classes move after half of the stream."""
+    rng = np.random.default_rng(0)
+    models = {rate: GaussianMixtureClassifier(covariance="diag", marginals="normal") for rate in (0.51, 1.0)}
+    for t in range(20):
+        y = np.arange(200) % 2
+        X = rng.normal(size=(200, 2)) + y[:, None] + (3.0 if t >= 10 else 0.0)
+        for rate, model in models.items():
+            model.partial_fit(X, y, classes=[0, 1], forgetting=rate)
+    fast, even = (models[rate].means_.mean() for rate in (0.51, 1.0))
+    assert fast > even + 0.5 and abs(even - 2.0) < 0.1  # the mean of 0.5 and 3.5
+
+
+def test_a_fit_ends_a_stream_and_a_failed_batch_changes_nothing():
+    X, y = stream(600)
+    model = LatentClassificationModel(1, unlabeled=-1, unlabeled_weight=1.0, random_state=0)
+    with pytest.raises(ValueError, match="classes=None"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="it must have rows of every class"):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="objective='hybrid'"):
+        clone(model).set_params(objective="hybrid").partial_fit(X, y, classes=[0, 1])
+    model.partial_fit(X[:300], y[:300], classes=[0, 1])
+    before = model.loadings_.copy()
+    for bad in ({"y": np.full(300, 7)}, {"X": X[300:, :2]}, {"classes": [0, 2]}, {"forgetting": 0.5}):
+        with pytest.raises(ValueError):
+            model.partial_fit(**{"X": X[300:], "y": y[300:], **bad})
+        np.testing.assert_array_equal(model.loadings_, before)
+    model.fit(X, y)
+    assert not hasattr(model, "_stream_")
