@@ -32,21 +32,25 @@ class RowProblem(Generic[F]):
         self.objective = objective
         self.source = source
         self.max_chunk_rows = max_chunk_rows
+        self._chunk_rows = max_chunk_rows  # of the last sweep
 
     @property
     def total_weight(self) -> float:
         return self.source.total_weight
 
     def take_restarts(self, index: np.ndarray) -> RowProblem[F]:
-        """The problem of these restarts."""
+        """The problem of these restarts, in the same chunks: what a sweep has left for the next
+        belongs to chunks.
+        """
         source = self.source.take_restarts(index)
-        return self if source is self.source else RowProblem(self.family, self.objective, source, self.max_chunk_rows)
+        return self if source is self.source else RowProblem(self.family, self.objective, source, self._chunk_rows)
 
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""
         family = self.family
         visit = _Visit(family, self.objective, family.precompute(params))
-        by_label = self.source.sum_over_chunks(visit, self.rows_per_chunk(params), by_label=self._own_class)
+        self._chunk_rows = self.rows_per_chunk(params)
+        by_label = self.source.sum_over_chunks(visit, self._chunk_rows, by_label=self._own_class)
         value = sum(part.value for part in by_label.values()) + family.log_prior(params)
         all_classes = by_label.pop(None, None)
         if not by_label:

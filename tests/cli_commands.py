@@ -9,8 +9,6 @@ from typing import NamedTuple
 import pytest
 from small_tables import make_table
 
-from latentia.cli.app import run
-
 
 class Ended(NamedTuple):
     code: int
@@ -26,6 +24,7 @@ class Ended(NamedTuple):
 @pytest.fixture
 def latentia(capsys, monkeypatch):
     """Runs a command."""
+    from latentia.cli.app import run  # here, since few tests want it
 
     def call(*arguments: object, stdin: bytes = b"") -> Ended:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -38,22 +37,10 @@ def latentia(capsys, monkeypatch):
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory):
     """A folder with a table and the model of it."""
+    from latentia.cli.app import run
+
     folder = tmp_path_factory.mktemp("fitted")
     (folder / "table.csv").write_text(make_table())
-    assert (
-        run(
-            [
-                "fit",
-                str(folder / "table.csv"),
-                "-t",
-                "kind",
-                "-o",
-                str(folder / "model.latentia"),
-                "--effort",
-                "fast",
-                "-q",
-            ]
-        )
-        == 0
-    )
+    options = ["-t", "kind", "-o", str(folder / "model.latentia"), "--effort", "fast", "-q"]
+    assert run(["fit", str(folder / "table.csv"), *options]) == 0
     return folder
