@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 
 MODELS = pytest.mark.parametrize(
@@ -55,6 +56,16 @@ def test_weights_count_rows_and_batches_may_lack_classes():
     before = twice.priors_.copy()
     twice.partial_fit(X[600:], np.full(300, -1))
     assert not np.allclose(twice.priors_, before)
+
+
+def test_a_saved_stream_goes_on(tmp_path):
+    X, y = stream(600)
+    for model in (GaussianMixtureClassifier(2), LatentClassificationModel(1)):
+        model.set_params(unlabeled=-1, unlabeled_weight=1.0, random_state=0).partial_fit(X[:300], y[:300], [0, 1])
+        model.save(tmp_path / "stream")
+        loaded = latentia.load(tmp_path / "stream").partial_fit(X[300:], y[300:])
+        assert "600" in loaded.summary() and loaded.training_record_["label_counts"] == np.bincount(y[y >= 0]).tolist()
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.partial_fit(X[300:], y[300:]).predict_proba(X))
 
 
 def test_forgetting_follows_a_change():

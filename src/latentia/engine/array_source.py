@@ -8,7 +8,6 @@ threads.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +17,7 @@ from array_api_compat import is_numpy_array
 from sklearn import get_config
 
 from latentia.engine.cached_rows import CachedRows, preprocess_rows
-from latentia.engine.masking import MaskMissing, Preprocess
+from latentia.engine.masking import MaskMissing, Preprocess, is_mapped
 from latentia.engine.row_draws import draw_rows, evenly_spaced
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
 from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_totals
@@ -225,7 +224,7 @@ class ArraySource(TableSource):
         if self._cache is not None:
             ranges = split_ranges(self._counted(self._cache.labels), max_rows, by_label)
             return partial(self._cache.read, memos=self._memos), list(join_ranges(ranges, max_rows))
-        if by_label and not _is_mapped(self.X):  # rows in memory can be gathered from anywhere
+        if by_label and not is_mapped(self.X):  # rows in memory can be gathered from anywhere
             labels = self._counted(label_ranges(self.y[self._label_order]))
             return self._read_sorted, [[rows] for rows in split_ranges(labels, max_rows, by_label)]
         whole = [RowRange(0, self.n_rows, None)]
@@ -293,12 +292,3 @@ class ArraySource(TableSource):
         y_dtype = namespace(like).int64 if self.y.dtype.kind in "iu" else like.dtype
         weight = None if self.weight is None else asarray_like(self.weight[index], like)
         return Chunk(rows, asarray_like(self.y[index], like, dtype=y_dtype), weight, label)
-
-
-def _is_mapped(X: Array) -> bool:
-    """Whether rows lie in a file, which is best read in its own order."""
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap):
-            return True
-        X = X.base
-    return isinstance(X, mmap.mmap)

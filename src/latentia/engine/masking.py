@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from array_api_compat import device, is_numpy_array
 
 from latentia.engine.row_ranges import RowRange, split_ranges
@@ -39,3 +41,12 @@ class MaskMissing:
             return MaskedRows(values, None)
         missing = xp.isnan(values)
         return MaskedRows(xp.where(missing, xp.zeros_like(values), values), xp.astype(~missing, values.dtype))
+
+
+def is_mapped(X: Array) -> bool:
+    """Whether rows lie in a file, which is best read in its own order."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap):
+            return True
+        X = X.base
+    return isinstance(X, mmap.mmap)

@@ -23,7 +23,8 @@ from latentia.engine.contracts import Params, Stats
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, tree_map
-from latentia.estimators.base.callbacks import notify_callbacks
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.generative_losses import log_jacobian_sum
@@ -44,6 +45,8 @@ class Stream:
     stats: Stats  # averages, per unit of weight
     weight: float  # of all rows so far
     unlabeled_weight: float
+    label_counts: np.ndarray  # (C,) rows of each class so far
+    n_rows: int
     curve: tuple[float, ...]  # the objective of each batch per unit of weight, before it was learned from
 
     def learn(self, source: ArraySource, forgetting: float) -> Stream:
@@ -64,8 +67,30 @@ class Stream:
             params=params,
             stats=self.trained.move_statistics(stats, self.params, params),
             weight=weight,
+            label_counts=self.label_counts + count_labels(source, self.data.n_classes),
+            n_rows=self.n_rows + source.n_rows,
             curve=(*self.curve, mean),
         )
+
+    @property
+    def attributes(self) -> Attributes:
+        """What the stream was and how it went."""
+        n_unlabeled = self.n_rows - int(self.label_counts.sum())
+        record = {"n_rows": self.n_rows, "label_counts": self.label_counts.tolist(), "n_unlabeled": n_unlabeled}
+        return {
+            "unlabeled_weight_": self.unlabeled_weight,
+            "objective_curve_": np.array(self.curve),
+            "n_iter_": len(self.curve),
+            "converged_": False,
+            "stopping_reason_": "the stream may go on",
+            "training_record_": record,
+            "_stream_": self,
+        }
+
+
+def count_labels(source: ArraySource, n_classes: int) -> np.ndarray:
+    """Rows of each class, (C,)."""
+    return np.bincount(source.y[source.y >= 0], minlength=n_classes)
 
 
 class StreamMixin(GenerativeClassifier):
@@ -119,10 +144,8 @@ class StreamMixin(GenerativeClassifier):
         if (source.y >= 0).any():
             temperature = self._choose_temperature(model, source, stream.trained is not stream.family)
             model = replace(model, temperature=temperature)
-        attributes = data.attributes | self._attributes_of(model)
-        attributes["unlabeled_weight_"], attributes["temperature_"] = stream.unlabeled_weight, model.temperature
-        attributes |= {"objective_curve_": np.array(stream.curve), "n_iter_": len(stream.curve), "_stream_": stream}
-        self._set_learned(attributes)
+        attributes = data.attributes | stream.attributes | self._attributes_of(model)
+        self._set_learned(attributes | {"temperature_": model.temperature})
         return self
 
     def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream, ArraySource]:
@@ -141,19 +164,25 @@ class StreamMixin(GenerativeClassifier):
                 "no other."
             )
         rng, source = random_generator(self.random_state), data.make_source()
-        with notify_callbacks(self, X, y) as notifier:
-            family = self._open_family(self._make_family(data, source, rng, notifier))
-            trained = self._trained_family(family, data, objective)
-            self._tell_of(family, trained, data, notifier)
-            unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
-            source = source.with_unlabeled_weight(unlabeled_weight)
-            params = self._run_em_restarts(trained, source, rng, notifier).params
+        notifier = StepNotifier()
+        if self.callback is not None:
+            notifier.listeners.append(lambda step: bool(self.callback(step)))
+        family = self._open_family(self._make_family(data, source, rng, notifier))
+        trained = self._trained_family(family, data, objective)
+        self._tell_of(family, trained, data, notifier)
+        unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
+        source = source.with_unlabeled_weight(unlabeled_weight)
+        params = self._run_em_restarts(trained, source, rng, notifier).params
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight
         data = data._replace(X=data.X[:0, ...], codes=data.codes[:0], weight=None)
         stats = tree_map(lambda s: s / size, sweep.stats)
         value = float(np.ravel(sweep.value - trained.log_prior(params))[0])
         mean = (value - log_jacobian_sum(source, data.preprocessor)) / size
-        return Stream(data, family, trained, params, stats, size, unlabeled_weight, (mean,)), source
+        counts = count_labels(source, data.n_classes)
+        return (
+            Stream(data, family, trained, params, stats, size, unlabeled_weight, counts, source.n_rows, (mean,)),
+            source,
+        )
 
     def _open_family(self, family: Any) -> Any:
         """The family for rows of which not all are known beforehand."""
