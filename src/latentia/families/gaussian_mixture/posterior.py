@@ -37,7 +37,7 @@ class GaussianPrior(NamedTuple):
     """What is fixed of the priors; see the module's docstring."""
 
     pooled_rows: float = 300.0  # g
-    unit_rows: float = 1.0  # rows of unit variance that the common covariance is given: beta / nu_0
+    unit_rows: float = 3.0  # rows of unit variance that the common covariance is given: beta / nu_0
     strength_shape: float = 3.0  # the density of kappa is kappa^shape exp(-rate kappa)
     strength_rate: float = 3.0
 
