@@ -31,8 +31,8 @@ MAX_COMPONENTS = 10
 CANDIDATES = ("full", "tied", "diag")
 EVIDENCE_ITERATIONS = 15
 
-#: What a covariance matrix of its own for each class must gain over one for all, in nats per unit of
-#: weight: the evidence is of p(x), and where it hardly decides, one matrix tells classes better.
+#: What a covariance matrix of its own for each class must gain over one for all, in nats per unit
+#: of weight: the evidence is of p(x), and where it hardly decides, one matrix tells classes better.
 OWN_MATRIX_LEAD = 0.15
 
 #: Tables with more columns get a variance per column.

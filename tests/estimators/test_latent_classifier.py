@@ -1,0 +1,168 @@
+"""The estimator one starts with: what it tries, how it weighs, what it promises, and tables that are hard."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, load_wine, make_classification
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from tolerances import REFIT
+
+from latentia import LatentClassifier
+from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
+
+FAST = {"effort": "fast", "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def halves():
+    X, y = make_classification(600, 8, n_informative=5, n_classes=3, class_sep=1.0, random_state=3)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    return train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(halves):
+    return LatentClassifier(random_state=0).fit(halves[0], halves[2])
+
+
+def test_what_it_expects_is_what_new_rows_show(fitted, halves):
+    _, X, _, y = halves
+    losses = -fitted.predict_log_proba(X)[np.arange(y.size), y]
+    error = losses.std() / np.sqrt(y.size)
+    assert abs(fitted.expected_log_loss_ - losses.mean()) < 4 * error
+    assert abs(fitted.expected_accuracy_ - fitted.score(X, y)) < 4 * np.sqrt(0.25 / y.size)
+
+
+def test_the_stack_is_no_worse_than_its_best_member(fitted, halves):
+    _, X, _, y = halves
+    board = fitted.leaderboard_
+    assert list(board["log_loss"]) == sorted(board["log_loss"])
+    assert board["weight"].sum() == pytest.approx(1.0) and len(fitted.weights_) == len(board)
+    assert log_loss(y, fitted.predict_proba(X)) < board["log_loss"].iloc[0] + 0.03
+
+
+def test_held_out_predictions_agree_with_what_is_expected(fitted, halves):
+    held_out, y = fitted.held_out_proba_, halves[2]
+    known = np.isfinite(held_out).all(axis=1)
+    assert known.mean() > 0.95
+    own = held_out[known, y[known]]
+    assert -np.log(own).mean() == pytest.approx(fitted.expected_log_loss_, rel=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_efforts_try_more_and_more(halves):
+    X, y = halves[0][:45, :3], halves[2][:45]
+    efforts = ("fast", "balanced", "best")
+    sizes = [len(LatentClassifier(effort=e, max_iter=3, random_state=0).fit(X, y).leaderboard_) for e in efforts]
+    assert sizes[0] < sizes[1] < sizes[2]
+
+
+def test_explanations_point_at_the_columns_that_tell(halves):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 3))
+    X[:, 1] += 3 * y
+    X[::7, 1] = np.nan
+    model = LatentClassifier(**FAST).fit(X, y)
+    parts = model.explain(X)
+    assert parts.shape == (200, 3, 2)
+    assert np.abs(parts[:, 1, 1]).mean() > 5 * np.abs(parts[:, 0, 1]).mean()
+    np.testing.assert_array_equal(parts[::7, 1], 0.0)  # gaps add nothing
+    shown = ~np.isnan(X[:, 1])
+    assert (np.sign(parts[shown, 1, 1]) == np.sign(2 * y - 1)[shown]).mean() > 0.9
+
+
+def test_told_to_stop_it_still_answers(halves):
+    X, _, y, _ = halves
+    seen = []
+    model = LatentClassifier(random_state=0, callback=lambda trial: seen.append(trial) or len(seen) == 2).fit(X, y)
+    assert len(model.leaderboard_) == 2 and not model.converged_
+    assert [trial.candidate for trial in seen] == ["factors", "softmax"] and "leads" in seen[1].summary()
+    assert model.score(X, y) > 0.5
+
+
+def test_all_at_once_is_one_after_the_other(halves):
+    X, _, y, _ = halves
+    alone, together = (LatentClassifier(n_jobs=n, **FAST).fit(X[:80], y[:80]) for n in (None, 2))
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), **REFIT)
+
+
+@pytest.mark.filterwarnings("ignore:Column 1 has no known value")
+def test_hard_tables_get_sober_probabilities():
+    one_each = LatentClassifier(**FAST).fit([[0.0, np.nan], [5.0, np.nan]], ["a", "b"])
+    proba = one_each.predict_proba([[0.0, 1.0], [2.5, 1.0], [np.nan, np.nan]])
+    assert proba.min() > 0.02 and np.abs(proba[1:] - 0.5).max() < 0.1
+    assert np.isnan(one_each.expected_log_loss_)
+    X, y = load_iris(return_X_y=True)
+    rare = np.r_[y[:-1], 7]  # a class of one row, which no fold can hold out
+    model = LatentClassifier(**FAST).fit(X, rare)
+    assert model.predict_proba(X).shape == (150, 4) and np.isfinite(model.expected_log_loss_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_many_columns_and_many_rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    wide = rng.normal(size=(60, 1500)) + 0.3 * y[:, None]
+    assert LatentClassifier(max_iter=5, **FAST).fit(wide, y).score(wide, y) > 0.9
+    y = rng.integers(0, 3, 12_000)
+    long = rng.normal(size=(12_000, 4)) + y[:, None]
+    model = LatentClassifier(max_iter=10, **FAST).fit(
+        long, y
+    )  # the search looks at some of the rows, the models at all
+    assert model.score(long, y) > 0.75 and np.isfinite(model.held_out_proba_).all(axis=1).sum() < 12_000
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_users_folds_may_lack_a_class():
+    X, y = load_wine(return_X_y=True)
+    folds = [(np.flatnonzero(y != 2), np.flatnonzero(y == 2)), (np.flatnonzero(y == 2), np.flatnonzero(y != 2))]
+    model = LatentClassifier(cv=folds, max_iter=20, **FAST).fit(X, y)
+    assert np.isfinite(model.expected_log_loss_) and model.predict_proba(X).shape == (178, 3)
+
+
+def test_frames_with_text_gaps_and_empty_labels():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    frame = pd.DataFrame({
+        "x": rng.normal(size=120) + y, "plan": np.where(rng.random(120) < 0.3 + 0.4 * y, "plus", "basic")
+    })  # fmt: skip
+    frame.loc[::5, "x"] = np.nan
+    frame.loc[::6, "plan"] = None
+    labels = pd.Series(np.where(y == 1, "yes", "no"), dtype=object).where(rng.random(120) < 0.5)
+    model = LatentClassifier(**FAST).fit(frame, labels)
+    assert list(model.classes_) == ["no", "yes"] and not model.impute(frame).isna().any().any()
+    assert (
+        model.sample(4)[0].columns.tolist() == ["x", "plan"] and model.score(frame, np.where(y == 1, "yes", "no")) > 0.6
+    )
+
+
+def held_out(log_proba, codes):
+    n = codes.size
+    return HeldOut(codes, np.ones(n), np.arange(n) % 5, np.arange(n), np.log(np.full(3, 1 / 3)), log_proba)
+
+
+def test_weights_go_to_who_predicts(rng):
+    codes = rng.integers(0, 3, 400)
+    good = np.log(np.where(np.eye(3)[codes] == 1, 0.8, 0.1))
+    bad = np.log(np.full((400, 3), 1 / 3))
+    stack = fit_stack(held_out(np.stack([bad, good]), codes), 500, 1e-6)
+    assert stack.weights[1] > 0.9 and (np.diff(stack.curve) >= -1e-12).all()
+    np.testing.assert_allclose(np.exp(pool(held_out(np.stack([bad, good]), codes), stack)).sum(axis=1), 1.0)
+
+
+def test_few_rows_weigh_all_alike(rng):
+    own = np.log(rng.uniform(0.4, 0.6, size=(4, 1)))
+    weights, _, _ = fit_weights(own, np.ones(1), 500, 1e-6)
+    assert weights.min() > 0.15
+
+
+def test_too_sure_members_are_tempered(rng):
+    codes = rng.integers(0, 3, 2000)
+    shown = np.where(rng.random(2000) < 0.7, codes, rng.integers(0, 3, 2000))
+    sure = np.log(np.where(np.eye(3)[shown] == 1, 0.998, 0.001))
+    data = held_out(sure[None], codes)
+    stack = fit_stack(data, 500, 1e-6)
+    own = temper(sure, data.log_prior, stack.temperatures[0])
+    assert stack.temperatures[0] > 2 and np.exp(own).max(axis=1).mean() == pytest.approx(0.8, abs=0.05)
