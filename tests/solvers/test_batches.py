@@ -44,9 +44,9 @@ def test_no_restart_falls_and_the_record_ends_where_the_parameters_are(solver, p
 @pytest.mark.parametrize("solver, part", PAIRS)
 def test_restarts_do_not_see_each_other(solver, problem, start):
     """Those that have converged leave the batch, and nothing else changes."""
-    together = solver(max_iter=20, tol=1e-2).solve(problem, start)
+    together = solver(max_iter=12, tol=1e-2).solve(problem, start)
     for k in (0, 2):
-        alone = solver(max_iter=20, tol=1e-2).solve(problem, take_restarts(start, [k]))
+        alone = solver(max_iter=12, tol=1e-2).solve(problem, take_restarts(start, [k]))
         assert alone.n_iter[0] == together.n_iter[k]
         assert alone.outcomes[0] == together.outcomes[k]
         np.testing.assert_allclose(alone.curves[0], together.curves[k], rtol=1e-6)
