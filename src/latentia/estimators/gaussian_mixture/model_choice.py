@@ -31,9 +31,9 @@ MAX_COMPONENTS = 10
 CANDIDATES = ("full", "tied", "diag")
 EVIDENCE_ITERATIONS = 15
 
-#: What a covariance matrix of its own for each class must gain over one for all, in nats per unit
-#: of weight: the evidence is of p(x), and where it hardly decides, one matrix tells classes better.
-OWN_MATRIX_LEAD = 0.15
+#: What a covariance matrix of its own for each class must gain over one for all, in nats per cell:
+#: the evidence is of p(x), and where it hardly decides, one matrix tells classes better.
+OWN_MATRIX_LEAD = 0.005
 
 #: Tables with more columns get a variance per column.
 MAX_MATRIX_COLUMNS = 100
@@ -56,7 +56,9 @@ def most_evident_covariance(
         family = BayesianGaussianMixtures(model, empty_columns=empty_columns)
         params, notifier = family.init(source, rng, 1), tell_of(model, family)
         solution = EM(EVIDENCE_ITERATIONS, 1e-3).solve(RowProblem(family, Likelihood(), source), params, notifier)
-        evidence[name] = solution.value[0] - (OWN_MATRIX_LEAD * source.total_weight if name == "full" else 0.0)
+        evidence[name] = solution.value[0]
+        if name == "full":
+            evidence[name] -= OWN_MATRIX_LEAD * source.total_weight * source.n_features
         if notifier.stopped:
             break
     return max(evidence, key=lambda name: evidence[name])
