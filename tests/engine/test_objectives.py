@@ -73,6 +73,13 @@ def test_no_trade_off_is_likelihood(scores):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("hybrid", Hybrid.examples(), ids=repr)
+def test_a_hybrid_is_a_likelihood_and_so_many_times_its_margin(hybrid, scores):
+    parts = Likelihood()(*scores), Margin(hybrid.margin, hybrid.ramp)(*scores)
+    for ours, likelihood, margin in zip(hybrid(*scores), *parts, strict=True):
+        np.testing.assert_allclose(ours, likelihood + hybrid.trade_off * margin, **EQUAL)
+
+
 def test_margin_bounds_the_number_of_errors(scores):
     s, y = scores
     s, y = s[0], np.maximum(y, 0)

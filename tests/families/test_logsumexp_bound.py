@@ -1,5 +1,6 @@
 """The quadratic bound of log-sum-exp, the averaged softmax, and the posteriors of weights."""
 
+import array_api_strict
 import numpy as np
 import pytest
 from random_problems import SEEDS
@@ -19,6 +20,7 @@ from latentia.families.experts.linear_gaussian_expert import LinearGaussianExper
 from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.experts.variational import Experts
 from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.numerics.array_api import to_numpy
 from latentia.numerics.matmul import params_at_rows
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack
 from latentia.numerics.special import digamma, log_gamma
@@ -45,6 +47,18 @@ def paper_bound(mean, variance, n_rounds=2000):
 def test_newton_finds_what_the_paper_alternates_to(rng, n_scores):
     mean, variance = scores(rng, n_scores)
     np.testing.assert_allclose(softmax_bound(mean, variance).value, paper_bound(mean, variance), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_scores, width", [(2, 1e4), (3, 1e2), (3, 1e6), (20, 1e2)])
+def test_no_center_makes_the_bound_better_however_wide_the_scores_are(rng, n_scores, width):
+    mean, variance = rng.normal(scale=3, size=(n_scores, 50)), rng.exponential(scale=width, size=(n_scores, 50))
+    best = softmax_bound(mean, variance)
+    unit = np.sqrt(n_scores * width)
+    for distance in unit * np.r_[-np.geomspace(1e-6, 10, 30), np.geomspace(1e-6, 10, 30)]:
+        offset = mean - (best.center + distance)
+        xi = np.sqrt(offset**2 + variance)
+        value = best.center + distance + (offset / 2 + xi / 2 + np.log1p(np.exp(-xi))).sum(axis=0)
+        assert (value >= best.value * (1 - 1e-12)).all()
 
 
 def test_it_is_a_bound_and_its_quadratic_touches_it(rng):
@@ -109,9 +123,11 @@ def test_averages_without_spread_are_plain(rng):
 
 
 def test_special_functions_agree_with_scipy():
+    """Those of NumPy are SciPy's; other libraries have the series."""
     x = np.geomspace(1e-3, 1e6, 300)
-    np.testing.assert_allclose(digamma(x), exact_digamma(x), rtol=1e-11)
-    np.testing.assert_allclose(log_gamma(x), gammaln(x), rtol=1e-11, atol=1e-11)
+    for there in (x, array_api_strict.asarray(x)):
+        np.testing.assert_allclose(to_numpy(digamma(there)), exact_digamma(x), rtol=1e-11)
+        np.testing.assert_allclose(to_numpy(log_gamma(there)), gammaln(x), rtol=1e-11, atol=1e-11)
 
 
 def test_packed_products(rng):
@@ -124,20 +140,22 @@ def test_packed_products(rng):
     np.testing.assert_allclose(params_at_rows(mean, x), np.einsum("abd,nd->abn", mean, x), **BRUTE_FORCE)
 
 
-def test_log_prior_is_minus_the_divergence(rng):
-    """Beside a Monte-Carlo estimate of E ln p(w | alpha) p(alpha) / q(w) q(alpha)."""
+@pytest.mark.parametrize("beta", [1.0, 0.4])
+def test_log_prior_is_minus_the_divergence(rng, beta):
+    """Beside a Monte-Carlo estimate of E ln p(w | alpha) p(alpha) / q(w) q(alpha); entropies count 1 / beta times."""
     prior = GammaPrior(1.5, 0.7)
     factor = rng.normal(size=(3, 3))
     covariance, mean, rate = factor @ factor.T / 3, rng.normal(size=3), 2.3
     weights = GaussianWeights(mean, covariance, np.linalg.slogdet(covariance)[1], np.array(rate))
-    q_w, q_alpha = multivariate_normal(mean, covariance), gamma(prior.shape + 1.5, scale=1 / rate)
+    shape = beta * (prior.shape - 1 + 1.5) + 1
+    q_w, q_alpha = multivariate_normal(mean, covariance), gamma(shape, scale=1 / rate)
     w, alpha = q_w.rvs(200_000, random_state=1), q_alpha.rvs(200_000, random_state=2)
     log_p = norm(0, alpha[:, None] ** -0.5).logpdf(w).sum(axis=1) + gamma(prior.shape, scale=1 / prior.rate).logpdf(
         alpha
     )
-    sample = log_p - q_w.logpdf(w) - q_alpha.logpdf(alpha)
+    sample = log_p - (q_w.logpdf(w) + q_alpha.logpdf(alpha)) / beta
     error = sample.std() / np.sqrt(sample.size)
-    assert abs(float(weights_log_prior(weights, prior)) - sample.mean()) < 5 * error
+    assert abs(float(weights_log_prior(weights, prior, beta)) - sample.mean()) < 5 * error
 
 
 def random_family(which, rng):
