@@ -26,9 +26,9 @@ DEVICE = array_api_strict.Device("device1")
 
 def sweep_in(xp, dtype, family, objective, rows, params, device=None):
     """A sweep, an M-step and a gradient in another namespace, as NumPy arrays."""
-    X = xp.asarray(rows.X, dtype=dtype, device=device)
+    X = xp.asarray(np.array(rows.X), dtype=dtype, device=device)  # a copy: torch wants no read-only memory
     problem = RowProblem(family, objective, ArraySource(X, rows.y))
-    moved = tree_map(lambda a: xp.asarray(np.asarray(a), dtype=dtype, device=device), params)
+    moved = tree_map(lambda a: xp.asarray(np.array(a), dtype=dtype, device=device), params)
     sweep = problem.sweep(moved)
     assert all(a.dtype == dtype for a in leaves(sweep.stats)), "the dtype has changed"
     out = list(leaves(sweep))
