@@ -10,6 +10,7 @@ from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import select_restart
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
@@ -181,6 +182,40 @@ def test_with_ever_more_rows_the_posterior_is_the_point_of_largest_likelihood(rn
 
 
 # ---------------------------------------------------------------- densities
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_the_predictive_of_one_gaussian_averages_over_its_posterior(rng, covariance):
+    """Few rows, of the prior and of the table: the tails of the average are those of a Student-t."""
+    x, family = rng.normal(size=4) + 0.5, mixtures(covariance, 1, pooled_rows=2.0)
+    belief = settle(family, x[:, None])[0].components
+    nu, scatter, mean, count = (float(a.ravel()[0]) for a in (belief.rows, belief.scatter, belief.means, belief.count))
+    log_precision = np.linspace(-15, 8, 4001)[:, None]
+    precision, at = np.exp(log_precision), np.array([-9.0, -3.0, -0.5, 0.0, 1.0, 4.0, 12.0])
+    share = gamma.pdf(precision, nu / 2, scale=2 / scatter) * precision
+    averaged = (share * norm.pdf(at, mean, ((1 + 1 / count) / precision) ** 0.5)).sum(axis=0) / share.sum()
+    point = select_restart(family.predictive(settle(family, x[:, None])[0]), 0)
+    np.testing.assert_allclose(
+        family.model.scores(point, MaskedRows(at[:, None], None))[0], np.log(averaged), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_draws_have_the_density_of_the_predictive(rng, covariance):
+    """Also far out in two columns at once, which is where a heavy tail is unlike a normal one."""
+    family = mixtures(covariance, 1, pooled_rows=2.0)
+    point = select_restart(family.predictive(settle(family, rng.normal(size=(5, 2)))[0]), 0)
+    drawn = family.model.sample(point, np.zeros(50_000, int), rng)
+    center, width = np.median(drawn, axis=0), np.ptp(np.quantile(drawn, [0.16, 0.84], axis=0), axis=0) / 2
+    t = (np.arange(-150, 150) + 0.5) / 5
+    grid = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1)
+    density = np.exp(family.model.scores(point, MaskedRows(center + width * grid.reshape(-1, 2), None))[0])
+    density = density.reshape(300, 300) * width.prod() / 25
+    assert density.sum() == pytest.approx(1.0, abs=5e-3)
+    for far in (1.0, 2.0, 3.0):
+        expected = density[(np.abs(grid) > far).all(axis=-1)].sum()
+        share = (np.abs((drawn - center) / width) > far).all(axis=1).mean()
+        assert share == pytest.approx(expected, abs=5 * np.sqrt(expected / len(drawn)) + 2e-4)
+
+
 @pytest.mark.parametrize(
     "model",
     [
