@@ -83,6 +83,17 @@ def test_a_kind_samples_what_it_expects_and_reads_what_it_makes(kind, rng):
         assert set(np.unique(example[~np.isnan(example)])) <= set(range(4 if model.n_categories is None else 2))
 
 
+@pytest.mark.parametrize("kind", [kind for kind in COLUMN_MODELS if kind != "continuous"])
+def test_a_cell_is_expected_near_its_average_over_the_predictors(kind, rng):
+    """Counts exactly; probabilities by an approximation that is good to a twentieth."""
+    model = COLUMN_MODELS[kind].from_columns([0, 1], [3, 4])
+    mean, variance = rng.normal(size=(6, model.n_predictors)), rng.uniform(0.2, 1.5, (6, model.n_predictors))
+    draws = mean + np.sqrt(variance) * rng.normal(size=(50_000, 6, model.n_predictors))
+    averaged = model.expected(draws, np.zeros_like(draws)).mean(axis=0)
+    tolerance = {"rtol": 0.05} if kind == "count" else {"atol": 0.05}
+    np.testing.assert_allclose(model.expected(mean, variance), averaged, **tolerance)
+
+
 def test_the_worked_example_of_the_paper():
     """Example 3: prior N(0, 1), w = 1, b = 0, t = 1 gives variance 0.812 and mean 0.406 after three rounds."""
     family = LatentFactors(ColumnLayout([Bernoulli([0])]), 1, 1, bound_tol=0.0, bound_max_iter=3)

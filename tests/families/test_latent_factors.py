@@ -303,25 +303,32 @@ def brute_force_score(G, c, x2, n, parents, known_noise):
     return total if known_noise else total - (SHAPE + cells / 2) * np.log(SCALE + rss / 2)
 
 
-def test_no_single_edge_improves_a_learned_structure(rng):
+@pytest.mark.parametrize("kind", ["continuous", "binary"])
+def test_no_single_edge_improves_a_learned_structure(kind, rng):
     """Greedy search ends where brute force finds no better neighbor."""
-    q, family = 3, a_family(3, 2, True, complete=False)
-    rows = a_table(rng, 0.2)
+    q, family, rows = 3, a_family(3, 2, True, complete=False), a_table(rng, 0.2)
+    if kind == "binary":  # many rows, or no edge is worth its price
+        family = LatentFactors(ColumnLayout.from_kinds(["binary"] * D, [2] * D), C, q, 2)
+        y = np.arange(400) % C
+        X = rng.normal(size=(400, q)) @ (rng.normal(size=(q, D)) * 2) > 0
+        rows = ArraySource(np.where(rng.random(X.shape) < 0.2, np.nan, X), y)
     params = select_restart(some_params(family, rows, rng), 0)
     stats = RowProblem(family, Likelihood(), rows).sweep(params).stats
     edges = best_edges(family.layout, True, params.edges, stats)
     assert 0 < edges.sum() < edges.size
+    gram, cross = (stats.gram, stats.cross) if kind == "continuous" else (stats.bound_gram, stats.bound_cross)
     full = np.zeros((2, D, q + 1, q + 1))
     upper = np.triu_indices(q)
-    full[..., upper[0], upper[1]] = full[..., upper[1], upper[0]] = stats.gram[..., : -q - 1]
-    full[..., :q, q] = full[..., q, :q] = stats.gram[..., -q - 1 : -1]
-    full[..., q, q] = stats.gram[..., -1]
+    full[..., upper[0], upper[1]] = full[..., upper[1], upper[0]] = gram[..., : -q - 1]
+    full[..., :q, q] = full[..., q, :q] = gram[..., -q - 1 : -1]
+    full[..., q, q] = gram[..., -1]
+    sum_x2 = stats.sum_x2 if kind == "continuous" else np.zeros((2, D))
     for i in range(D):
-        pieces = full[:, i], stats.cross[:, i], stats.sum_x2[:, i], stats.gram[:, i, -1]
+        pieces = full[:, i], cross[:, i], sum_x2[:, i], gram[:, i, -1]
         here = set(np.flatnonzero(edges[i]))
-        score = brute_force_score(*pieces, sorted(here), False)
+        score = brute_force_score(*pieces, sorted(here), kind == "binary")
         for j in range(q):
-            assert brute_force_score(*pieces, sorted(here ^ {j}), False) <= score + 1e-8
+            assert brute_force_score(*pieces, sorted(here ^ {j}), kind == "binary") <= score + 1e-8
 
 
 def test_a_learned_structure_holds_loadings_at_zero():

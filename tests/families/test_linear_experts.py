@@ -10,6 +10,7 @@ from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert, LinearPosterior
 from latentia.families.experts.variational import Experts, ExpertsPosterior
+from latentia.numerics.packed_symmetric import packed_outer
 
 
 @pytest.fixture
@@ -47,6 +48,22 @@ def test_a_row_has_its_expected_log_density(posterior, rng):
         square = (Y[:, o] - mean) ** 2 + variance
         expected += (log_tau - np.log(2 * np.pi) - tau.mean() * square) / 2
     np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-6)
+
+
+def test_predictions_have_the_moments_of_draws(posterior, rng):
+    """Of the weights from their posterior, then of the outputs."""
+    X, expert = 3 * rng.normal(size=(4, 2)), family().expert
+    x = np.column_stack([X, np.ones(4)])
+    mean, variance = expert.predictive_moments(expert.point_of(posterior), posterior, x, packed_outer(x))
+    for o in range(2):
+        weights = posterior.weights
+        w = rng.multivariate_normal(weights.mean[0, o], weights.covariance[0, o], 100_000)
+        noise = expert.point_of(posterior).noise_variance[0, o]
+        y = w @ x.T + np.sqrt(noise) * rng.normal(size=(100_000, 4))
+        assert (np.abs(y.mean(axis=0) - mean[0, o]) < SAMPLING * y.std(axis=0) / np.sqrt(len(y))).all()
+        np.testing.assert_allclose(variance[0, o], y.var(axis=0), rtol=0.03)
+    log_density = expert.log_predictive(expert.point_of(posterior), posterior, x, packed_outer(x), mean[0].T)
+    np.testing.assert_allclose(log_density[0], -0.5 * np.log(2 * np.pi * variance[0]).sum(axis=0), rtol=1e-9)
 
 
 def test_the_prior_counts_by_minus_the_divergence(posterior, rng):

@@ -146,6 +146,28 @@ def test_the_evidence_of_factors_is_bounded_from_below(rng):
     assert evidence - 3.0 < bound < evidence + 4 * error
 
 
+# ---------------------------------------------------------------- rest
+#: Fields that no other one follows from.
+FREE_FIELDS = {
+    BayesianGaussianMixtures: ["means", "scatter", "strength", "common"],
+    BayesianLatentFactors: ["class_mean", "class_rate", "noise_rate", "strength", "precision", "bounded_precision"],
+}
+SETTLED = [family for cls in FREE_FIELDS for family in cls.examples(3, 2)[:4]]
+
+
+@pytest.mark.parametrize("posterior", SETTLED, ids=lambda f: f"{type(f).__name__}-{SETTLED.index(f)}")
+def test_no_small_change_of_a_settled_posterior_raises_its_bound(posterior):
+    X, y = posterior.example_rows(np.random.default_rng(1), 30, 3)
+    belief, bound = settle(posterior, X, y, 1500)
+    problem = RowProblem(posterior, Likelihood(), ArraySource(X, y))
+    inner = belief.components if hasattr(belief, "components") else belief
+    for name in FREE_FIELDS[type(posterior)]:
+        for factor in (0.998, 1.002):
+            moved = inner._replace(**{name: factor * getattr(inner, name)})
+            moved = belief._replace(components=moved) if hasattr(belief, "components") else moved
+            assert problem.sweep(moved).value[0] <= bound + 1e-7 * abs(bound), name
+
+
 # ---------------------------------------------------------------- limits
 def three_classes(rng, n=120):
     y = np.arange(n) % 3

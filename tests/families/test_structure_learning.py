@@ -21,7 +21,7 @@ from latentia.families.latent_factors.rotation import best_angle, rotate, sparse
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers import EM, Outcome, StructuralEM
-from latentia.solvers.structure_choice import best_structure
+from latentia.solvers.structure_choice import best_structure, penalized
 
 
 def a_rotation(rng, *shape):
@@ -105,6 +105,14 @@ def test_rotation_leaves_the_likelihood_if_variances_are_proportional(n_componen
 
 
 # ---------------------------------------------------------------- choice
+def test_structures_are_compared_by_bic(rng):
+    value, size = rng.normal(-500, 20, 50), rng.integers(1, 30, 50).astype(float)
+    for n_rows in (1.0, 70.0, 1e5):
+        bic = -2 * value + size * np.log(n_rows)
+        score = penalized(value, size, n_rows)
+        np.testing.assert_allclose(np.subtract.outer(score, score), np.subtract.outer(bic, bic) / -2, atol=1e-9)
+
+
 def test_the_choice_between_structures():
     value, size = np.array([-100.0, -104.0, -120.0, -101.0]), np.array([12.0, 6.0, 3.0, 12.0])
     assert best_structure(value, size, 600) == 1  # six parameters for four units are too dear
