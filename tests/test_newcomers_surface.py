@@ -194,6 +194,15 @@ def people():
     return X, y
 
 
+def test_a_summary_counts_the_columns_and_classes_that_it_does_not_list(rng):
+    X, y = rng.normal(size=(60, 17)), np.arange(60) % 15
+    text = LatentClassificationModel(1, n_init=1, tol=1.0, random_state=0).fit(X, y).summary()
+    listed = re.findall(r"continuous, [\d.]+% missing", text)
+    assert len(listed) + int(re.search(r"(\d+) more columns", text)[1]) == 17
+    classes = re.findall(r"4 rows \([\d.]+%\)", text)
+    assert len(classes) + int(re.search(r"(\d+) more\n", text)[1]) == 15
+
+
 def test_a_summary_tells_what_was_given_and_learned():
     X, y = people()
     model = LatentClassificationModel(1, n_init=1, tol=1e-2, random_state=0)

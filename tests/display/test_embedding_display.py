@@ -46,8 +46,10 @@ def test_every_label_has_a_panel_with_its_rows_and_its_line():
 
 def test_other_dimensions_stand_at_their_mean():
     model, X, Y = fitted(n_latent=3)
+    X = X + [1.0, -2.0, 0.5, 1.5, -1.0]  # rows away from those fitted, or all means are zero
     display = EmbeddingDisplay.from_estimator(model, X, Y, dims=(2, 0), n_columns=2)
     z = model.transform(X)
+    assert np.abs(model.weights_[:, 1] * z[:, 1].mean()).min() > 1e-3
     np.testing.assert_allclose(display.embedding, z[:, [2, 0]])
     np.testing.assert_allclose(display.intercepts, model.intercepts_ + model.weights_[:, 1] * z[:, 1].mean())
     assert display.axis_names == ("z3", "z1")
@@ -95,6 +97,10 @@ def test_labels_of_one_dimension_have_histograms():
     for label, line in enumerate(display.lines_):
         at = line.get_xdata()[0] * model.weights_[label, 0] + model.intercepts_[label]
         np.testing.assert_allclose(at, 0, atol=1e-9)
+        shade = display.axes_[label].patches[-1].get_extents().transformed(display.axes_[label].transData.inverted())
+        z, present = model.transform(X)[:, 0], model.predict(X)[:, label] == 1
+        np.testing.assert_array_equal((shade.x0 <= z) & (z <= shade.x1), present)  # where the label is said to be
+    assert set(np.sign(model.weights_[:, 0])) == {-1, 1}
 
 
 def test_every_column_of_panels_has_tick_labels():

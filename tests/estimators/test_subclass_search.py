@@ -8,6 +8,7 @@ from latentia.estimators.latent_softmax.search_rules import best_model, is_bette
 from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions
 from latentia.estimators.latent_softmax.subclass_search import (
     FittedConfiguration,
+    Proposal,
     SubclassSearch,
     pruned_configurations,
 )
@@ -139,6 +140,16 @@ def test_patience_is_renewed_by_what_is_better():
     land = Landscape((8, 8), (5, 5), relevant=(9, 9), patience=1)
     land.compressive([0.05], max_rounds=2)
     assert [c for c, _ in land.fitted] == [(k, k) for k in range(1, 7)]
+
+
+def test_a_smaller_neighbor_starts_without_the_smallest_subclass_of_its_class():
+    search = SubclassSearch((3, 2), patience=5)
+    search.record(Proposal((3, 2)), FittedConfiguration(0.0, np.array([0.5, 0.1, 0.4, 0.3, 0.7]), "parent"))
+    kept = {}
+    for proposal in search.neighbors(3):
+        kept[proposal.configuration] = [parent.kept.tolist() for parent in proposal.sources]
+        search.record(proposal, FittedConfiguration(-1.0, np.ones(4) / 2, "child"))
+    assert kept == {(2, 2): [[True, False, True, True, True]], (3, 1): [[True, True, True, False, True]]}
 
 
 def test_the_smallest_of_equal_models_wins():

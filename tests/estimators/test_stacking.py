@@ -1,0 +1,94 @@
+"""How LatentClassifier holds rows out, weighs what was said of them, and reads columns: by hand."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+from tolerances import EQUAL
+
+from latentia import LatentClassificationModel, LatentClassifier
+from latentia.estimators.latent_classifier.candidates import Options, make_candidates
+from latentia.estimators.latent_classifier.features import NumberColumns
+from latentia.estimators.latent_classifier.folds import search_folds
+from latentia.estimators.latent_classifier.search import run_search
+from latentia.estimators.latent_classifier.stacking import HeldOut, predict_held_out
+
+few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def held_out_twice(rng, n_rows=30, n_classes=3, n_candidates=4):
+    """Every row in one fold of each of two repeats; one candidate sees the class, more or less."""
+    rows = np.tile(np.arange(n_rows), 2)
+    fold = np.r_[np.arange(n_rows) % 2, 2 + rng.permutation(n_rows) % 2]
+    codes = rng.integers(n_classes, size=n_rows)[rows]
+    scores = rng.normal(size=(n_candidates, 2 * n_rows, n_classes))
+    scores[0, np.arange(2 * n_rows), codes] += 1.0
+    prior = np.log(np.bincount(codes, minlength=n_classes) / codes.size)
+    return HeldOut(codes, np.full(2 * n_rows, 0.5), fold, rows, prior, log_softmax(scores, axis=-1))
+
+
+def test_no_other_copy_of_a_row_counts_in_what_is_expected_of_it(rng):
+    """What the candidates say of a fold's rows in other folds, and how those rows are labeled there, is not seen."""
+    before = held_out_twice(rng)
+    said = predict_held_out(before, 200, 1e-3)
+    for fold in range(4):
+        mine = before.fold == fold
+        copies = np.isin(before.rows, before.rows[mine]) & ~mine
+        log_proba, codes = before.log_proba.copy(), before.codes.copy()
+        log_proba[:, copies] = log_proba[::-1, copies]
+        codes[copies] = (codes[copies] + 1) % 3
+        other = predict_held_out(before._replace(log_proba=log_proba, codes=codes), 200, 1e-3)
+        np.testing.assert_allclose(other[mine], said[mine], **EQUAL)
+
+
+@few_steps
+def test_a_row_that_is_held_out_several_times_weighs_as_much_as_once(rng):
+    X, y = rng.normal(size=(40, 3)), np.where(np.arange(40) % 5 == 0, -1, np.arange(40) % 2)
+    weight = rng.uniform(0.5, 2.0, 40)
+    data = LatentClassificationModel(kinds="continuous", unlabeled=-1)._read_input(X, y, weight)
+    folds = search_folds(2, data, 1000, 3, rng)
+    found = run_search(
+        make_candidates("fast", data, Options(1, 2, 1e-2))[:1], data, folds, 0, None, lambda trial: False
+    )
+    assert np.bincount(found.held_out.rows).max() == 3
+    np.testing.assert_allclose(
+        np.bincount(found.held_out.rows, found.held_out.weight, minlength=40), np.where(y >= 0, weight, 0.0), **EQUAL
+    )
+
+
+@few_steps
+def test_the_pool_is_the_mean_of_members_tempered_about_the_shares_of_the_classes(rng):
+    y = (np.arange(90) % 9 == 0).astype(int)
+    X = rng.normal(size=(90, 3)) + y[:, None]
+    X[::4, 1] = np.nan
+    model = LatentClassifier(effort="fast", cv=3, random_state=0).fit(X, y)
+    stack, share = model._model, np.log([80 / 90, 10 / 90])
+
+    def tempered(log_proba, temperature):
+        return log_softmax(share + (log_proba - share) / temperature, axis=1)
+
+    votes = [np.log(vote.weight) + tempered(vote.member.log_proba(X), vote.temperature) for vote in stack.votes]
+    expected = tempered(logsumexp(votes, axis=0), stack.temperature)
+    temperatures = np.array([stack.temperature, *(vote.temperature for vote in stack.votes)])
+    assert np.abs(np.log(temperatures)).max() > 0.02  # or the law would say nothing
+    np.testing.assert_allclose(model.predict_log_proba(X), expected, **EQUAL)
+
+
+def test_a_missing_category_is_missing_in_all_columns_made_of_it():
+    X = np.array([[0.5, 2.0, 7.0], [np.nan, np.nan, 7.0], [1.5, 0.0, np.nan]])
+    numbers = NumberColumns((1, 3, 0))(X)  # the last column has no values
+    np.testing.assert_array_equal(
+        numbers, [[0.5, 0.0, 0.0, 1.0], [np.nan, np.nan, np.nan, np.nan], [1.5, 1.0, 0.0, 0.0]]
+    )
+
+
+@few_steps
+def test_labels_that_are_unknown_do_not_count_in_what_is_expected(rng):
+    X = rng.normal(size=(60, 3))
+    Y = (X[:, :2] + 0.5 * rng.normal(size=(60, 2)) > 0).astype(int)
+    Y[rng.random(Y.shape) < 0.3] = -1
+    model = LatentClassifier(effort="fast", cv=3, max_iter=20, random_state=0).fit(X, Y)
+    own = np.where(Y == 1, model.held_out_proba_, 1 - model.held_out_proba_)[
+        (Y >= 0) & np.isfinite(model.held_out_proba_)
+    ]
+    assert model.expected_log_loss_ == pytest.approx(-np.log(own).mean(), rel=1e-9)
+    assert model.expected_accuracy_ == (own > 0.5).mean()
