@@ -24,7 +24,7 @@ class Ended(NamedTuple):
 @pytest.fixture
 def latentia(capsys, monkeypatch):
     """Runs a command."""
-    from latentia.cli.app import run  # here, since few tests want it
+    from latentia.apps.cli.app import run  # here, since few tests want it
 
     def call(*arguments: object, stdin: bytes = b"") -> Ended:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -37,7 +37,7 @@ def latentia(capsys, monkeypatch):
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory):
     """A folder with a table and the model of it."""
-    from latentia.cli.app import run
+    from latentia.apps.cli.app import run
 
     folder = tmp_path_factory.mktemp("fitted")
     (folder / "table.csv").write_text(make_table())

@@ -1,5 +1,6 @@
 """Latent-variable probabilistic classifiers in scikit-learn's conventions."""
 
+from latentia.apps.report import write_report
 from latentia.display.calibration import CalibrationDisplay
 from latentia.display.completion import CompletionDisplay
 from latentia.display.embedding import EmbeddingDisplay
@@ -46,4 +47,5 @@ __all__ = [
     "known_hamming_loss",
     "load",
     "scan",
+    "write_report",
 ]

@@ -17,7 +17,7 @@ def main() -> int:
     """Run a command, or without the extra `cli` what needs no more than the package."""
     arguments = sys.argv[1:]
     try:
-        from latentia.cli.app import run
+        from latentia.apps.cli.app import run
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("latentia"):
             raise
@@ -37,7 +37,7 @@ def _without_extra(arguments: list[str]) -> int:
     if arguments != ["demo"]:
         print(USAGE, file=sys.stderr)
         return 2
-    from latentia.cli import demo
+    from latentia.apps.cli import demo
 
     demo.main()
     return 0

@@ -31,7 +31,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import LinearSVC
 
 from latentia import GaussianMixtureClassifier
-from latentia._durations import format_column, format_seconds
+from latentia.engine.durations import format_column, format_seconds
 from latentia.evaluation.comparison import compare, corrected_t_test
 
 TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}

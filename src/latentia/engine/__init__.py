@@ -5,7 +5,9 @@
 - `problem`: `RowProblem.sweep`, the one place where family, objective and source meet;
 - `objectives`: the value of a row and its weight for each class (also of unlabeled rows);
 - `array_source`: rows of arrays and memory maps, chunk by chunk on all cores, cut by `row_ranges`;
-- `pytree`: named tuples of arrays as values.
+- `chunked_source`: rows that come chunk by chunk, from files or a Dask cluster;
+- `pytree`: named tuples of arrays as values;
+- `user_warnings`, `durations`: how every room warns its user, and how it writes times.
 
 May import `numerics` only. Start with the docstring of `contracts`, then read `problem`.
 """

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.column_kinds import (
     ColumnKind,
     as_numbers,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.dataframes import ColumnType, frame_type
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import to_numpy

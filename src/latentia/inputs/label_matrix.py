@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.labels import LISTS_OF_LABELS, Mark, holds_lists, is_missing, read_labels
 from latentia.numerics.array_api import is_sparse, to_numpy
 

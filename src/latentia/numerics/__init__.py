@@ -6,6 +6,6 @@
 - `linalg`, `packed_symmetric`: inverses of positive definite matrices, symmetric ones as vectors;
 - `special`, `quasi_monte_carlo`, `threads`: special functions, normal points, chunks on all cores.
 
-Knows nothing of models and imports nothing of this library but the user warnings.
+Knows nothing of models and imports nothing of this library.
 Start with `array_api`.
 """

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
 from latentia.engine.contracts import EMFamily, Params, Problem
 from latentia.engine.pytree import leaves, select_restart, take_restarts
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.numerics.array_api import namespace
 from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
 from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
 from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.contracts import GenerativeFamily, Objective, Params
@@ -20,6 +19,7 @@ from latentia.engine.objectives import OBJECTIVES, Likelihood
 from latentia.engine.problem import RowProblem, check_compatible
 from latentia.engine.pytree import select_restart
 from latentia.engine.source import TableSource
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable

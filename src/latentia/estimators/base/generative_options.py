@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
 from latentia.engine.contracts import Objective
 from latentia.engine.objectives import OBJECTIVES
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.options import check_choice, check_number
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia._durations import format_seconds
+from latentia.engine.durations import format_seconds
 from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
 from latentia.numerics.array_api import to_numpy
 

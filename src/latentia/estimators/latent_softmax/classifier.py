@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from latentia._user_warnings import warn_at_caller
 from latentia.engine.source import MaskedRows
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, SoftmaxInput
 from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows

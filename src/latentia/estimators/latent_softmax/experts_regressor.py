@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from latentia._user_warnings import warn_at_caller
 from latentia.engine.source import MaskedRows
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxInput
 from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows

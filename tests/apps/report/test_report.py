@@ -16,9 +16,9 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.report import report_html, write_report
-from latentia.report.facts import MAX_POINTS, Facts
-from latentia.report.svg import ticks
+from latentia.apps.report import report_html, write_report
+from latentia.apps.report.facts import MAX_POINTS, Facts
+from latentia.apps.report.svg import ticks
 
 pandas = pytest.importorskip("pandas")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas
 
-from latentia.cli.failures import bad_table
-from latentia.cli.table_files import Table
+from latentia.apps.cli.failures import bad_table
+from latentia.apps.cli.table_files import Table
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)

@@ -8,15 +8,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from latentia.report.data_sections import glance, imputed, the_table
-from latentia.report.elements import Section
-from latentia.report.factor_sections import decision_regions, latent_map, loadings
-from latentia.report.facts import Facts
-from latentia.report.reason_sections import what_matters
-from latentia.report.row_sections import doubted_labels, surprising_rows
-from latentia.report.score_sections import calibration, confusion, leaderboard, search
-from latentia.report.style import STYLE
-from latentia.report.training_sections import objective_curves, reproduce
+from latentia.apps.report.data_sections import glance, imputed, the_table
+from latentia.apps.report.elements import Section
+from latentia.apps.report.factor_sections import decision_regions, latent_map, loadings
+from latentia.apps.report.facts import Facts
+from latentia.apps.report.reason_sections import what_matters
+from latentia.apps.report.row_sections import doubted_labels, surprising_rows
+from latentia.apps.report.score_sections import calibration, confusion, leaderboard, search
+from latentia.apps.report.style import STYLE
+from latentia.apps.report.training_sections import objective_curves, reproduce
 
 #: The page may load nothing, whatever names it shows.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -66,7 +66,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from latentia import GaussianMixtureClassifier
-    >>> from latentia.report import report_html
+    >>> from latentia.apps.report import report_html
     >>> X, y = load_iris(return_X_y=True)
     >>> page = report_html(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y)
     >>> page.count("<h1>"), page.count("<svg viewBox") > 2
@@ -124,6 +124,18 @@ def write_report(model: Any, X: Any, y: Any, path: str | Path, *, title: str | N
     -------
     path : Path
         Where the report is.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from latentia import GaussianMixtureClassifier, write_report
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    >>> write_report(model, X, y, folder / "iris.html").suffix
+    '.html'
     """
     target = Path(path)
     target.write_text(report_html(model, X, y, title=title), encoding="utf-8")

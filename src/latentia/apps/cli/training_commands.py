@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentia.cli import options
-from latentia.cli.answer_commands import prediction_table
-from latentia.cli.console import Screen, listener
-from latentia.cli.failures import ExitCode, Failure, bad_table
-from latentia.cli.models import blaming, load_classifier
-from latentia.cli.output_files import check_format, check_target, check_targets, print_json, write_table
-from latentia.cli.table_files import Table, read_table
-from latentia.cli.typed_columns import Features, features_as_fitted, find_features, read_labels
-from latentia.cli.usual_choices import usual_choices
+from latentia.apps.cli import options
+from latentia.apps.cli.answer_commands import prediction_table
+from latentia.apps.cli.console import Screen, listener
+from latentia.apps.cli.failures import ExitCode, Failure, bad_table
+from latentia.apps.cli.models import blaming, load_classifier
+from latentia.apps.cli.output_files import check_format, check_target, check_targets, print_json, write_table
+from latentia.apps.cli.table_files import Table, read_table
+from latentia.apps.cli.typed_columns import Features, features_as_fitted, find_features, read_labels
+from latentia.apps.cli.usual_choices import usual_choices
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -249,7 +249,7 @@ def report(
 def _report_writer() -> Callable[..., Any]:
     """What writes reports; asked for before any work is done."""
     try:
-        from latentia.report import write_report
+        from latentia.apps.report import write_report
     except ImportError as error:
         raise Failure(ExitCode.UNEXPECTED, f"reports cannot be written here: {error}") from None
     return write_report

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.display.fitted_parts import class_names, factor_model, feature_names
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.rows import plain_table
 from latentia.inputs.weights import check_loss_matrix
 from latentia.numerics.array_api import is_sparse, to_numpy
-from latentia.report.tables import codes_of, numbers_of, rows_of
 
 #: Of more rows, so many are predicted, and so many drawn.
 MAX_PREDICTED, MAX_POINTS = 20_000, 2_000

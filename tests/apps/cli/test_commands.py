@@ -16,8 +16,8 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
-from latentia.cli.table_files import Reading, read_table
-from latentia.cli.typed_columns import find_features, read_labels
+from latentia.apps.cli.table_files import Reading, read_table
+from latentia.apps.cli.typed_columns import find_features, read_labels
 
 
 def rows_of(text):
@@ -164,15 +164,15 @@ def test_compare_ranks_estimators_beside_the_usual_choices(latentia, fitted, tmp
 
 def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypatch):
     asked = []
-    page = types.ModuleType("latentia.report")
+    page = types.ModuleType("latentia.apps.report")
     page.write_report = lambda model, X, y, path, *, title=None: asked.append(
         (type(model).__name__, X.shape, y.shape, path, title)
     )
-    monkeypatch.setitem(sys.modules, "latentia.report", page)
+    monkeypatch.setitem(sys.modules, "latentia.apps.report", page)
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
     assert ended.code == 0 and str(tmp_path / "r.html") in ended.out
     assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), f"kind in {fitted / 'table.csv'}")]
-    monkeypatch.setitem(sys.modules, "latentia.report", None)
+    monkeypatch.setitem(sys.modules, "latentia.apps.report", None)
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
     assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
 
@@ -395,7 +395,7 @@ def test_what_nobody_expected_is_one_line_too(latentia, fitted, tmp_path, monkey
 def test_without_the_extra_the_demo_is_offered(arguments, code, words, monkeypatch, capsys):
     """As on an installation with the hard dependencies alone."""
     monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "latentia.cli.app")
+    monkeypatch.delitem(sys.modules, "latentia.apps.cli.app")
     monkeypatch.setattr(sys, "argv", ["latentia", *arguments])
     assert main() == code
     said = capsys.readouterr()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
+from latentia.apps.report.elements import Bar, Cell, Section, beside, number, paragraph, percent, plain, table
+from latentia.apps.report.facts import Facts
+from latentia.apps.report.tables import codes_of, numbers_of, read_column, rows_of, stacked, without_columns
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import is_sparse, to_numpy
-from latentia.report.elements import Bar, Cell, Section, beside, number, paragraph, percent, plain, table
-from latentia.report.facts import Facts
-from latentia.report.tables import codes_of, numbers_of, read_column, rows_of, stacked, without_columns
 
 #: Rows that are explained, columns that are looked at, those that are listed for a class, classes.
 MAX_ROWS, MAX_COLUMNS, MAX_LISTED, MAX_CLASSES = 60, 24, 6, 12

@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from latentia.apps.report import write_report
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
 from latentia.evaluation.comparison import compare
-from latentia.report import write_report
 
 GAPS, UNLABELED = 0.5, 0.2
 

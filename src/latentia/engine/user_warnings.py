@@ -10,7 +10,7 @@ from pathlib import Path
 import sklearn
 
 #: Folders whose frames a warning does not point at.
-OURS = str(Path(__file__).parent), str(Path(str(sklearn.__file__)).parent)
+OURS = str(Path(__file__).parents[1]), str(Path(str(sklearn.__file__)).parent)
 
 
 def warn_at_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from latentia.report.elements import slug
+from latentia.apps.report.elements import slug
 
 #: Size of a drawing; where its frame begins and ends but for the left, which depends on the text
 #: there. Drawings are as wide as a small screen, so that their text can be read there.

@@ -9,12 +9,12 @@ import numpy as np
 import scipy
 import sklearn
 
-from latentia._durations import format_seconds
+from latentia.apps.report.elements import Section, beside, code, figure, number, paragraph
+from latentia.apps.report.facts import Facts
+from latentia.apps.report.svg import Plot
 from latentia.display.objective_curve import visible_range
+from latentia.engine.durations import format_seconds
 from latentia.numerics.array_api import to_numpy
-from latentia.report.elements import Section, beside, code, figure, number, paragraph
-from latentia.report.facts import Facts
-from latentia.report.svg import Plot
 
 
 def objective_curves(facts: Facts) -> Section | None:
@@ -60,7 +60,7 @@ def reproduce(facts: Facts) -> Section | None:
     home = "latentia" if type(facts.model).__module__.startswith("latentia.") else type(facts.model).__module__
     lines = [
         f"from {home} import {name}",
-        "from latentia.report import write_report",
+        "from latentia import write_report",
         "",
         f"model = {facts.model!r}",
         "model.fit(X, y)",

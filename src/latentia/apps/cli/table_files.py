@@ -12,8 +12,8 @@ from typing import IO, Any
 
 import pandas
 
-from latentia.cli.failures import Failure, bad_table
-from latentia.cli.text_tables import MISSING, read_text
+from latentia.apps.cli.failures import Failure, bad_table
+from latentia.apps.cli.text_tables import MISSING, read_text
 
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from latentia.apps.report.elements import Bar, Cell, Section, facts_list, number, paragraph, percent, plain, table
+from latentia.apps.report.facts import Facts
+from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_names, rows_of
 from latentia.inputs.labels import is_missing
-from latentia.report.elements import Bar, Cell, Section, facts_list, number, paragraph, percent, plain, table
-from latentia.report.facts import Facts
-from latentia.report.tables import codes_of, numbers_of, read_column, row_names, rows_of
 
 #: Columns that are listed, classes that are, and values of a column.
 MAX_COLUMNS, MAX_CLASSES, MAX_VALUES = 100, 50, 4

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from test_report import mixed_table
 
 from latentia import GaussianMixtureClassifier, LatentClassifier
-from latentia.report import write_report
+from latentia import write_report
 
 pytestmark = [pytest.mark.matrix, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 

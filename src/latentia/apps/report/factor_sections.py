@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.apps.report.elements import Cell, Section, Shade, figure, paragraph, table
+from latentia.apps.report.facts import Facts
+from latentia.apps.report.svg import Plot, legend
+from latentia.apps.report.tables import numbers_of, rows_of, with_values
 from latentia.display.latent_map import ELLIPSES, LatentMapDisplay
 from latentia.display.loadings import LoadingsDisplay
 from latentia.numerics.array_api import is_sparse
-from latentia.report.elements import Cell, Section, Shade, figure, paragraph, table
-from latentia.report.facts import Facts
-from latentia.report.svg import Plot, legend
-from latentia.report.tables import numbers_of, rows_of, with_values
 
 #: Cells of a map of decision regions along each axis; shades of a class.
 GRID, SHADES = 36, 4

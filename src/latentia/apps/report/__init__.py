@@ -11,6 +11,6 @@
 A section is a function from facts to a `Section`, or None where the model cannot serve it.
 """
 
-from latentia.report.page import report_html, write_report
+from latentia.apps.report.page import report_html, write_report
 
 __all__ = ["report_html", "write_report"]

@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 from sklearn.exceptions import ConvergenceWarning
 
-from latentia._durations import format_seconds
+from latentia.engine.durations import format_seconds
 
 
 class Screen:

@@ -1,0 +1,7 @@
+"""Applications: what is built on the estimators for people with a table and a question.
+
+- `cli`: the command `latentia`, from a file to an answer;
+- `report`: one HTML page on a fitted classifier and a table.
+
+May import every other room; no other room imports this one. Start with `cli.app`.
+"""
