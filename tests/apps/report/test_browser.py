@@ -11,8 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 from test_report import mixed_table
 
-from latentia import GaussianMixtureClassifier, LatentClassifier
-from latentia import write_report
+from latentia import GaussianMixtureClassifier, LatentClassifier, write_report
 
 pytestmark = [pytest.mark.matrix, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
