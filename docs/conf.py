@@ -25,7 +25,7 @@ extensions = [
     "mathml",
     "code_links",
 ]
-exclude_patterns = ["_build", "README.md", "gallery/sg_execution_times.rst", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "tests", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 
 # Text
@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "only_warn_on_example_error": False,
     "min_reported_time": 1,
     "show_memory": False,
+    "show_signature": False,
     "download_all_examples": False,
     "doc_module": ("latentia",),
     "reference_url": {"latentia": None},
@@ -71,6 +72,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Latentia"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_ext" / "search_scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

@@ -1,4 +1,4 @@
-"""Names in the text that lead to what they name.
+"""Code in the text: names that lead to what they name, and blocks without empty lines at their end.
 
 A public name of the package (`LatentClassifier`) leads to its page of the reference, and a file
 (`src/latentia/engine/problem.py`) to a page of the site with its lines.
@@ -50,6 +50,14 @@ def link_literals(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=uri, internal=True))
 
 
+def strip_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """No empty line at the end of code, where doctests need one."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        if block.rawsource.rstrip() == text:  # else it is marked up already
+            block[:], block.rawsource = [nodes.Text(text)], text
+
+
 def source_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     for file in sorted(getattr(app.env, "code_link_files", ())):
         code = (ROOT / file).read_text(encoding="utf-8")
@@ -60,5 +68,6 @@ def source_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", link_literals)
+    app.connect("doctree-resolved", strip_code)
     app.connect("html-collect-pages", source_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
