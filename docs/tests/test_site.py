@@ -1,6 +1,6 @@
 """The site in a real browser: nothing fetched from elsewhere, nothing wider than the screen, a search that finds.
 
-Looks at docs/_build/html, which ``python3 tasks.py docs`` has built. Needs Chromium, and Playwright from the extra `browser`.
+Looks at docs/_build/html, which ``python3 tasks.py docs`` has built. Needs Chromium, and Playwright (extra `browser`).
 """
 
 from __future__ import annotations
