@@ -13,9 +13,10 @@ import numpy as np
 from latentia.engine.contracts import F, Sweep
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, Source, Totals
-from latentia.families.latent_factors.e_step_complete import class_component_moments, feature_statistics, features
+from latentia.families.latent_factors.e_step_complete import class_component_moments, feature_statistics
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import namespace
+from latentia.numerics.packed_symmetric import quadratic_features
 
 
 class ClassMoments(Generic[F]):
@@ -45,6 +46,6 @@ class ClassMoments(Generic[F]):
 
 def _class_sums(chunk: Chunk) -> Totals:
     xp = namespace(chunk.rows.values)
-    phi = features(chunk.rows.values)
+    phi = quadratic_features(chunk.rows.values)
     weight = xp.ones_like(phi[:, 0]) if chunk.weight is None else chunk.weight
     return {chunk.label: xp.matmul(weight[None, :], phi)[0, :]}

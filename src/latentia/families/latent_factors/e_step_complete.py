@@ -17,13 +17,8 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse
-from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
-
-
-def features(values: Array) -> Array:
-    """Phi of rows (N, n): (N, n(n+1)/2 + n + 1)."""
-    xp = namespace(values)
-    return xp.concat([packed_outer(values), values, xp.ones_like(values[:, :1])], axis=-1)
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
+from latentia.numerics.packed_symmetric import pack, quadratic_features, unpack, with_doubled_offdiagonal
 
 
 class RowInvariantPosterior(NamedTuple):
@@ -79,20 +74,13 @@ class CompleteRowPosterior(NamedTuple):
     def statistics(
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
     ) -> FactorStats:
-        xp = namespace(weight)
-        flat = xp.reshape(weight, (-1, weight.shape[-1]))
-        sums = xp.reshape(xp.matmul(flat, self.features), (*weight.shape[:-1], self.features.shape[1]))
-        return feature_statistics(params, self.invariant, sums, shared_gram)
+        return feature_statistics(params, self.invariant, weighted_row_sums(weight, self.features), shared_gram)
 
 
 def infer_complete_rows(params: FactorParams, values: Array) -> tuple[Array, CompleteRowPosterior]:
     """Log joint of class, component and row (..., C, M, N), and the posterior of the latents."""
-    xp = namespace(values)
-    phi, invariant = features(values), class_component_moments(params)
-    natural = invariant.natural
-    flat = xp.reshape(natural, (-1, natural.shape[-1]))
-    scores = xp.reshape(xp.matmul(flat, transpose(phi)), (*natural.shape[:-1], phi.shape[0]))
-    return scores, CompleteRowPosterior(phi, invariant)
+    phi, invariant = quadratic_features(values), class_component_moments(params)
+    return params_at_rows(invariant.natural, phi), CompleteRowPosterior(phi, invariant)
 
 
 def feature_statistics(
