@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
-from estimator_cases import ESTIMATORS, Shape
+from large_shapes import ESTIMATORS, Shape
 
 import latentia
 from latentia.engine.array_source import ArraySource
