@@ -223,9 +223,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_predictors
 
     def _trains_on_complete_rows(self, params: FactorParams) -> bool:
-        """Parameters with restarts belong to training, whose rows are known to be complete; others
-        may not be.
-        """
+        """Parameters with restarts belong to training, whose rows are known to be complete."""
         return self.complete and params.means.ndim > 2
 
     def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
@@ -236,9 +234,8 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         """Whether sums over the rows of each class are all that sweeps need, and cheaper."""
         wide = source.n_features > max(WIDE_TABLE_COLUMNS, 8 * self.n_latent)
         pays = not wide or source.n_features <= min(MAX_MOMENT_COLUMNS, source.n_rows)
-        return (
-            self.complete and self.n_components == 1 and objective.rises_under_em and pays and not source.any_unlabeled
-        )
+        labels_rule = self.n_components == 1 and objective.rises_under_em and not source.any_unlabeled
+        return self.complete and labels_rule and pays
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and location of each latent, which the loadings
