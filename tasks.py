@@ -79,18 +79,24 @@ def demo() -> None:
     run(PYTHON, "-m", "latentia", "demo")
 
 
+def pytest(*arguments: str) -> None:
+    """Two processes at a time, each with one thread of linear algebra: more would wait for each other."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    run(PYTHON, "-m", "pytest", "-n", "2", *arguments)
+
+
 def test() -> None:
     install("test")
-    run(PYTHON, "-m", "pytest", "-n", "2", *sys.argv[2:])
+    pytest(*sys.argv[2:])
 
 
 def matrix() -> None:
     install("test,browser", "torch==2.13.0")
     install_chromium()
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
-    run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
-    run(PYTHON, "-m", "pytest", "-n", "2", "benchmarks/tests")
-    run(PYTHON, "-m", "pytest", "-n", "2", "tests/estimators/test_estimators.py", "-k", "array_api")
+    pytest("-m", "matrix", *sys.argv[2:])
+    pytest("benchmarks/tests")
+    pytest("tests/estimators/test_estimators.py", "-k", "array_api")
 
 
 def docs() -> None:

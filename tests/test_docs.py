@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import json
 import pkgutil
@@ -63,6 +64,21 @@ def test_docstrings_run_and_print_what_they_say(docstring):
 @pytest.mark.parametrize("name", latentia.__all__)
 def test_public_names_have_an_example(name):
     assert any(docstring.name.endswith(f".{name}") for docstring in DOCSTRINGS)
+
+
+def documented_arguments(public: object) -> set[str]:
+    """Arguments with a line of their own, `name : what it may be`, and those of a class that is referred to."""
+    section = (inspect.getdoc(public) or "").partition("Parameters\n----------\n")[2].partition("\n---")[0]
+    lines = re.findall(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .+)?$", section, flags=re.MULTILINE)
+    others = re.findall(r"others : as in `(\w+)`", section)
+    names = {word.strip("*") for line in lines for word in line.split(", ")}
+    return names.union(*(documented_arguments(getattr(latentia, other)) for other in others))
+
+
+@pytest.mark.parametrize("name", [name for name in latentia.__all__ if name != "Comparison"])  # which `compare` returns
+def test_every_argument_is_documented(name):
+    public = getattr(latentia, name)
+    assert set(inspect.signature(public).parameters) <= documented_arguments(public)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

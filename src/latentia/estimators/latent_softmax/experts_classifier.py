@@ -34,16 +34,17 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Maximum number of experts that "auto" tries.
     patience : int, default=2
         A search by size ends after so many sizes in a row that are no better than a smaller
-        one. 0: it tries all sizes.
+        one, or after one that is worse on held-out rows than chance explains. 0: it tries all
+        sizes.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-        What "auto" chooses by. "validation": the log score of a held-out quarter of the rows, after
-        a short training; the winner is then trained to the end on all rows. It predicts best over
-        many tables (see the documentation). "evidence": `corrected_log_evidence_`; "bound":
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out,
+        after a short training; the winner is then trained to the end on all rows. It predicts
+        best over many tables (see the documentation). Of models that score within 0.001 the
+        smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
         `log_evidence_`, as in the paper; both use all rows, are not random, and need
-        `inference="vb"`. "bic": BIC of the point estimate. Of models that score within 0.001 the
-        smallest wins, with any criterion.
+        `inference="vb"`. "bic": BIC of the point estimate.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Predictions under variational Bayes. The quadratic bound's own means are too confident.
         "corrected": averaged over the normal posterior under the exact likelihood; "posterior":

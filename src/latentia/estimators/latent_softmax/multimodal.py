@@ -54,15 +54,15 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-        What "auto" chooses by. "validation": the log score of a held-out quarter of the rows, after
-        a short training; the winner is then trained to the end on all rows. It predicts best over
-        many tables (see the documentation). "evidence": `corrected_log_evidence_`; "bound":
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out,
+        after a short training; the winner is then trained to the end on all rows. It predicts
+        best over many tables (see the documentation). Of models that score within 0.001 the
+        smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
         `log_evidence_`, as in the paper; both use all rows, are not random, and need
-        `inference="vb"`. "bic": BIC of the point estimate. Of models that score within 0.001 the
-        smallest wins, with any criterion.
+        `inference="vb"`. "bic": BIC of the point estimate.
     search : {"compressive", "exhaustive"}, default="compressive"
-        Compressive search fits equal numbers of subclasses, then drops subclasses that hold little
-        of their class and fits again; exhaustive search fits every configuration up to
+        Compressive search fits equal numbers of subclasses, then drops subclasses that hold
+        little of their class and fits again; exhaustive search fits every configuration up to
         `max_subclasses`.
     max_rounds : int, default=2
         Rounds of compressive search.
@@ -71,7 +71,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         spent on neighbors of the best configuration. 0 for no limit and no neighbors.
     patience : int, default=2
         A search by size ends after so many sizes in a row that are no better than a smaller
-        one. 0: it tries all sizes.
+        one, or after one that is worse on held-out rows than chance explains; and it tries no
+        more than two subclasses of a class that has fewer than three rows per column. 0: it
+        tries all sizes.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Class probabilities under variational Bayes. The bound's posterior means are too
         confident (with two subclasses the contrasts tend to twice their right size as rows are
@@ -233,6 +235,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
         n_rows = np.bincount(trainer.rows.modeled.y, minlength=data.n_targets)
+        if self.patience and self.search == "compressive":
+            # a subclass with fewer rows than weights could separate anything; two are always tried
+            n_rows = np.minimum(n_rows, np.maximum(2, n_rows // trainer.rows.modeled.n_features))
         search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()), self.patience)
         return SoftmaxFit(*train_proposals(trainer, search, self._proposals(search, data.n_targets), self._prior))
 

@@ -137,6 +137,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ((2, 4), (2, 2))
     """
 
+    _works_by_chunks = False
     _model: FittedEmbedding
     _CHECKS: ClassVar[dict[str, Check]] = {
         "n_latent": check_n_latent,
