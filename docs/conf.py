@@ -41,6 +41,7 @@ suppress_warnings = ["config.cache"]
 # Reference
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_validation_checks = {"EX01"}
 numpydoc_validation_exclude = {r"latentia\.\w+\.\w+", r"^(?!latentia\.)"}
@@ -72,6 +73,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Latentia"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
 html_search_scorer = str(HERE / "_ext" / "search_scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
@@ -112,6 +114,14 @@ def read_repository_page(app, docname, source):
     source[0] = text
 
 
+def leave_out_absent_pages(app, docname, source):
+    """Guides that come with a part of the library that may be absent."""
+    if docname == "guides/index":
+        for page in ("studio", "speed"):
+            if not (HERE / f"{page}.md").exists():
+                source[0] = re.sub(rf"(?m)^.*\.\./{page}.*\n", "", source[0])
+
+
 def leave_out_foreign_members(app, what, name, obj, skip, options):
     """Methods that scikit-learn documents, such as `set_output` and requests of metadata."""
     foreign = (getattr(obj, "__module__", None) or "").startswith("sklearn")
@@ -120,4 +130,5 @@ def leave_out_foreign_members(app, what, name, obj, skip, options):
 
 def setup(app):
     app.connect("source-read", read_repository_page)
+    app.connect("source-read", leave_out_absent_pages)
     app.connect("autodoc-skip-member", leave_out_foreign_members)

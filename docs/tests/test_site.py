@@ -46,6 +46,10 @@ TOO_WIDE = """() => {
         .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !inside(e) && e.getClientRects().length)
         .map(e => e.tagName + '.' + e.className + ': ' + (e.textContent || '').slice(0, 60)).slice(0, 5); }"""
 
+#: Code, equations and tables that must be scrolled to be read.
+SCROLLS = """() => [...document.querySelectorAll('article pre, article .equation, article table')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).slice(0, 3)"""
+
 
 def too_wide(page, width):
     return page.evaluate("document.scrollingElement.scrollWidth") > width or page.evaluate(TOO_WIDE)
@@ -79,18 +83,21 @@ def address():
 
 def test_no_page_is_wider_than_the_screen_or_asks_for_anything_elsewhere(browser, address):
     page = browser.new_page()
-    asked, told, wide = set(), [], {}
+    asked, told, wide, scrolls = set(), [], {}, {}
     page.on("request", lambda request: asked.add(request.url))
     page.on("pageerror", lambda error: told.append(str(error)))
     page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
+    page.add_init_script("localStorage.setItem('mode', 'auto')")  # without it the theme complains once
     for name in PAGES:
         page.goto(f"{address}/{name}", wait_until="domcontentloaded")
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             if too_wide(page, width):
                 wide[name, width] = page.evaluate(TOO_WIDE)
+        scrolls[name] = page.evaluate(SCROLLS)
     page.close()
     assert wide == {}
+    assert {name: found for name, found in scrolls.items() if found} == {}, "on a large screen nothing scrolls sideways"
     assert [url for url in asked if not url.startswith((address, "data:"))] == []
     assert told == []
     assert len(PAGES) > 50
