@@ -11,7 +11,7 @@ import typer
 
 from latentia import __version__
 from latentia.apps.cli import answer_commands, demo, training_commands
-from latentia.apps.cli.failures import ExitCode, Failure
+from latentia.apps.tables.failures import ExitCode, Failure
 
 EPILOG = (
     "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 unusable table, 4 unusable model file, "
