@@ -27,7 +27,7 @@ export function contributionBars(columns, cells, added, most = 10) {
   const order = added.map((_, k) => k).filter((k) => Math.abs(added[k]) >= 0.005)
     .sort((a, b) => Math.abs(added[b]) - Math.abs(added[a])).slice(0, most);
   const largest = Math.max(1, ...order.map((k) => Math.abs(added[k])));
-  const left = 138, middle = left + (WIDTH - left) / 2, half = (WIDTH - left) / 2 - 38;
+  const left = 138, middle = left + (WIDTH - left) / 2, half = (WIDTH - left) / 2 - 48;
   const said = order.map((k) => `${columns[k].name} ${signed(added[k])}`).join(", ") || "no cell says anything";
   return svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${Math.max(1, order.length) * ROW}`, role: "img", "aria-label": `Log odds added: ${said}` },
     svg("path", { class: "axis", d: `M${middle},0V${Math.max(1, order.length) * ROW}` }),

@@ -11,6 +11,7 @@ const MARKS = [
 const SHADES = 10;
 const MAX_NAMED = 12; // classes with ellipses and names
 const LEFT = 38, RIGHT = 10, TOP = 10, BOTTOM = 36;
+const UNSEEN = 760; // width of a map that nobody has looked at
 const NEAR = 24; // pixels from which a click finds a row
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -32,8 +33,8 @@ export class MapDrawing {
 
   /** Draw again if the size has changed. */
   resize() {
-    const width = Math.round(this.node.getBoundingClientRect().width);
-    if (!width || width === this.#width) return;
+    const width = Math.round(this.node.getBoundingClientRect().width) || this.#width || UNSEEN;
+    if (width === this.#width) return;
     this.#width = width;
     this.#height = Math.round(Math.min(Math.max(0.72 * width, 300), 560));
     this.node.setAttribute("viewBox", `0 0 ${width} ${this.#height}`);

@@ -117,7 +117,6 @@ export class TablePage {
       el("h3", {}, "What should be predicted?"),
       el("p", {}, select("Column to predict", options, this.#target ?? "", (name) => {
         this.#target = name || null;
-        delete this.#kinds[name];
         this.#draw();
         this.#node.querySelector(".question select").focus();
       })),
