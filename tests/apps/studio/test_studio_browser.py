@@ -176,8 +176,8 @@ def test_clicking_a_row_and_editing_it_moves_the_point_and_the_bars(browser, stu
         page.wait_for_selector(".selected .trail")
         until(page, "old => document.querySelector('.classes .bars').getAttribute('aria-label') !== old", before)
         page.locator(".cells li:not(.gap):not(.edited) button").first.click()
-        page.wait_for_selector("li.gap .filled small")
-        assert "80 %" in page.inner_text("li.gap .filled")
+        page.wait_for_selector("li.gap.edited .filled small")
+        assert "80 %" in page.inner_text("li.gap.edited .filled")
         page.fill("[aria-label='petal length']", "wide")
         page.wait_for_selector("[aria-label='petal length'][aria-invalid]")
         assert "no number" in page.inner_text(".wrong:visible")
@@ -331,6 +331,10 @@ def wide_table(n_rows, n_columns=20):
     frame = pandas.DataFrame({f"x{k}": cells[:, k].round(3) for k in range(n_columns)}).mask(
         rng.random(cells.shape) < 0.05
     )
+    for k in range(n_columns - 4, n_columns):
+        frame[f"x{k}"] = pandas.cut(frame[f"x{k}"], [-np.inf, -1, 1, np.inf], labels=["low", "mid", "high"]).astype(
+            object
+        )
     return frame.assign(label=np.array(["a", "b", "c"])[y])
 
 
@@ -348,7 +352,7 @@ def test_an_unknown_table_of_a_thousand_rows_is_on_the_map_within_a_minute(brows
 
 
 def test_from_keystroke_or_stroke_to_the_new_picture(browser, record_property):
-    """For 5,000 rows: 150 ms on a machine of its own. Here others may be at work, so the fastest of several counts."""
+    """For 5,000 rows: 150 ms on a machine of its own. Here others may be at work, so the slower ones of nine are forgiven."""
     frame = wide_table(5000)
     with Studio() as studio:
         studio.send("POST", "/api/table?name=t.csv", frame.to_csv(index=False).encode())
@@ -358,19 +362,19 @@ def test_from_keystroke_or_stroke_to_the_new_picture(browser, record_property):
         with visit(browser, studio, "map") as page:
             settled(page, "map")
             page.wait_for_timeout(500)
-            keys = timed(page, ".classes", "[aria-label='x3']", lambda k: f"{k}.5")
+            keys = timed(page, "#page-map .classes", "[aria-label='x3']", lambda k: f"{k}.5")
             page.click("nav [data-page=board]")
             settled(page, "board")
             strokes = timed_strokes(page)
         record_property("keystroke_ms", statistics.median(keys))
         record_property("stroke_ms", statistics.median(strokes))
         print(f"\nkeystroke: {sorted(map(round, keys))} ms; stroke: {sorted(map(round, strokes))} ms")
-        assert min(keys) < 150 and min(strokes) < 150
+        assert sorted(keys)[3] < 150 and sorted(strokes)[3] < 150
 
 
 #: Notes when the browser has painted the next change of an element.
-WATCH = """selector => { window.seen = new Promise(done => new MutationObserver((_, watch) => { watch.disconnect();
-    requestAnimationFrame(() => setTimeout(() => done(performance.now()))); }).observe(document.querySelector(selector), {childList: true, subtree: true})); }"""
+WATCH = """selector => { window.seen = new Promise((done, fail) => { setTimeout(() => fail(new Error('nothing moved')), 9000); new MutationObserver((_, watch) => { watch.disconnect();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now()))); }).observe(document.querySelector(selector), {childList: true, subtree: true}); }); }"""
 
 
 def timed(page, watched, field, text):
