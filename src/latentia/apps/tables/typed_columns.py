@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas
 
-from latentia.apps.cli.failures import bad_table
-from latentia.apps.cli.table_files import Table
+from latentia.apps.tables.failures import bad_table
+from latentia.apps.tables.table_files import Table
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
@@ -45,8 +45,8 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
     features = Features(pandas.DataFrame(index=table.frame.index))
     kept: dict[str, Any] = {}
     for name in names:
-        column = _typed(table, name, features.notes) if table.is_text else table.frame[name]
-        reason = _useless(column)
+        column = typed_column(table, name, features.notes) if table.is_text else table.frame[name]
+        reason = useless_because(column)
         if reason is None:
             kept[name] = column
         else:
@@ -61,7 +61,8 @@ def _because(left_out: dict[str, str]) -> str:
     return ": " + "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:3]) if left_out else ""
 
 
-def _typed(table: Table, name: str, notes: list[str]) -> Any:
+def typed_column(table: Table, name: str, notes: list[str]) -> Any:
+    """A column of text with the type that it looks like; what is odd is noted."""
     cells = table.frame[name]
     known = cells.dropna().tolist()
     if not known:
@@ -98,7 +99,7 @@ def _numbers(cells: Any, texts: list[str]) -> Any:
     return pandas.Series(numbers)
 
 
-def _useless(column: Any) -> str | None:
+def useless_because(column: Any) -> str | None:
     """Why nothing is learned from a column."""
     dtype = str(column.dtype)
     if dtype.startswith(("datetime", "timedelta", "period", "date", "time")):
@@ -112,6 +113,15 @@ def _useless(column: Any) -> str | None:
     if n_values > MANY_VALUES and 2 * n_values > n_known:
         return f"names or ids: {n_values} different values in {n_known} cells"
     return None
+
+
+def kind_of(column: Any) -> str:
+    """What a column looks like, before a model reads it."""
+    from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+
+    if is_bool_dtype(column.dtype) or (is_integer_dtype(column.dtype) and column.nunique() == 2):
+        return "binary"
+    return "continuous" if is_numeric_dtype(column.dtype) else "categorical"
 
 
 def read_labels(table: Table, target: str) -> np.ndarray:

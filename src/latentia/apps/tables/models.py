@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from latentia.apps.cli.failures import ExitCode, Failure, bad_table
+from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.persistence.model_files import load
 
 

@@ -12,8 +12,8 @@ from typing import IO, Any
 
 import pandas
 
-from latentia.apps.cli.failures import Failure, bad_table
-from latentia.apps.cli.text_tables import MISSING, read_text
+from latentia.apps.tables.failures import bad_table
+from latentia.apps.tables.text_tables import MISSING, read_text
 
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -54,13 +54,17 @@ def read_table(path: str, reading: Reading) -> Table:
     source = "standard input" if path == "-" else path
     try:
         with io.BytesIO(sys.stdin.buffer.read()) if path == "-" else open(path, "rb") as file:
-            return _read(file, source, reading)
-    except Failure:
-        raise
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise bad_table(source, f"the compressed file is damaged ({error})") from None
+            return read_stream(file, source, reading)
     except OSError as error:
         raise bad_table(source, f"cannot be read: {error.strerror or error}") from None
+
+
+def read_stream(file: IO[bytes], source: str, reading: Reading) -> Table:
+    """The same from an open file; `source` is what failures call it."""
+    try:
+        return _read(file, source, reading)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise bad_table(source, f"the compressed file is damaged ({error})") from None
 
 
 def _read(file: IO[bytes], source: str, reading: Reading) -> Table:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from latentia.apps.cli.failures import bad_table
+from latentia.apps.tables.failures import bad_table
 
 DELIMITERS = (",", ";", "\t", "|")
 
