@@ -58,6 +58,7 @@ def visit(browser, studio, page="table", width=1400, scheme="light"):
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
     )
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.set_default_timeout(15_000)
     shown = context.new_page()
     told, asked = [], []
@@ -141,6 +142,15 @@ def test_a_table_is_dropped_looked_at_and_fitted(browser):
         settled(page, "map")
         assert [column["name"] for column in studio.get("/api/map")["columns"]] == ["a", "b"]
         assert studio.get("/api/map")["columns"][1]["kind"] == "count"
+
+
+@pytest.mark.parametrize(
+    "words,selector", [("Iris flowers", "#fit"), ("Wines", "#fit"), ("Draw a digit", ".board-grid")]
+)
+def test_the_first_page_offers_something_to_try(browser, words, selector):
+    with Studio() as studio, visit(browser, studio) as page:
+        page.click(f"text={words}")
+        page.wait_for_selector(selector)
 
 
 def test_a_fit_is_stopped_and_what_is_there_is_kept(browser):
@@ -290,6 +300,9 @@ def test_everything_can_be_taken_along(browser, studio, tmp_path):
             painted = [node.get("fill") for node in tree.iter() if node.get("fill", "").startswith("rgb")]
             assert len(painted) > 3, picture
         assert len(ElementTree.parse(tmp_path / "map.svg").findall(".//{*}path")) > 10
+        page.click("#copy")
+        until(page, "() => document.getElementById('status').textContent === 'The code is copied'")
+        assert page.evaluate("() => navigator.clipboard.readText()") == (tmp_path / "code.py").read_text()
 
 
 HARD = {
