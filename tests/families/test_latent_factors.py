@@ -10,9 +10,10 @@ from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves, select_restart, take_restarts
+from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
 from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import Gaussian
@@ -83,16 +84,37 @@ def test_complete_rows_and_rows_with_a_mask_agree(q, m, tied, rng):
         np.testing.assert_allclose(a, b, **EQUAL)
 
 
-def test_wide_tables_are_projected_to_the_same_result(rng):
-    X, y = rng.normal(size=(N, 40)), rng.integers(0, C, N)
-    wide = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, 2, complete=True)
-    assert wide.wide and not LatentFactors(ColumnLayout.continuous_columns(40), C, 5, 2).wide
-    narrow = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, 2, complete=True)
-    narrow.wide = False
-    rows = ArraySource(X, y)
-    params = some_params(wide, rows, rng)
-    sweeps = [RowProblem(family, Likelihood(), rows).sweep(params) for family in (wide, narrow)]
-    for a, b in zip(leaves(sweeps[0]), leaves(sweeps[1]), strict=True):
+@pytest.mark.parametrize("q,m", [(0, 2), (2, 1), (3, 2)])
+def test_complete_rows_and_rows_with_a_mask_agree_where_weights_are_uncertain(q, m, rng):
+    rows = a_table(rng)
+    family = BayesianLatentFactors(a_family(q, m, True, complete=False))
+    belief = family.init(rows, rng, 2)
+    plain, masked = MaskedRows(rows.X, None), MaskedRows(rows.X, np.ones_like(rows.X))
+    weight = rng.normal(size=(2, C, N))
+    one, other = family.infer(belief, plain), family.infer(belief, masked)
+    np.testing.assert_allclose(one.log_joint, other.log_joint, **EQUAL)
+    np.testing.assert_allclose(one.component, other.component, **EQUAL)
+    sums = family.statistics(belief, plain, one, weight), family.statistics(belief, masked, other, weight)
+    for a, b in zip(leaves(sums[0]), leaves(sums[1]), strict=True):
+        np.testing.assert_allclose(a, b, **EQUAL)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("q", [0, 2])
+def test_class_moments_give_the_sweep_of_posteriors(q, weighted, rng):
+    """Also where each restart has weights of its own."""
+    rows = a_table(rng)
+    if weighted:
+        rows = ArraySource(rows.X, rows.y, rng.random((N, 3)))
+    family = BayesianLatentFactors(a_family(q, 1, True, complete=True))
+    belief = family.init(rows, rng, 3)
+    short, long = family.specialized_problem(Likelihood(), rows), RowProblem(family, Likelihood(), rows)
+    for a, b in zip(leaves(short.sweep(belief)), leaves(long.sweep(belief)), strict=True):
+        np.testing.assert_allclose(a, b, **EQUAL)
+    index = np.array([2, 0])
+    some = tree_map(lambda a: a[index], belief)
+    fewer = short.take_restarts(index).sweep(some), long.take_restarts(index).sweep(some)
+    for a, b in zip(leaves(fewer[0]), leaves(fewer[1]), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
 
 
@@ -131,10 +153,9 @@ def test_class_moments_of_labeled_rows_alone(weighted, rng):
 
 
 def test_class_moments_of_many_columns_too(rng):
-    """More columns than are expanded to products in a sweep over rows; a sum of products is still cheaper than passes."""
+    """A wide table: one sum of products is cheaper than passes as long as there are rows enough."""
     X, y = rng.normal(size=(60, 40)), rng.integers(0, C, 60)
     family, rows = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, complete=True), ArraySource(X, y)
-    assert family.wide
     params = some_params(family, rows, rng)
     short, long = family.specialized_problem(Likelihood(), rows), RowProblem(family, Likelihood(), rows)
     for a, b in zip(leaves(short.sweep(params)), leaves(long.sweep(params)), strict=True):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from latentia.numerics.array_api import to_numpy
-from latentia.numerics.linalg import spd_inverse, spd_inverse_root
+from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, spd_inverse_root
 
 LIBRARIES = ["numpy", "array_api_strict", "torch"]
 
@@ -91,3 +91,17 @@ def test_matrices_may_share_memory(rng):
     A = np.broadcast_to(some_matrices(rng, (), 3), (5, 3, 3))
     for many in (False, True):
         np.testing.assert_allclose(spd_inverse(A, many)[0] @ A, np.broadcast_to(np.eye(3), A.shape), atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", [1, 4, 40])
+def test_eigenvalues_are_raised_where_they_are_below_and_only_there(library, size, rng):
+    axes = np.linalg.qr(rng.normal(size=(3, size, size)))[0]
+    eigenvalues = rng.uniform(0.5, 2.0, size=(3, size))
+    eigenvalues[1, 0], eigenvalues[2, -1] = 1e-3, -1e-17
+    A = (axes * eigenvalues[:, None, :]) @ axes.mT
+    raised = to_numpy(floor_eigenvalues(beside(library, A), 0.1))
+    np.testing.assert_allclose(raised, (axes * np.maximum(eigenvalues, 0.1)[:, None, :]) @ axes.mT, atol=1e-14)
+    for k in range(3):  # a matrix does not depend on its neighbors
+        np.testing.assert_array_equal(to_numpy(floor_eigenvalues(beside(library, A[k : k + 1]), 0.1))[0], raised[k])
+    np.testing.assert_array_equal(to_numpy(floor_eigenvalues(beside(library, A[0]), 1e-3)), (A[0] + A[0].T) / 2)

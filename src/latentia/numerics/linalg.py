@@ -13,7 +13,7 @@ import array_api_compat
 import numpy as np
 from scipy.linalg import lapack
 
-from latentia.numerics.array_api import Array, namespace, transpose
+from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 from latentia.numerics.threads import one_blas_thread, parallel
 
 
@@ -26,14 +26,35 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
     """The matrix with every eigenvalue raised to at least `floor`, and to what rounding leaves of
     it.
 
-    Rounding is that of the largest eigenvalue.
+    Rounding is that of the largest eigenvalue. Matrices that lie above are left as they are.
     """
     xp = namespace(a)
-    eigenvalues, vectors = xp.linalg.eigh(symmetric(a))
-    rounding = a.shape[-1] * xp.finfo(a.dtype).eps * xp.max(eigenvalues, axis=-1, keepdims=True)
-    minimum = xp.clip(rounding, min=floor)
+    a = symmetric(a)
+    eps = a.shape[-1] * float(xp.finfo(a.dtype).eps)
+    trace = xp.sum(xp.linalg.diagonal(a), axis=-1)[..., None, None]  # no eigenvalue is larger
+    above = positive_definite(a - xp.clip(eps * trace, min=floor) * eye_like(a.shape[-1], a))
+    if bool(xp.all(above)):
+        return a
+    eigenvalues, vectors = xp.linalg.eigh(a)
+    minimum = xp.clip(eps * xp.max(eigenvalues, axis=-1, keepdims=True), min=floor)
     raised = xp.where(eigenvalues > minimum, eigenvalues, minimum + xp.zeros_like(eigenvalues))
-    return xp.matmul(vectors * raised[..., None, :], transpose(vectors))
+    return xp.where(above[..., None, None], a, xp.matmul(vectors * raised[..., None, :], transpose(vectors)))
+
+
+def positive_definite(a: Array) -> Array:
+    """Which of the symmetric matrices are positive definite, by Cholesky factors; (...,)."""
+    xp = namespace(a)
+    if array_api_compat.is_torch_array(a):
+        return xp.linalg.cholesky_ex(a).info == 0
+    if not array_api_compat.is_numpy_array(a):
+        return xp.all(xp.linalg.eigvalsh(a) > 0, axis=-1)
+    try:
+        np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        potrf, _ = _cholesky_functions(a.dtype)
+        flat = a.reshape(-1, *a.shape[-2:])
+        return np.array([potrf(one)[1] == 0 for one in flat]).reshape(a.shape[:-2])
+    return np.ones(a.shape[:-2], dtype=bool)
 
 
 #: Of many matrices, blocks up to this size are inverted an entry of all of them at a time.

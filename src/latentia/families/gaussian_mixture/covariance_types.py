@@ -41,7 +41,7 @@ class Tied(Full):
 
     covariance_class_axis = None
     second_class_axis = None
-    natural_class_axes = Precision(None, None)
+    natural_class_axes = Precision(None, None, -3)
 
     def per_component(self, covariance: Array) -> Array:
         return covariance[..., None, None, :, :]

@@ -27,7 +27,7 @@ class Full(Covariance):
 
     covariance_class_axis: int | None = -4
     second_class_axis: int | None = -4
-    natural_class_axes: Tree = Precision(-4, -2)
+    natural_class_axes: Tree = Precision(-4, -2, -3)
 
     def per_component(self, covariance: Array) -> Array:
         """Matrices that broadcast against (..., C, K, D, D)."""
@@ -41,7 +41,7 @@ class Full(Covariance):
         return variances[..., None] * eye_like(variances.shape[-1], variances)
 
     def natural(self, means: Array, covariance: Array) -> Precision:
-        return Precision.from_covariance(self.per_component(covariance))
+        return Precision.from_covariance(means, self.per_component(covariance))
 
     def log_density(
         self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows

@@ -24,21 +24,26 @@ from typing import Any, NamedTuple, Protocol
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
 from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
+from latentia.numerics.packed_symmetric import pack, quadratic_features, unpack, with_doubled_offdiagonal
 
 #: Numbers in the matrices of one batch of rows.
 BATCH_FLOATS = 2**19
 
 
 class Precision(NamedTuple):
-    """What a covariance matrix (..., C, K, D, D) means for rows."""
+    """What means (..., C, K, D) and covariance matrices that broadcast against (..., C, K, D, D)
+    mean for rows.
+    """
 
     root: Array  # R with R'R the inverse of the matrix
     log_det: Array  # (..., C, K) of the matrix
+    natural: Array  # (..., C, K, F) coefficients of the log density of a complete row in its features
 
     @classmethod
-    def from_covariance(cls, sigma: Array) -> Precision:
-        return cls(*spd_inverse_root(sigma))
+    def from_covariance(cls, means: Array, sigma: Array) -> Precision:
+        root, log_det = spd_inverse_root(sigma)
+        precision = namespace(root).matmul(transpose(root), root)
+        return cls(root, log_det, _natural(means, precision, log_det, means.shape[-1]))
 
     @property
     def matrix(self) -> Array:
@@ -71,26 +76,33 @@ class RowGroup(Protocol):
 
 
 class CompleteRows(NamedTuple):
-    """Rows without a missing cell."""
+    """Rows without a missing cell; completed, they are their features."""
 
     values: Array  # (n, D)
 
-    def complete(self, means: Array, sigma: Array, precision: Precision) -> None:
-        return None
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> Array:
+        return quadratic_features(self.values)
 
     def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
-        return _quadratic_form(means, precision.matrix, precision.log_det, means.shape[-1], self.values)
+        return params_at_rows(precision.natural, completion)
 
     def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
         return _peak(precision.log_det[..., None], means.shape[-1], means, self.values)
 
     def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
-        D = self.values.shape[1]
-        sums = weighted_row_sums(weight, _features(self.values))
-        return sums[..., -D:], unpack(sums[..., :-D], D)
+        _, first, second = _feature_sums(weight, completion, means.shape[-1])
+        return first, second
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         return namespace(means).broadcast_to(self.values, (*means.shape[:-1], *self.values.shape))
+
+
+class _PatternCompletion(NamedTuple):
+    """What rows share that miss the same cells, and their features."""
+
+    precision: Array  # (..., C, K, D, D) of the observed cells, padded with zeros
+    log_det: Array  # (..., C, K) of the covariance of the observed cells
+    features: Array  # (n, F)
 
 
 class PatternRows(NamedTuple):
@@ -99,23 +111,20 @@ class PatternRows(NamedTuple):
     values: Array  # (n, D), zero where missing
     observed: Array  # (D,)
 
-    def complete(self, means: Array, sigma: Array, precision: Precision) -> tuple[Array, Array]:
-        return self._precision(sigma)
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> _PatternCompletion:
+        return _PatternCompletion(*self._precision(sigma), quadratic_features(self.values))
 
     def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
-        A, log_det = completion
-        return _quadratic_form(means, A, log_det, namespace(means).sum(self.observed), self.values)
+        A, log_det, features = completion
+        return params_at_rows(_natural(means, A, log_det, namespace(means).sum(self.observed)), features)
 
     def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
-        _, log_det = completion
-        return _peak(log_det[..., None], namespace(means).sum(self.observed), means, self.values)
+        return _peak(completion.log_det[..., None], namespace(means).sum(self.observed), means, self.values)
 
     def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
-        count = xp.sum(weight, axis=-1)
-        first, second = CompleteRows(self.values).expected_moments(means, sigma, None, weight)
-        A, _ = completion
-        T = xp.matmul(sigma, A)
+        count, first, second = _feature_sums(weight, completion.features, means.shape[-1])
+        T = xp.matmul(sigma, completion.precision)
         u = means - xp.matmul(T, means[..., None])[..., 0]
         filled = xp.matmul(T, first[..., None])[..., 0]
         cross = filled[..., :, None] * u[..., None, :]
@@ -194,7 +203,7 @@ class ScatteredRows(NamedTuple):
         return first, symmetric(second)
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
-        deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(sigma))]
+        deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(means, sigma))]
         return means[..., None, :] + namespace(means).concat(deviations, axis=-2)
 
     def _complete(self, means: Array, P: Array) -> _Completion:
@@ -232,18 +241,18 @@ def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) 
     return xp.broadcast_to(-0.5 * (n_observed * LOG_2PI + log_det), (*means.shape[:-1], values.shape[0]))
 
 
-def _quadratic_form(means: Array, A: Array, log_det: Array, n_observed: Array | int, values: Array) -> Array:
-    """Log N of cells with the precision A, as one product with the rows' features."""
+def _natural(means: Array, A: Array, log_det: Array, n_observed: Array | int) -> Array:
+    """Coefficients of log N of cells with the precision A in the rows' features."""
     xp = namespace(means)
     D = means.shape[-1]
     precision_mean = xp.matmul(A, means[..., None])[..., 0]
     constant = -0.5 * (n_observed * LOG_2PI + log_det + xp.sum(precision_mean * means, axis=-1))
     quadratic = with_doubled_offdiagonal(pack(-0.5 * A), D)
     quadratic = xp.broadcast_to(quadratic, (*means.shape[:-1], quadratic.shape[-1]))
-    natural = xp.concat([quadratic, precision_mean], axis=-1)
-    return params_at_rows(natural, _features(values)) + constant[..., None]
+    return xp.concat([quadratic, precision_mean, constant[..., None]], axis=-1)
 
 
-def _features(X: Array) -> Array:
-    """Rows expanded to the upper triangle of x x', then x."""
-    return namespace(X).concat([packed_outer(X), X], axis=1)
+def _feature_sums(weight: Array, features: Array, D: int) -> tuple[Array, Array, Array]:
+    """Weighted counts (..., C, K), first and second moments of rows with these features."""
+    sums = weighted_row_sums(weight, features)
+    return sums[..., -1], sums[..., -D - 1 : -1], unpack(sums[..., : -D - 1], D)

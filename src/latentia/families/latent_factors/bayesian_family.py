@@ -19,11 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily, WarmStartedFamily
+from latentia.engine.contracts import AcceleratedFamily, Objective, Problem, WarmStartedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors.bayesian_m_step import update_belief
+from latentia.families.latent_factors.class_moments import ClassMoments
+from latentia.families.latent_factors.e_step_complete import (
+    RowInvariantPosterior,
+    infer_complete_rows,
+    row_invariant_posterior,
+)
 from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.posterior import (
@@ -36,7 +42,7 @@ from latentia.families.latent_factors.posterior import (
     expected_params,
 )
 from latentia.families.latent_factors.principal_start import principal_start
-from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats
+from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats, LatentPosterior
 from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.logspace import log_softmax, logsumexp_and_softmax
 
@@ -111,17 +117,32 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     def _infer(
         self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any] | None
     ) -> FactorPosterior:
-        point, uncertainty = params if isinstance(params, ExpectedParams) else self.precompute(params)
+        point, uncertainty = self._expected(params)
         model = self.model
-        posterior = infer_rows(model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo)
-        scores = namespace(posterior.scores).asarray(posterior.scores, copy=True)
+        latents: LatentPosterior
+        if model.shares_posterior(rows):
+            scores, latents = infer_complete_rows(row_invariant_posterior(point, uncertainty), rows.values)
+        else:
+            latents = infer_rows(model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo)
+            scores = namespace(latents.scores).asarray(latents.scores, copy=True)
         log_joint, component = logsumexp_and_softmax(scores, axis=-2)
-        return FactorPosterior(log_joint, component, posterior)
+        return FactorPosterior(log_joint, component, latents)
+
+    def _expected(self, params: FactorBelief | ExpectedParams) -> ExpectedParams:
+        return params if isinstance(params, ExpectedParams) else self.precompute(params)
+
+    def row_invariant(self, params: FactorBelief) -> RowInvariantPosterior:
+        """The posterior of complete continuous rows, as a function of their cells."""
+        return row_invariant_posterior(*self.precompute(params))
+
+    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
+        """Sweeps that do not see the rows (see `class_moments`)."""
+        return ClassMoments(self, source) if self.model.needs_moments_only(objective, source) else None
 
     def statistics(
         self, params: FactorBelief | ExpectedParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
     ) -> FactorStats:
-        point, _ = params if isinstance(params, ExpectedParams) else self.precompute(params)
+        point, _ = self._expected(params)
         return self.model.statistics(point, rows, posterior, weight)
 
     def update(self, params: FactorBelief, stats: FactorStats) -> FactorBelief:

@@ -6,45 +6,57 @@ its count, mean and scatter matrix, are all that value and statistics need. They
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
 from latentia.engine.contracts import F, Sweep
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.pytree import take_restarts
 from latentia.engine.source import Chunk, Source, Totals
-from latentia.families.latent_factors.e_step_complete import class_component_moments, feature_statistics, features
-from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import namespace
+from latentia.families.latent_factors.e_step_complete import LatentSums
+from latentia.numerics.array_api import namespace, transpose
+from latentia.numerics.packed_symmetric import quadratic_features
 
 
 class ClassMoments(Generic[F]):
-    """A problem whose sweeps need only the sums of Phi in each class."""
+    """A problem whose sweeps need only the sums of Phi in each class.
+
+    The family has `row_invariant`, the posterior of rows as a function of their cells.
+    """
 
     def __init__(self, family: F, source: Source):
-        self.family = family
+        self.family: Any = family
         self.total_weight = source.total_weight
         n_sums = source.n_features * (source.n_features + 3) // 2 + 1
         totals = source.sum_over_chunks(_class_sums, rows_per_chunk(3 * n_sums), by_label=True)
         xp = namespace(*totals.values())
         empty = xp.zeros_like(next(iter(totals.values())))
-        self.sums = xp.stack([totals.get(c, empty) for c in range(family.n_classes)], axis=0)[:, None, :]
+        # (C, 1, F), or (S, C, 1, F) where each restart has weights of its own
+        self.sums = xp.stack([totals.get(c, empty) for c in range(family.n_classes)], axis=-2)[..., None, :]
 
     def take_restarts(self, index: np.ndarray) -> ClassMoments[F]:
-        """All restarts see the same rows."""
-        return self
+        """The problem of these restarts; all see the same rows unless their weights differ."""
+        if self.sums.ndim == 3:
+            return self
+        other = ClassMoments.__new__(ClassMoments)
+        other.__dict__.update(vars(self), sums=take_restarts(self.sums, index.tolist()))
+        return other
 
-    def sweep(self, params: FactorParams) -> Sweep:
+    def sweep(self, params: Any) -> Sweep:
         """Value and statistics, at a cost that does not depend on the number of rows."""
         xp = namespace(self.sums)
-        invariant = class_component_moments(params)
-        value = xp.sum(invariant.natural * self.sums, axis=(-3, -2, -1)) + self.family.log_prior(params)
-        sums = xp.broadcast_to(self.sums, invariant.natural.shape)
-        return Sweep(value, feature_statistics(params, invariant, sums, shared_gram=True))
+        invariant = self.family.row_invariant(params)
+        natural = invariant.natural
+        value = xp.sum(natural * self.sums, axis=(-3, -2, -1)) + self.family.log_prior(params)
+        sums = LatentSums.from_features(invariant, xp.broadcast_to(self.sums, natural.shape))
+        return Sweep(value, sums.statistics(invariant, shared_gram=True))
 
 
 def _class_sums(chunk: Chunk) -> Totals:
     xp = namespace(chunk.rows.values)
-    phi = features(chunk.rows.values)
+    phi = quadratic_features(chunk.rows.values)
     weight = xp.ones_like(phi[:, 0]) if chunk.weight is None else chunk.weight
-    return {chunk.label: xp.matmul(weight[None, :], phi)[0, :]}
+    if weight.ndim == 1:
+        return {chunk.label: xp.matmul(weight[None, :], phi)[0, :]}
+    return {chunk.label: xp.matmul(transpose(weight), phi)}

@@ -1,11 +1,15 @@
-r"""E-step of complete continuous rows: a sweep is two matrix products.
+r"""E-step of complete continuous rows: all rows of a class and component share the covariance of z.
 
-Given class and component, :math:`x \sim N(a, V)` with :math:`a = L\mu + \eta`, :math:`V = L\Gamma
-L^\top + \Theta`, and z given x has mean :math:`\mu + B(x - a)`, :math:`B = \Gamma L^\top V^{-1}`,
-and covariance :math:`P = \Gamma - BL\Gamma`, the same for all rows. So the log density is linear in
-:math:`\Phi(x) = (x_i x_j, x, 1)`, and every expected statistic is a function of the weighted sums
-of :math:`\Phi`. V is inverted as it stands (n by n) or through the q by q matrix :math:`I +
-\Gamma^{1/2}L^\top\Theta^{-1}L\Gamma^{1/2}`, whichever is smaller.
+In the coordinates of `e_step_rows`, the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru` of a
+row has the same R for all rows, and an h that is linear in x. With :math:`A = I + R`,
+:math:`W^\top W = A^{-1}` and the *whitened* latents :math:`v = Wh = Gx + g`, the log joint is
+
+.. math:: c + l^\top x - \tfrac12 \sum_i x_i^2 / \theta_i + \tfrac12 |v|^2 ,
+
+and z given x has the mean :math:`\mu + Tv` and the covariance :math:`TT^\top`. So a sweep is a
+product with G and its transpose, and sums over v. It is also linear in :math:`\Phi(x) = (x_i x_j,
+x, 1)`, and every expected statistic is a function of the weighted sums of :math:`\Phi`: where the
+weights of rows never change, these are all that is needed (`class_moments`).
 """
 
 from __future__ import annotations
@@ -14,118 +18,152 @@ from typing import NamedTuple
 
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.e_step_forms import WeightSpread
+from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import spd_inverse
-from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
-
-
-def features(values: Array) -> Array:
-    """Phi of rows (N, n): (N, n(n+1)/2 + n + 1)."""
-    xp = namespace(values)
-    return xp.concat([packed_outer(values), values, xp.ones_like(values[:, :1])], axis=-1)
+from latentia.numerics.linalg import spd_inverse_root
+from latentia.numerics.matmul import params_at_rows, weighted_row_sums
+from latentia.numerics.packed_symmetric import pack, unpack, with_doubled_offdiagonal
 
 
 class RowInvariantPosterior(NamedTuple):
     """Of each class and component: what makes score and posterior of a row from its cells."""
 
-    natural: Array  # (..., C, M, F) coefficients of the log joint in the features of a row
-    mean: Array  # (..., C, M, n) of x
-    gain: Array  # (..., C, M, q, n) B
-    cov: Array  # (..., C, M, q, q) P
+    gain: Array  # (..., C, M, q, n) G
+    offset: Array  # (..., C, M, q) g
+    back: Array  # (..., C, M, q, q) T
+    means: Array  # (..., C, 1, q) mu
+    square: Array  # (..., 1, M or 1, n) coefficients of x^2
+    linear: Array  # (..., C, M, n) coefficients of x
+    constant: Array  # (..., C, M)
+
+    @property
+    def natural(self) -> Array:
+        """Coefficients (..., C, M, F) of the log joint in the features of a row."""
+        xp = namespace(self.gain)
+        n = self.gain.shape[-1]
+        G_t = transpose(self.gain)
+        matrix = 0.5 * xp.matmul(G_t, self.gain) + self.square[..., None] * eye_like(n, self.gain)
+        linear = self.linear + xp.matmul(G_t, self.offset[..., None])[..., 0]
+        constant = self.constant + 0.5 * xp.sum(self.offset * self.offset, axis=-1)
+        return xp.concat([with_doubled_offdiagonal(pack(matrix), n), linear, constant[..., None]], axis=-1)
 
 
-def class_component_moments(params: FactorParams) -> RowInvariantPosterior:
+def row_invariant_posterior(params: FactorParams, uncertainty: Uncertainty | None = None) -> RowInvariantPosterior:
     """Log density and posterior of z of each class and component, as functions of x."""
     xp = namespace(params.loadings)
-    L = params.loadings[..., None, :, :, :]  # (..., 1, M, n, q)
-    theta = params.noise[..., None, :, :]  # (..., 1, M or 1, n)
-    mu, gamma = params.means[..., :, None, :], params.variances[..., :, None, :]  # (..., C, 1, q)
-    a = xp.matmul(L, mu[..., None])[..., 0] + params.offsets[..., None, :, :]
-    n, q = L.shape[-2:]
-    if q == 0 or q >= n:
-        LG = L * gamma[..., None, :]
-        Vi, log_det = spd_inverse(xp.matmul(LG, transpose(L)) + theta[..., None] * eye_like(n, L))
-        B = xp.matmul(transpose(LG), Vi)
-        P = gamma[..., None] * eye_like(q, L) - xp.matmul(B, LG)
-    else:
-        root = xp.sqrt(gamma)
-        K = L * root[..., None, :]
-        KT = K / theta[..., None]
-        Ai, log_det = spd_inverse(eye_like(q, L) + xp.matmul(transpose(K), KT))
-        log_det = log_det + xp.sum(xp.log(theta), axis=-1)
-        AiK = xp.matmul(Ai, transpose(KT))
-        B = root[..., None] * AiK
-        P = root[..., None] * Ai * root[..., None, :]
-        Vi = (1.0 / theta)[..., None] * eye_like(n, L) - xp.matmul(KT, AiK)
-    precision_mean = xp.matmul(Vi, a[..., None])[..., 0]
-    constant = -0.5 * (n * LOG_2PI + log_det + xp.sum(precision_mean * a, axis=-1))
-    constant = constant + params.log_prior[..., :, None] + params.log_mix
-    quadratic = -0.5 * with_doubled_offdiagonal(pack(Vi), n)
-    return RowInvariantPosterior(xp.concat([quadratic, precision_mean, constant[..., None]], axis=-1), a, B, P)
+    spread = WeightSpread.of(params, uncertainty)
+    mu, root = params.means[..., :, None, :], xp.sqrt(params.variances)[..., :, None, None, :]
+    loadings, theta = params.loadings[..., None, :, :, :], params.noise[..., None, :, :]
+    K = loadings * root  # (..., C, M, n, q)
+    a0 = xp.matmul(loadings, mu[..., None])[..., 0] + params.offsets[..., None, :, :]
+    scaled = K / theta[..., None]
+    q = K.shape[-1]
+    A = eye_like(q, K) + xp.matmul(transpose(K), scaled)
+    shift = scaled * a0[..., None] + spread.linear
+    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta + spread.constant)
+    constant = params.log_prior[..., :, None] + params.log_mix
+    if uncertainty is not None:
+        A = A + unpack(xp.sum(spread.precision, axis=-2), q)
+        per_cell = per_cell + uncertainty.cell_constant[..., None, :, :]
+        constant = constant + uncertainty.class_constant[..., :, None]
+    W, log_det = spd_inverse_root(A)
+    return RowInvariantPosterior(
+        gain=xp.matmul(W, transpose(scaled)),
+        offset=-xp.matmul(W, xp.sum(shift, axis=-2)[..., None])[..., 0],
+        back=transpose(W * root),
+        means=mu,
+        square=-0.5 / theta,
+        linear=a0 / theta,
+        constant=constant + xp.sum(per_cell, axis=-1) - 0.5 * log_det,
+    )
 
 
 class CompleteRowPosterior(NamedTuple):
-    """The latents of complete continuous rows, which follow from the features of a row."""
+    """The latents of complete continuous rows."""
 
-    features: Array  # (N, F)
+    whitened: Array  # (..., C, M, q, N) v
+    squares: Array  # (N, n) of the cells
     invariant: RowInvariantPosterior
 
     def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
-        deviation = rows.values - self.invariant.mean[..., None, :]
-        step = namespace(deviation).matmul(deviation, transpose(self.invariant.gain))
-        return params.means[..., :, None, None, :] + step
+        step = namespace(self.whitened).matmul(self.invariant.back, self.whitened)
+        return self.invariant.means[..., None, :] + transpose(step)
 
     def statistics(
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
     ) -> FactorStats:
         xp = namespace(weight)
-        flat = xp.reshape(weight, (-1, weight.shape[-1]))
-        sums = xp.reshape(xp.matmul(flat, self.features), (*weight.shape[:-1], self.features.shape[1]))
-        return feature_statistics(params, self.invariant, sums, shared_gram)
+        weighted = weight[..., None, :] * self.whitened
+        sums = LatentSums(
+            count=xp.sum(weight, axis=-1),
+            x=weighted_row_sums(weight, rows.values),
+            x_square=weighted_row_sums(xp.sum(weight, axis=-3), self.squares),
+            v=xp.sum(weighted, axis=-1),
+            vv=xp.matmul(weighted, transpose(self.whitened)),
+            vx=weighted_row_sums(weighted, rows.values),
+        )
+        return sums.statistics(self.invariant, shared_gram)
 
 
-def infer_complete_rows(params: FactorParams, values: Array) -> tuple[Array, CompleteRowPosterior]:
+def infer_complete_rows(invariant: RowInvariantPosterior, values: Array) -> tuple[Array, CompleteRowPosterior]:
     """Log joint of class, component and row (..., C, M, N), and the posterior of the latents."""
     xp = namespace(values)
-    phi, invariant = features(values), class_component_moments(params)
-    natural = invariant.natural
-    flat = xp.reshape(natural, (-1, natural.shape[-1]))
-    scores = xp.reshape(xp.matmul(flat, transpose(phi)), (*natural.shape[:-1], phi.shape[0]))
-    return scores, CompleteRowPosterior(phi, invariant)
+    squares = values * values
+    v = params_at_rows(invariant.gain, values)
+    v += invariant.offset[..., None]
+    scores = params_at_rows(invariant.linear, values)
+    scores += params_at_rows(invariant.square, squares)
+    scores += invariant.constant[..., None]
+    scores += 0.5 * xp.sum(v * v, axis=-2)
+    return scores, CompleteRowPosterior(v, squares, invariant)
 
 
-def feature_statistics(
-    params: FactorParams, invariant: RowInvariantPosterior, sums: Array, shared_gram: bool
-) -> FactorStats:
-    """Statistics from weighted sums of the features, (..., C, M, F)."""
-    xp = namespace(sums)
-    a, Bt = invariant.mean, transpose(invariant.gain)
-    mu, n = params.means[..., :, None, :], a.shape[-1]
-    second, first, count = unpack(sums[..., : -n - 1], n), sums[..., -n - 1 : -1], sums[..., -1]
-    # sums of x - a, x (x - a)' and (x - a)(x - a)'
-    d1 = first - count[..., None] * a
-    xd = second - first[..., :, None] * a[..., None, :]
-    d2 = xd - a[..., :, None] * d1[..., None, :]
-    # sums of z - mu, (z - mu)(z - mu)' and x z'
-    e1 = xp.matmul(invariant.gain, d1[..., None])[..., 0]
-    e2 = count[..., None, None] * invariant.cov + xp.matmul(invariant.gain, xp.matmul(d2, Bt))
-    xz = first[..., :, None] * mu[..., None, :] + xp.matmul(xd, Bt)
-    # about the origin, added up over the classes, which share the loadings
-    weight = count[..., None]
-    lean = e1[..., :, None] * mu[..., None, :]
-    zz = e2 + lean + transpose(lean) + weight[..., None] * mu[..., :, None] * mu[..., None, :]
-    gram = xp.sum(xp.concat([pack(zz), e1 + weight * mu, weight], axis=-1), axis=-3)[..., None, :]
-    if not shared_gram:
-        gram = xp.broadcast_to(gram, (*gram.shape[:-2], n, gram.shape[-1]))
-    cross = xp.concat([xz, first[..., None]], axis=-1)
-    return FactorStats(
-        count=count,
-        centered_sum=xp.sum(e1, axis=-2),
-        centered_square=xp.sum(xp.linalg.diagonal(e2), axis=-2),
-        gram=gram,
-        cross=xp.sum(cross, axis=-4),
-        sum_x2=xp.sum(xp.linalg.diagonal(second), axis=-3),
-        bound_gram=xp.zeros_like(gram[..., :0, :]),
-        bound_cross=xp.zeros_like(cross[..., 0, :, :0, :]),
-    )
+class LatentSums(NamedTuple):
+    """Weighted sums over rows, of each class and component."""
+
+    count: Array  # (..., C, M)
+    x: Array  # (..., C, M, n)
+    x_square: Array  # (..., M, n), over the classes
+    v: Array  # (..., C, M, q)
+    vv: Array  # (..., C, M, q, q)
+    vx: Array  # (..., C, M, q, n)
+
+    @classmethod
+    def from_features(cls, invariant: RowInvariantPosterior, sums: Array) -> LatentSums:
+        """From weighted sums of the features, (..., C, M, F)."""
+        xp = namespace(sums)
+        G, g, n = invariant.gain, invariant.offset, invariant.gain.shape[-1]
+        second, x, count = unpack(sums[..., : -n - 1], n), sums[..., -n - 1 : -1], sums[..., -1]
+        v = xp.matmul(G, x[..., None])[..., 0] + count[..., None] * g
+        vx = xp.matmul(G, second) + g[..., None] * x[..., None, :]
+        vv = xp.matmul(vx, transpose(G)) + v[..., None] * g[..., None, :]
+        return cls(count, x, xp.sum(xp.linalg.diagonal(second), axis=-3), v, vv, vx)
+
+    def statistics(self, invariant: RowInvariantPosterior, shared_gram: bool) -> FactorStats:
+        """With `shared_gram`, one Gram matrix for all columns."""
+        xp = namespace(self.v)
+        T, mu, count = invariant.back, invariant.means, self.count[..., None]
+        q, n = T.shape[-1], self.x.shape[-1]
+        # sums of z - mu and (z - mu)(z - mu)', of z z' and x z'
+        e1 = xp.matmul(T, self.v[..., None])[..., 0]
+        e2 = xp.matmul(T, xp.matmul(self.vv + count[..., None] * eye_like(q, T), transpose(T)))
+        lean = e1[..., :, None] * mu[..., None, :]
+        zz = e2 + lean + transpose(lean) + count[..., None] * mu[..., :, None] * mu[..., None, :]
+        xz = self.x[..., :, None] * mu[..., None, :] + transpose(xp.matmul(T, self.vx))
+        # added up over the classes, which share the loadings
+        gram = xp.sum(xp.concat([pack(zz), e1 + count * mu, count], axis=-1), axis=-3)[..., None, :]
+        if not shared_gram:
+            gram = xp.broadcast_to(gram, (*gram.shape[:-2], n, gram.shape[-1]))
+        cross = xp.sum(xp.concat([xz, self.x[..., None]], axis=-1), axis=-4)
+        return FactorStats(
+            count=self.count,
+            centered_sum=xp.sum(e1, axis=-2),
+            centered_square=xp.sum(xp.linalg.diagonal(e2), axis=-2),
+            gram=gram,
+            cross=cross,
+            sum_x2=self.x_square,
+            bound_gram=xp.zeros_like(gram[..., :0, :]),
+            bound_cross=xp.zeros_like(cross[..., :0, :]),
+        )

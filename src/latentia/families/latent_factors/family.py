@@ -32,11 +32,10 @@ import numpy as np
 from latentia.engine.contracts import GenerativeFamily, Objective, Problem, SmoothFamily, StructuredFamily
 from latentia.engine.pytree import select_class
 from latentia.engine.source import MaskedRows, Source
-from latentia.families.latent_factors import free_coordinates
+from latentia.families.latent_factors import e_step_complete, free_coordinates
 from latentia.families.latent_factors.class_moments import ClassMoments
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
-from latentia.families.latent_factors.e_step_complete import infer_complete_rows
 from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows
 from latentia.families.latent_factors.initialization import initial_params
 from latentia.families.latent_factors.m_step import (
@@ -60,8 +59,7 @@ from latentia.families.latent_factors.values import (
 from latentia.numerics.array_api import Array, namespace, to_numpy
 from latentia.numerics.logspace import logsumexp_and_softmax
 
-#: Tables with more columns than this, and than eight to a latent, are projected, not expanded to
-#: products.
+#: More columns than this, and than eight to a latent, have too many products to sum for few rows.
 WIDE_TABLE_COLUMNS = 32
 
 #: Up to so many columns products are summed nevertheless where that replaces passes over the rows.
@@ -105,7 +103,6 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         self.n_classes, self.n_latent, self.n_components = n_classes, n_latent, n_components
         self.tied, self.var_floor = tied, var_floor
         self.complete = complete and layout.all_gaussian
-        self.wide = layout.n_gaussian > max(WIDE_TABLE_COLUMNS, 8 * n_latent)
         self.all_edges = all_edges
         self.fixed_log_prior = log_prior
         self.ridge = ridge
@@ -127,16 +124,18 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     def _infer_latents(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, LatentPosterior]:
         """Log joint of class, component and row (may be overwritten), and the posterior of z."""
-        if self._shares_posterior(rows):
-            return infer_complete_rows(params, rows.values)
+        if self.shares_posterior(rows):
+            return e_step_complete.infer_complete_rows(self.row_invariant(params), rows.values)
         posterior = self.infer_rows(params, rows)
         return namespace(posterior.scores).asarray(posterior.scores, copy=True), posterior
 
-    def _shares_posterior(self, rows: MaskedRows) -> bool:
-        """Whether posteriors follow from the squares and products of cells: complete continuous
-        rows, not wide.
-        """
-        return self.layout.all_gaussian and rows.observed is None and not self.wide
+    def shares_posterior(self, rows: MaskedRows) -> bool:
+        """Whether posteriors of rows differ in their means alone: complete continuous rows."""
+        return self.layout.all_gaussian and rows.observed is None
+
+    def row_invariant(self, params: FactorParams) -> e_step_complete.RowInvariantPosterior:
+        """The posterior of complete continuous rows, as a function of their cells."""
+        return e_step_complete.row_invariant_posterior(params)
 
     def infer_rows(self, params: FactorParams, rows: MaskedRows) -> RowPosterior:
         """Each row's own posterior of the latents, whatever the rows."""
@@ -144,7 +143,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     def scores(self, params: FactorParams, rows: MaskedRows) -> Array:
         """Log joint (..., C, N) alone; one class at a time where rows have their own posteriors."""
-        if self._shares_posterior(rows):
+        if self.shares_posterior(rows):
             return self.infer(params, rows).log_joint
         classes = [select_class(params, self.params_class_axes, c) for c in range(params.log_prior.shape[-1])]
         return namespace(params.means).concat([self.infer(one, rows).log_joint for one in classes], axis=-2)
@@ -219,21 +218,24 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
     def floats_per_row(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
         leading = int(np.prod(params.log_mix.shape, dtype=int))
-        if self._trains_on_complete_rows(params) and not self.wide:
-            return n * (n + 3) // 2 + 1 + 4 * leading
+        if self._trains_on_complete_rows(params):
+            return 2 * n + leading * (3 * q + 4)
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_predictors
 
     def _trains_on_complete_rows(self, params: FactorParams) -> bool:
-        """Parameters with restarts belong to training, whose rows are known to be complete; others
-        may not be.
-        """
+        """Parameters with restarts belong to training, whose rows are known to be complete."""
         return self.complete and params.means.ndim > 2
 
     def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
         """Sweeps that do not see the rows (see `class_moments`)."""
-        pays = not self.wide or source.n_features <= min(MAX_MOMENT_COLUMNS, source.n_rows)
-        usable = self.complete and self.n_components == 1 and objective.rises_under_em
-        return ClassMoments(self, source) if usable and pays and not source.any_unlabeled else None
+        return ClassMoments(self, source) if self.needs_moments_only(objective, source) else None
+
+    def needs_moments_only(self, objective: Objective, source: Source) -> bool:
+        """Whether sums over the rows of each class are all that sweeps need, and cheaper."""
+        wide = source.n_features > max(WIDE_TABLE_COLUMNS, 8 * self.n_latent)
+        pays = not wide or source.n_features <= min(MAX_MOMENT_COLUMNS, source.n_rows)
+        labels_rule = self.n_components == 1 and objective.rises_under_em and not source.any_unlabeled
+        return self.complete and labels_rule and pays
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and location of each latent, which the loadings

@@ -131,7 +131,9 @@ def sparsest_rotation(rows: np.ndarray) -> np.ndarray:
     axes[0] = np.eye(q)
     rotation = np.tile(axes[: N_AXES if q > 1 else 1], (n_starts, 1, 1, 1))
     turned, rotation = _by_planes(rows[:, None] @ rotation, rotation)
-    best = np.abs(turned).sum(axis=(-2, -1)).argmin(axis=1)
+    sizes = np.abs(turned).sum(axis=(-2, -1))
+    # many end on the same axes in another order: the first of them, whatever the rounding
+    best = (sizes <= (1 + SETTLED) * sizes.min(axis=1, keepdims=True)).argmax(axis=1)
     return rotation[np.arange(n_starts), best]
 
 

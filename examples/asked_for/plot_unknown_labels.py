@@ -8,7 +8,7 @@ projects the 64 pixels of scikit-learn's digits to a plane in which a straight l
 Every panel is the same plane, its points colored by one label; the label is predicted on the tinted side, and the black line is where the model is undecided. The last panel shows which digits the images are:
 the model was not told, but digits that share segments tend to lie close.
 
-Run ``python examples/plot_embedding.py [picture.png]``; without an argument the picture opens in a window.
+Run ``python examples/asked_for/plot_unknown_labels.py [picture.png]``; without an argument the picture opens in a window.
 """
 
 import sys

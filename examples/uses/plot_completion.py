@@ -7,7 +7,7 @@ A latent classification model is generative: from the first lines of a digit it 
 
 From top to bottom: what is disclosed (blue is hidden), the class probabilities (the true class in orange), the expected image, and the most probable pixels given the most probable class.
 
-Run ``python examples/plot_completion.py [picture.png]``; without an argument the picture opens in a window.
+Run ``python examples/uses/plot_completion.py [picture.png]``; without an argument the picture opens in a window.
 """
 
 import sys

@@ -4,7 +4,7 @@ Every display, once
 
 A picture of each display of the library, drawn from data of scikit-learn: the pictures of ``docs/pictures.md``.
 
-Run ``python examples/plot_displays.py folder``; without an argument the pictures open in windows.
+Run ``python examples/every_display.py folder``; without an argument the pictures open in windows.
 """
 
 import sys

@@ -8,7 +8,7 @@ mixture of softmax experts, join linear pieces into a bent one. How many pieces 
 The background shows the probability of a class, from blue to orange; the black line is where both classes are equally probable. A cross marks the mean of the training rows,
 weighted by the probability of one subclass or expert.
 
-Run ``python examples/plot_banana.py [picture.png]``; without an argument the picture opens in a window.
+Run ``python examples/uses/plot_banana.py [picture.png]``; without an argument the picture opens in a window.
 """
 
 import sys
