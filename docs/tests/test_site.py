@@ -48,7 +48,8 @@ TOO_WIDE = """() => {
 
 #: Code, equations and tables that must be scrolled to be read.
 SCROLLS = """() => [...document.querySelectorAll('article pre, article .equation, article table')]
-    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).slice(0, 3)"""
+    .filter(e => e.scrollWidth > e.clientWidth + 1)
+    .map(e => e.tagName + ': ' + e.textContent.slice(0, 50)).slice(0, 3)"""
 
 
 def too_wide(page, width):
