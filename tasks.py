@@ -6,6 +6,9 @@
                               report in a browser, and the benchmarks' tests (installs PyTorch, and
                               as root Debian's Chromium)
     python3 tasks.py check    lint, types, import rules and spelling
+    python3 tasks.py docs     build the documentation into docs/_build/html and look at it in a browser
+    python3 tasks.py release  build wheel and sdist, check their metadata, and try the wheel with the
+                              oldest and the newest supported versions of the hard dependencies
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
 """
@@ -17,6 +20,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -74,31 +79,70 @@ def demo() -> None:
     run(PYTHON, "-m", "latentia", "demo")
 
 
+def pytest(*arguments: str) -> None:
+    """Two processes at a time, each with one thread of linear algebra: more would wait for each other."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    run(PYTHON, "-m", "pytest", "-n", "2", *arguments)
+
+
 def test() -> None:
     install("test")
-    run(PYTHON, "-m", "pytest", "-n", "2", *sys.argv[2:])
+    pytest(*sys.argv[2:])
 
 
 def matrix() -> None:
     install("test,browser", "torch==2.13.0")
     install_chromium()
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
-    run(PYTHON, "-m", "pytest", "-n", "2", "-m", "matrix", *sys.argv[2:])
-    run(PYTHON, "-m", "pytest", "-n", "2", "benchmarks/tests")
-    run(PYTHON, "-m", "pytest", "-n", "2", "tests/estimators/test_estimators.py", "-k", "array_api")
+    pytest("-m", "matrix", *sys.argv[2:])
+    pytest("benchmarks/tests")
+    pytest("tests/estimators/test_estimators.py", "-k", "array_api")
+
+
+def docs() -> None:
+    install("test,docs,browser")
+    install_chromium()
+    site = ROOT / "docs" / "_build" / "html"
+    quiet = ["--quiet", "--fail-on-warning", "--keep-going", "--nitpicky"]
+    os.environ["MPLBACKEND"] = "agg"
+    run(PYTHON, "-m", "sphinx", "-b", "html", *quiet, "-d", site.parent / "doctrees", "docs", site)
+    run(PYTHON, "-m", "pytest", "-n", "2", "docs/tests")
+    print(f"The site: {site / 'index.html'}")
+
+
+def release() -> None:
+    """Nothing is uploaded."""
+    install("release")
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    run(PYTHON, "-m", "build", "--outdir", "dist")
+    files = sorted((ROOT / "dist").iterdir())
+    run(PYTHON, "-m", "twine", "check", "--strict", *files)
+    (wheel,) = (ROOT / "dist").glob("*.whl")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = [requirement.replace(">=", "==") + ".*" for requirement in project["dependencies"]]
+    for name, pins in {"oldest": oldest, "newest": []}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            venv.create(folder, with_pip=True)
+            python = Path(folder) / PYTHON.relative_to(FOLDER)
+            print(f"The wheel with the {name} versions ...", flush=True)
+            run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, *pins)
+            shutil.copy(ROOT / "tests" / "smoke.py", folder)
+            done = subprocess.run([python, "smoke.py"], cwd=folder)  # where the repository is out of reach
+            if done.returncode:
+                sys.exit(done.returncode)
 
 
 def check() -> None:
     install("test,dev")
-    folders = ["src", "tests", "benchmarks", "examples", "tasks.py", "hatch_build.py"]
+    folders = ["src", "tests", "benchmarks", "examples", "docs", "tasks.py", "hatch_build.py"]
     run(PYTHON, "-m", "ruff", "check", *folders)
     run(PYTHON, "-m", "ruff", "format", "--check", *folders)
     run(PYTHON, "-m", "mypy")
     run(FOLDER / PYTHON.parent.name / "lint-imports")
-    run(PYTHON, "-m", "codespell_lib", *folders, "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+    run(PYTHON, "-m", "codespell_lib", *folders, "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 
 
-TASKS = {"demo": demo, "test": test, "matrix": matrix, "check": check}
+TASKS = {"demo": demo, "test": test, "matrix": matrix, "check": check, "docs": docs, "release": release}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in TASKS:

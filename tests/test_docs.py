@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
+import inspect
+import io
+import json
 import pkgutil
 import re
 from pathlib import Path
@@ -13,7 +17,7 @@ import pytest
 import latentia
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"])
+PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"])
 
 
 def code(page: Path) -> str:
@@ -57,16 +61,45 @@ def test_docstrings_run_and_print_what_they_say(docstring):
     check(docstring)
 
 
-@pytest.mark.parametrize("name", [name for name in latentia.__all__ if name != "Comparison"])  # which `compare` returns
+@pytest.mark.parametrize("name", latentia.__all__)
 def test_public_names_have_an_example(name):
     assert any(docstring.name.endswith(f".{name}") for docstring in DOCSTRINGS)
+
+
+def documented_arguments(public: object) -> set[str]:
+    """Arguments with a line of their own, `name : what it may be`, and those of a class that is referred to."""
+    section = (inspect.getdoc(public) or "").partition("Parameters\n----------\n")[2].partition("\n---")[0]
+    lines = re.findall(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .+)?$", section, flags=re.MULTILINE)
+    others = re.findall(r"others : as in `(\w+)`", section)
+    names = {word.strip("*") for line in lines for word in line.split(", ")}
+    return names.union(*(documented_arguments(getattr(latentia, other)) for other in others))
+
+
+@pytest.mark.parametrize("name", [name for name in latentia.__all__ if name != "Comparison"])  # which `compare` returns
+def test_every_argument_is_documented(name):
+    public = getattr(latentia, name)
+    assert set(inspect.signature(public).parameters) <= documented_arguments(public)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_pages_that_are_named_exist(page):
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`", text)
-    linked = re.findall(r"\]\(([\w./-]+\.md)\)", text)
+    linked = re.findall(r"\]\(([\w./-]+\.md)(?:#[\w-]+)?\)", text)
     missing = [name for name in named if not (ROOT / name).exists()]
     missing += [target for target in linked if not (page.parent / target).exists()]
     assert missing == []
+
+
+def test_the_notebook_runs_and_prints_what_it_shows(tmp_path, monkeypatch):
+    notebook = json.loads((ROOT / "docs/first_steps.ipynb").read_text(encoding="utf-8"))
+    monkeypatch.chdir(tmp_path)  # it needs no file of the repository
+    known: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec("".join(cell["source"]), known)
+            assert printed.getvalue() == "".join(text for output in cell["outputs"] for text in output["text"])
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    assert set(re.findall(r"^(?:import|from) (\w+)", code, re.M)) == {"latentia", "numpy", "os", "sklearn", "tempfile"}

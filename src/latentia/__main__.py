@@ -9,8 +9,8 @@ USAGE = """usage: latentia [--help] [--version] COMMAND ...
 Commands:
   demo           fit, compare and report on a table with gaps and few labels
 
-The other commands (fit, predict, impute, sample, explain, compare, report) need more packages:
-  pip install 'latentia[cli]'"""
+The other commands (fit, predict, impute, sample, explain, compare, report, studio) need more packages:
+  pip install 'latentia[cli]' or 'latentia[studio]'"""
 
 
 def main() -> int:

@@ -196,7 +196,7 @@ def test_extrapolated_steps_do_not_leave_the_probabilities():
 
 
 def test_points_are_standard():
-    for z in standard_points([np.zeros((2, 1, 5, 3)), np.zeros((2, 2, 20, 3))]):
+    for z in standard_points([np.zeros((2, 1, 5, 3)), np.zeros((2, 2, 20, 3))], 64):
         flat = z.reshape(len(z), -1)
         np.testing.assert_allclose(flat.mean(axis=0), 0.0, atol=1e-12)
         np.testing.assert_allclose(flat.T @ flat / len(flat), np.eye(flat.shape[1]), atol=1e-10)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.latent_softmax.search_rules import best_model, is_better
+from latentia.estimators.latent_softmax.search_rules import HeldOutScore, Patience, best_model, is_better
 from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions
 from latentia.estimators.latent_softmax.subclass_search import (
     FittedConfiguration,
@@ -174,3 +174,21 @@ def test_proportions_are_of_the_class_and_a_weight_of_two_is_the_row_twice(rng, 
     np.testing.assert_allclose(np.add.reduceat(weighted, [0, 2, 3]), 1.0)
     plain = subclass_proportions((2, 1, 3), family, params, ArraySource(X, y))
     assert np.abs(plain - weighted).max() > 1e-3
+
+
+def test_what_is_worse_than_chance_explains_ends_a_sequence_at_once():
+    """The gap is 0.1; its standard error is 0.01 where rows agree, and 0.5 where they do not."""
+    weight, gain = np.full(4, 25.0), np.array([1.0, -1.0, 1.0, -1.0])
+    for spread, ends in ((0.1, True), (5.0, False)):
+        patience = Patience(2)
+        assert not patience.ends_with(HeldOutScore(np.full(4, -1.0), weight))
+        assert patience.ends_with(HeldOutScore(np.full(4, -1.1) + spread * gain, weight)) is ends
+    assert not Patience(0, HeldOutScore(np.zeros(4), weight)).ends_with(HeldOutScore(np.full(4, -9.0), weight))
+    assert HeldOutScore(np.array([0.0, 1.0]), np.array([1.0, 3.0])) == 0.75
+
+
+def test_an_unsure_loser_counts_as_one_of_several():
+    weight, gain = np.full(4, 25.0), np.array([1.0, -1.0, 1.0, -1.0])
+    patience = Patience(2, HeldOutScore(np.zeros(4), weight))
+    unsure = HeldOutScore(np.full(4, -0.1) + 5 * gain, weight)
+    assert [patience.ends_with(unsure) for _ in range(2)] == [False, True]

@@ -45,6 +45,17 @@ class Comparison:
     fold_accuracy, fold_log_loss : tuples of D arrays (E, J)
     fitted_on_labeled_only : frozenset of names that were trained without unlabeled rows
     scores : dict of arrays (D, E), means over the folds of what `scoring` asked for
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from latentia import compare
+    >>> models = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}
+    >>> result = compare(models, *load_iris(return_X_y=True), cv=5)
+    >>> result.estimators[result.best[0]], result.accuracy.round(2).tolist()
+    ('LDA', [[0.96, 0.98]])
     """
 
     datasets: tuple[str, ...]

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 from small_tables import make_table
 
-from latentia.apps.cli.failures import Failure
-from latentia.apps.cli.table_files import Reading, read_table
-from latentia.apps.cli.text_tables import MAX_CELL, MAX_LINE
+from latentia.apps.tables.failures import Failure
+from latentia.apps.tables.table_files import Reading, read_table
+from latentia.apps.tables.text_tables import MAX_CELL, MAX_LINE
 
 TABLE = make_table(40)
 LINES = TABLE.splitlines()

@@ -16,8 +16,8 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
-from latentia.apps.cli.table_files import Reading, read_table
-from latentia.apps.cli.typed_columns import find_features, read_labels
+from latentia.apps.tables.table_files import Reading, read_table
+from latentia.apps.tables.typed_columns import find_features, read_labels
 
 
 def rows_of(text):

@@ -3,10 +3,8 @@
 - `app`: the commands, and how failures become one line and an exit code;
 - `training_commands` (`fit`, `compare`, `report`), `answer_commands` (`predict`, `impute`,
   `sample`, `explain`), `demo`: what they do;
-- `options`: what several commands ask for; `failures`: the exit codes; `models`: models from
-  files; `usual_choices`: what `compare` sets beside them;
-- `text_tables`: CSV and the like, strictly; `table_files`: all formats; `typed_columns`: kinds of
-  columns, found or as a model knows them;
+- `studio_command`: opens the page of `latentia.apps.studio`;
+- `options`: what several commands ask for; `usual_choices`: what `compare` sets beside them;
 - `output_files`: what is written, and that nothing is overwritten by accident; `console`: what is
   shown, and progress.
 

@@ -10,11 +10,11 @@ import typer
 
 from latentia.apps.cli import options
 from latentia.apps.cli.console import Screen
-from latentia.apps.cli.failures import ExitCode, Failure, bad_table
-from latentia.apps.cli.models import blaming, load_classifier
 from latentia.apps.cli.output_files import check_format, check_target, plain, print_json, write_table
-from latentia.apps.cli.table_files import Table, read_table
-from latentia.apps.cli.typed_columns import features_as_fitted
+from latentia.apps.tables.failures import ExitCode, Failure, bad_table
+from latentia.apps.tables.models import blaming, load_classifier
+from latentia.apps.tables.table_files import Table, read_table
+from latentia.apps.tables.typed_columns import features_as_fitted
 
 
 def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from latentia import __version__
-from latentia.apps.cli import answer_commands, demo, training_commands
-from latentia.apps.cli.failures import ExitCode, Failure
+from latentia.apps.cli import answer_commands, demo, studio_command, training_commands
+from latentia.apps.tables.failures import ExitCode, Failure
 
 EPILOG = (
     "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 unusable table, 4 unusable model file, "
@@ -53,6 +53,7 @@ for _command in (
     answer_commands.explain,
     training_commands.compare,
     training_commands.report,
+    studio_command.studio,
 ):
     app.command()(_command)
 

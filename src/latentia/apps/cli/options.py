@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from latentia.apps.cli.table_files import Reading
-from latentia.apps.cli.text_tables import MISSING
+from latentia.apps.tables.table_files import Reading
+from latentia.apps.tables.text_tables import MISSING
 
 TableFile = Annotated[
     str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or Feather, also gzipped; - is standard input.")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from latentia.apps.cli.failures import ExitCode, Failure
+from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.persistence.archive import written_whole
 
 STANDARD = "-"

@@ -11,12 +11,12 @@ import typer
 from latentia.apps.cli import options
 from latentia.apps.cli.answer_commands import prediction_table
 from latentia.apps.cli.console import Screen, listener
-from latentia.apps.cli.failures import ExitCode, Failure, bad_table
-from latentia.apps.cli.models import blaming, load_classifier
 from latentia.apps.cli.output_files import check_format, check_target, check_targets, print_json, write_table
-from latentia.apps.cli.table_files import Table, read_table
-from latentia.apps.cli.typed_columns import Features, features_as_fitted, find_features, read_labels
 from latentia.apps.cli.usual_choices import usual_choices
+from latentia.apps.tables.failures import ExitCode, Failure, bad_table
+from latentia.apps.tables.models import blaming, load_classifier
+from latentia.apps.tables.table_files import Table, read_table
+from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, kind_of, read_labels
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -107,19 +107,10 @@ def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Scre
     return labels, features
 
 
-def _kind(column: Any) -> str:
-    """What a column looks like, before a model reads it."""
-    from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
-
-    if is_bool_dtype(column.dtype) or (is_integer_dtype(column.dtype) and column.nunique() == 2):
-        return "binary"
-    return "continuous" if is_numeric_dtype(column.dtype) else "categorical"
-
-
 def _show_table(screen: Screen, features: Features, labels: np.ndarray, target: str) -> None:
     frame = features.frame
     rows = [
-        [str(name), _kind(frame[name]), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
+        [str(name), kind_of(frame[name]), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
         for name in frame
     ]
     screen.say(f"{len(frame)} rows, {len(rows)} columns, {frame.isna().to_numpy().mean():.1%} of the cells missing")
@@ -201,7 +192,7 @@ def compare(
             random_state=seed, unlabeled=None, max_categories=MAX_CATEGORIES
         ),
     }
-    if all(_kind(features.frame[name]) != "categorical" for name in features.frame):
+    if all(kind_of(features.frame[name]) != "categorical" for name in features.frame):
         candidates["GaussianMixtureClassifier"] = GaussianMixtureClassifier(random_state=seed, unlabeled=None)
     candidates |= usual_choices(features.frame, seed)
     with blaming(found.source), screen.work(f"comparing {len(candidates)} classifiers on {folds} folds"):

@@ -63,15 +63,15 @@ def _contributions(facts: Facts, rows: np.ndarray, columns: np.ndarray) -> np.nd
     table = rows_of(facts.predicted_table, rows)
     if hasattr(facts.model, "explain") and columns.size == facts.n_columns:
         return to_numpy(facts.model.explain(table)).astype(float)
-    whole = _log_odds(facts.proba[rows])
+    whole = log_odds(facts.proba[rows])
     values = [np.nan if facts.takes_gaps else float(numbers_of(facts.X, k).mean()) for k in columns.tolist()]
     hidden = [without_columns(table, {k: value}) for k, value in zip(columns.tolist(), values, strict=True)]
-    without = _log_odds(facts.proba_of(stacked(hidden))).reshape(columns.size, rows.size, -1)
+    without = log_odds(facts.proba_of(stacked(hidden))).reshape(columns.size, rows.size, -1)
     missing = np.stack([is_missing(read_column(table, k)) for k in columns.tolist()], axis=1)
     return np.where(missing[..., None], 0.0, whole[:, None, :] - without.transpose(1, 0, 2))
 
 
-def _log_odds(proba: np.ndarray) -> np.ndarray:
+def log_odds(proba: np.ndarray) -> np.ndarray:
     """Of each class against all others."""
     log_proba = np.log(np.maximum(proba, 1e-30))
     others = [logsumexp(np.delete(log_proba, c, axis=1), axis=1) for c in range(proba.shape[1])]

@@ -31,7 +31,7 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
 
         Returns
         -------
-        responsibilities : array of shape (n_samples, n_components_.sum())
+        responsibilities : array of shape (n_samples, `n_components_`.sum())
             The components of the first class, then those of the second, and so on: those of a class
             add up to its probability.
         """
@@ -61,6 +61,6 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
 
         Returns
         -------
-        responsibilities : array of shape (n_samples, n_components_.sum())
+        responsibilities : array of shape (n_samples, `n_components_`.sum())
         """
         return self.responsibilities(X)

@@ -35,6 +35,7 @@ from latentia.inputs.lazy_tables import is_lazy, refuse_lazy
 from latentia.inputs.options import Check, check_options, random_generator
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
+from latentia.numerics.threads import one_blas_thread
 from latentia.persistence.model_files import save_model
 from latentia.solvers import Outcome, Solution
 
@@ -69,6 +70,9 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     #: Whether `fit` takes tables that are not in memory, part by part.
     _reads_parts: ClassVar[bool] = False
+    #: Whether all large work goes by chunks of rows, one for each core. A second thread of linear
+    #: algebra then only takes a core from another chunk, or waits for products that are too small.
+    _works_by_chunks: ClassVar[bool] = True
     #: How constructor arguments are checked; tables of base classes are checked first.
     _CHECKS: ClassVar[dict[str, Check]] = {"callback": check_callback, "verbose": check_verbose}
 
@@ -116,7 +120,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         except ColumnError as error:
             raise error.of_table(X) from None
         rng = random_generator(self.random_state)
-        with notify_callbacks(self, X, y) as notifier:
+        with notify_callbacks(self, X, y) as notifier, one_blas_thread(self._works_by_chunks):
             fitted = self._train(data, rng, notifier)
         attributes = data.attributes | self._fitted_attributes(data, fitted)
         seconds = time.perf_counter() - started

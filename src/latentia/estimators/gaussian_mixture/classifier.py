@@ -76,8 +76,9 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         Least variance, relative to that of the data: of each feature, or of each principal axis of
         the standardized features for matrices. Numbers below the rounding unit of the arithmetic,
         2e-16 or 1e-7 for float32, stand for that unit.
-    n_init : int, default=10
-        Number of starts of EM; they run as one batch, and the best likelihood wins.
+    n_init : int or "auto", default="auto"
+        Number of starts of EM; they run as one batch, and the best likelihood wins. "auto": ten,
+        one where every class has one component.
     max_iter : int, default=500
         Maximum number of iterations of EM, and of L-BFGS.
     tol : float, default=1e-3
@@ -124,7 +125,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         Covariances in the units of X: variances of shape (n_classes, max_components, n_features)
         for "diag", (n_classes, max_components) for "spherical"; matrices of shape (n_classes,
         max_components, n_features, n_features) for "full", (n_features, n_features) for "tied".
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+    objective_curve_ : ndarray of shape (`n_iter_` + 1,)
         The objective, summed over rows, after each sweep of the solver that ended the fit.
     n_iter_ : int
         Iterations of that solver.
@@ -134,7 +135,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         Why it stopped.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, when X has string column names.
 
     References

@@ -94,9 +94,8 @@ class LatentClassificationModelCV(
     callback : callable, default=None
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
-
-    All other parameters are those of `LatentClassificationModel`; points, as in the papers, unless
-    `inference` asks for posteriors.
+    others : as in `LatentClassificationModel`
+        Points, as in the papers, unless `inference` asks for posteriors.
 
     Attributes
     ----------

@@ -153,7 +153,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Of the solver that finished the training: iterations, whether and why it stopped by itself.
     objective_curve_ : ndarray
         The objective after each sweep, of the start that won.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of columns, and their names if X had any.
 
     References

@@ -123,7 +123,7 @@ class LatentClassifier(StackPredictMixin):
         Of the weights: steps, whether and why they stopped by themselves.
     multilabel_ : bool
         Whether y was a matrix of labels.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of columns, and their names if X had any.
 
     Examples

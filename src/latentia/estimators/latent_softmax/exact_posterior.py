@@ -57,9 +57,6 @@ from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import packed_outer, unpack
 from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 
-#: Points of the averages over scores.
-N_QMC_POINTS = 64
-
 
 class SoftmaxPosterior(NamedTuple):
     """Posterior of the weights of M softmax models with b scores each."""
@@ -111,6 +108,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
     """The posterior of a model under its exact likelihood."""
 
     spec: ModelSpec
+    n_points: int = 64  # of the averages over scores, at least
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]
@@ -144,7 +142,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
     def infer(self, params: ExactParams, rows: MaskedRows, y: Array | None = None) -> RowDerivatives:
         x = augment(rows.values)
         xp, outer = namespace(x), packed_outer(x)
-        points = standard_points([softmax.weights.mean for softmax in params.softmaxes])
+        points = standard_points([softmax.weights.mean for softmax in params.softmaxes], self.n_points)
         scores, stds = [], []
         for (weights, _), z in zip(params.softmaxes, points, strict=True):
             std = xp.sqrt(xp.clip(score_variance(weights.covariance, outer), min=1e-12))
@@ -177,7 +175,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
 
     def floats_per_row(self, params: ExactParams) -> int:
         means = [softmax.weights.mean for softmax in params.softmaxes]
-        n_drawn = standard_points(means)[0].shape[0] * sum(math.prod(mean.shape[:-1]) for mean in means)
+        n_drawn = standard_points(means, self.n_points)[0].shape[0] * sum(math.prod(mean.shape[:-1]) for mean in means)
         size = means[0].shape[-1]
         return size * (size + 1) // 2 + 6 * n_drawn
 
@@ -213,10 +211,10 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
         return params._replace(softmaxes=valid) if len(valid) == len(params.softmaxes) else None
 
 
-def standard_points(means: list[Array]) -> list[Array]:
+def standard_points(means: list[Array], n_points: int) -> list[Array]:
     """Standard normal points (P, 1.., M, b, 1) for scores of models with means (..., M, b, D)."""
     sizes = [math.prod(mean.shape[-3:-1]) for mean in means]
-    parts = np.split(normal_qmc_points(N_QMC_POINTS, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
+    parts = np.split(normal_qmc_points(n_points, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
     return [
         asarray_like(part.reshape(-1, *[1] * (mean.ndim - 3), *mean.shape[-3:-1], 1), mean)
         for part, mean in zip(parts, means, strict=True)

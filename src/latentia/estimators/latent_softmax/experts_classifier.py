@@ -34,21 +34,22 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Maximum number of experts that "auto" tries.
     patience : int, default=2
         A search by size ends after so many sizes in a row that are no better than a smaller
-        one. 0: it tries all sizes.
+        one, or after one that is worse on held-out rows than chance explains. 0: it tries all
+        sizes.
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-            What "auto" chooses by. "validation": the log score of a quarter of the rows, held
-            out, after
-        a short training; the winner is then trained to the end on all rows. It predicts best
-        over many tables (see the documentation). Of models that score within 0.001 the smallest
-        wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
-        `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of
-        the point estimate. By maximum likelihood there is replaces both evidences. averaging :
-        {"corrected", "posterior", "plugin"}, default="corrected" Predictions under variational
-        Bayes. The quadratic bound's own means are too confident. "corrected": averaged over the
-        normal posterior under the exact likelihood; "posterior": averaged over the posterior of
-        the quadratic bound; "plugin": corrected means without averaging.
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out,
+        after a short training; the winner is then trained to the end on all rows. It predicts
+        best over many tables (see the documentation). Of models that score within 0.001 the
+        smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
+        `log_evidence_`, as in the paper; both use all rows, are not random, and need
+        `inference="vb"`. "bic": BIC of the point estimate.
+    averaging : {"corrected", "posterior", "plugin"}, default="corrected"
+        Predictions under variational Bayes. The quadratic bound's own means are too confident.
+        "corrected": averaged over the normal posterior under the exact likelihood; "posterior":
+        averaged over the posterior of the quadratic bound; "plugin": corrected means without
+        averaging.
     shape, rate : float, default=1.0
         Of the gamma hyper-priors of the precisions of all weights.
     ridge : float, default=0.0
@@ -106,19 +107,19 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         `pandas.DataFrame` takes it.
     restart_objectives_ : ndarray of shape (n_restarts,)
         Where the restarts of the chosen tree ended, best first.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+    objective_curve_ : ndarray of shape (`n_iter_` + 1,)
         The bound (or likelihood) after each step.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         How the training of the chosen tree ended; steps are those of the bound (or likelihood).
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, when X has string column names.
 
-    References ---------- .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of
-    probabilistic discriminative
-           models with latent softmax variables", IEEE Transactions on Signal Processing 59(7),
-           2011.
+    References
+    ----------
+    .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of probabilistic discriminative
+       models with latent softmax variables", IEEE Transactions on Signal Processing 59(7), 2011.
 
     Examples
     --------

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from array_api_compat import is_numpy_array
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, Totals
+from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate
-from latentia.numerics.array_api import namespace, to_numpy
+from latentia.numerics.array_api import to_numpy
+from latentia.numerics.threads import parallel
 from latentia.solvers import Outcome
 
 S = TypeVar("S", bound=ModelSpec)
@@ -28,16 +30,17 @@ class FittedModel(Generic[S]):
     bound_posterior: Params | None = None  # under the quadratic bound
     exact_posterior: Params | None = None  # under the exact likelihood
 
-    def mean_log_predictive(self, averaging: Averaging, rows: ArraySource) -> float:
-        """Weighted mean of the log predictive probabilities or densities of rows."""
+    def log_predictive(self, averaging: Averaging, rows: ArraySource) -> np.ndarray:
+        """Log predictive probabilities or densities (N,) of rows."""
         estimate = averaging(self)
+        size = rows_per_chunk(self.spec.prediction_floats_per_row(rows.n_features))
 
-        def visit(chunk: Chunk) -> Totals:
-            log_predictive = self.spec.log_predictive(estimate, chunk.rows, chunk.y)
-            return {"sum": namespace(log_predictive).sum(chunk.weighted(log_predictive), axis=-1)}
+        def of_rows(part: RowRange) -> np.ndarray:
+            chunk = rows.subset(np.arange(part.start, part.stop)).all_rows()
+            return to_numpy(self.spec.log_predictive(estimate, chunk.rows, chunk.y))
 
-        totals = rows.sum_over_chunks(visit, rows_per_chunk(self.spec.prediction_floats_per_row(rows.n_features)))
-        return float(to_numpy(totals["sum"])) / rows.total_weight
+        parts = split_ranges([RowRange(0, rows.n_rows, None)], size)
+        return np.concatenate(parallel(of_rows, parts, is_numpy_array(rows.X)))
 
 
 #: What predictions of a model are made with.

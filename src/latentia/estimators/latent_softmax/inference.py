@@ -178,7 +178,7 @@ class VariationalBayes(Inference):
         solution = _ascend_bound(spec, rows.modeled, points, options, on_step)
         winner = int(np.argmax(solution.value))
         bound_posterior = select_restart(solution.params, winner)
-        family = ExactPosterior(spec)
+        family = ExactPosterior(spec, options.effort.n_points)
 
         def model_at(params: Params) -> FittedModel:
             posterior = family.posterior_of(params)

@@ -54,16 +54,16 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-            What "auto" chooses by. "validation": the log score of a quarter of the rows, held
-            out, after
-        a short training; the winner is then trained to the end on all rows. It predicts best
-        over many tables (see the documentation). Of models that score within 0.001 the smallest
-        wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
-        `log_evidence_`, as in the paper; both use all rows and are not random. "bic": BIC of
-        the point estimate. By maximum likelihood there is replaces both evidences. search :
-        {"compressive", "exhaustive"}, default="compressive" Compressive search fits equal
-        numbers of subclasses, then drops subclasses that hold little of their class and fits
-        again; exhaustive search fits every configuration up to `max_subclasses`.
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out,
+        after a short training; the winner is then trained to the end on all rows. It predicts
+        best over many tables (see the documentation). Of models that score within 0.001 the
+        smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
+        `log_evidence_`, as in the paper; both use all rows, are not random, and need
+        `inference="vb"`. "bic": BIC of the point estimate.
+    search : {"compressive", "exhaustive"}, default="compressive"
+        Compressive search fits equal numbers of subclasses, then drops subclasses that hold
+        little of their class and fits again; exhaustive search fits every configuration up to
+        `max_subclasses`.
     max_rounds : int, default=2
         Rounds of compressive search.
     max_models : int, default=10
@@ -71,7 +71,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         spent on neighbors of the best configuration. 0 for no limit and no neighbors.
     patience : int, default=2
         A search by size ends after so many sizes in a row that are no better than a smaller
-        one. 0: it tries all sizes.
+        one, or after one that is worse on held-out rows than chance explains; and it tries no
+        more than two subclasses of a class that has fewer than three rows per column. 0: it
+        tries all sizes.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
         Class probabilities under variational Bayes. The bound's posterior means are too
         confident (with two subclasses the contrasts tend to twice their right size as rows are
@@ -142,20 +144,20 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         `pandas.DataFrame` takes it.
     restart_objectives_ : ndarray of shape (n_restarts,)
         Where the restarts of the chosen configuration ended, best first.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+    objective_curve_ : ndarray of shape (`n_iter_` + 1,)
         The bound (or likelihood) after each step.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         How the training of the chosen configuration ended; steps are those of the bound (or
         likelihood).
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, when X has string column names.
 
-    References ---------- .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of
-    probabilistic discriminative
-           models with latent softmax variables", IEEE Transactions on Signal Processing 59(7),
-           2011.
+    References
+    ----------
+    .. [1] N. Ahmed and M. Campbell, "Variational Bayesian learning of probabilistic discriminative
+       models with latent softmax variables", IEEE Transactions on Signal Processing 59(7), 2011.
 
     Examples
     --------
@@ -233,6 +235,9 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
 
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
         n_rows = np.bincount(trainer.rows.modeled.y, minlength=data.n_targets)
+        if self.patience and self.search == "compressive":
+            # a subclass with fewer rows than weights could separate anything; two are always tried
+            n_rows = np.minimum(n_rows, np.maximum(2, n_rows // trainer.rows.modeled.n_features))
         search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()), self.patience)
         return SoftmaxFit(*train_proposals(trainer, search, self._proposals(search, data.n_targets), self._prior))
 

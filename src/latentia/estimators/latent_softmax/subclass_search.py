@@ -12,7 +12,7 @@ more or less in one class, moving on whenever one is better.
 
 Where one subclass is as good as several, all this is wasted. So with `patience` the equal numbers
 end after so many in a row that were no better, and the neighbors after twice as many: as many as
-two classes have.
+two classes have. On held-out rows, one that is worse than chance explains ends them at once.
 
 A strategy is an iterator of proposals; each has to be fitted and recorded before the next is asked
 for.

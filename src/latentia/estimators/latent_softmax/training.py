@@ -25,6 +25,7 @@ from latentia.estimators.latent_softmax.effort import FULL
 from latentia.estimators.latent_softmax.fitted import Averaging, Candidate, Criterion
 from latentia.estimators.latent_softmax.inference import Inference, ModeledRows, Options, with_weight
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
+from latentia.estimators.latent_softmax.search_rules import HeldOutScore
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers import BatchedLBFGS, Step
 
@@ -116,7 +117,9 @@ class Trainer:
         """What the choice of the model maximizes."""
         if self.held_out is None:
             return self.inference.score(candidate, self.criterion)
-        return candidate.model.mean_log_predictive(self.averaging, self.held_out) - self.log_unit
+        weight = self.held_out.weight
+        weight = np.ones(self.held_out.n_rows) if weight is None else weight
+        return HeldOutScore(candidate.model.log_predictive(self.averaging, self.held_out) - self.log_unit, weight)
 
 
 def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:

@@ -93,15 +93,15 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_effective_latent_ : int
         Dimensions that carry at least one per cent of the variance of the labels' scores on the
         training rows.
-    projection_ : array of shape (n_features, n_latent_)
+    projection_ : array of shape (n_features, `n_latent_`)
         Mean of the projection, for prepared rows ``(X - feature_shift_) / feature_scale_``.
-    weights_ : array of shape (n_labels, n_latent_)
+    weights_ : array of shape (n_labels, `n_latent_`)
         Means of the label weights.
     intercepts_ : array of shape (n_labels,)
         Means of the label intercepts.
-    weights_covariance_ : array of shape (n_labels, 1 + n_latent_, 1 + n_latent_)
+    weights_covariance_ : array of shape (n_labels, 1 + `n_latent_`, 1 + `n_latent_`)
         Posterior covariances of each label's intercept and weights, in this order.
-    precisions_ : array of shape (n_features or 1, n_latent_ or 1)
+    precisions_ : array of shape (n_features or 1, `n_latent_` or 1)
         Expected precisions of the projection's entries; of length one along the axis whose entries
         share theirs.
     feature_shift_, feature_scale_ : array of shape (n_features,)
@@ -113,11 +113,11 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         The lower bound of log p(y | X), with which sizes and priors may be compared.
     search_results_ : dict of ndarray, or None
         If n_latent="evidence": `n_latent`, `log_evidence` and `n_iter` of the sizes tried.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+    objective_curve_ : ndarray of shape (`n_iter_` + 1,)
         The bound after each sweep.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         Iterations, whether the fit converged, why it stopped.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of features, and their names when X has string column names.
 
     References
@@ -137,6 +137,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ((2, 4), (2, 2))
     """
 
+    _works_by_chunks = False
     _model: FittedEmbedding
     _CHECKS: ClassVar[dict[str, Check]] = {
         "n_latent": check_n_latent,
@@ -231,9 +232,9 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Returns
         -------
-        embedding : array of shape (n_samples, n_latent_)
+        embedding : array of shape (n_samples, `n_latent_`)
             Posterior means.
-        covariance : array of shape (n_samples, n_latent_, n_latent_)
+        covariance : array of shape (n_samples, `n_latent_`, `n_latent_`)
             If `return_cov`. They hold the noise of the embedding and the uncertainty of the
             projection, and are diagonal.
         """

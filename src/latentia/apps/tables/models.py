@@ -1,0 +1,36 @@
+"""Models from files, and what the library says against a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from latentia.apps.tables.failures import ExitCode, Failure, bad_table
+from latentia.persistence.model_files import load
+
+
+def load_classifier(path: str, *needed: str) -> Any:
+    """A fitted classifier with these methods."""
+    try:
+        model = load(path)
+    except OSError as error:
+        raise Failure(ExitCode.BAD_MODEL, f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise Failure(ExitCode.BAD_MODEL, str(error)) from None
+    name = type(model).__name__
+    if not hasattr(model, "classes_") or not hasattr(model, "_model"):
+        raise Failure(ExitCode.BAD_MODEL, f"{path} holds a {name} that is no fitted classifier")
+    lacking = next((method for method in needed if not hasattr(model, method)), None)
+    if lacking:
+        raise Failure(ExitCode.BAD_MODEL, f"{path} holds a {name}, which has no {lacking}")
+    return model
+
+
+@contextmanager
+def blaming(source: str) -> Iterator[None]:
+    """What the library refuses is the table's fault."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise bad_table(source, str(error)) from None

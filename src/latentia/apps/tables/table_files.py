@@ -1,0 +1,123 @@
+"""Tables from files of all formats, or from standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pandas
+
+from latentia.apps.tables.failures import bad_table
+from latentia.apps.tables.text_tables import MISSING, read_text
+
+#: First bytes of a format.
+GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+
+#: Types of Arrow to dtypes that have a missing value.
+NULLABLE = {"bool": "boolean"} | {
+    f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How text is read."""
+
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    missing: frozenset[str] = MISSING
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table and where it is from. Columns of text formats are all text, None where missing."""
+
+    source: str
+    frame: pandas.DataFrame
+    is_text: bool
+    decimal_comma: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.frame.columns)
+
+
+def read_table(path: str, reading: Reading) -> Table:
+    """Read CSV, TSV, Parquet, Arrow or Feather, compressed by gzip or not; "-" is standard
+    input. Formats are known by their first bytes.
+    """
+    source = "standard input" if path == "-" else path
+    try:
+        with io.BytesIO(sys.stdin.buffer.read()) if path == "-" else open(path, "rb") as file:
+            return read_stream(file, source, reading)
+    except OSError as error:
+        raise bad_table(source, f"cannot be read: {error.strerror or error}") from None
+
+
+def read_stream(file: IO[bytes], source: str, reading: Reading) -> Table:
+    """The same from an open file; `source` is what failures call it."""
+    try:
+        return _read(file, source, reading)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise bad_table(source, f"the compressed file is damaged ({error})") from None
+
+
+def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
+    start = file.read(6)
+    file.seek(0)
+    if start.startswith(GZIP):
+        with gzip.GzipFile(fileobj=file) as inner:
+            buffered = io.BufferedReader(inner)
+            if buffered.peek(6)[:6].startswith((PARQUET, ARROW)):
+                return _binary(io.BytesIO(buffered.read()), source)
+            return _text(buffered, source, reading)
+    if start.startswith((PARQUET, ARROW, ARROW_STREAM)):
+        return _binary(file, source)
+    return _text(file, source, reading)
+
+
+def _text(file: IO[bytes], source: str, reading: Reading) -> Table:
+    delimiter = "\t" if Path(source).suffix.lower() == ".tsv" else None
+    found = read_text(file, source, reading.encoding, reading.delimiter or delimiter, reading.missing)
+    frame = pandas.DataFrame({name: pandas.Series(cells, dtype=object) for name, cells in found.columns.items()})
+    return Table(source, frame, is_text=True, decimal_comma=found.delimiter == ";")
+
+
+def _nullable(kind: Any) -> Any:
+    """Integers and bools stay what they are where cells are missing."""
+    name = NULLABLE.get(str(kind))
+    return None if name is None else pandas.api.types.pandas_dtype(name)
+
+
+def _binary(file: IO[bytes], source: str) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError:
+        raise bad_table(source, "Parquet and Arrow files need pyarrow: pip install 'latentia[cli]'") from None
+    content = file.read()
+    data = pyarrow.BufferReader(content)  # in memory: threads of pyarrow may outlive a file that is closed
+    try:
+        if content.startswith(PARQUET):
+            found = pyarrow.parquet.read_table(data, use_threads=False, pre_buffer=False)
+        else:
+            open_ = pyarrow.ipc.open_file if content.startswith(ARROW) else pyarrow.ipc.open_stream
+            found = open_(data, options=pyarrow.ipc.IpcReadOptions(use_threads=False)).read_all()
+        found.validate(full=True)  # offsets of text that lead elsewhere
+        names = list(found.column_names)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise bad_table(source, f"two columns have the name {twice[0]!r}")
+        frame = found.to_pandas(use_threads=False, ignore_metadata=True, types_mapper=_nullable)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise bad_table(source, f"the file is damaged ({' '.join(str(error).split())[:150]})") from None
+    frame.columns = [str(name) for name in frame.columns]
+    if not len(frame):
+        raise bad_table(source, "a header and no rows")
+    return Table(source, frame.reset_index(drop=True), is_text=False)

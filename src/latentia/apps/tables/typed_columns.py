@@ -1,0 +1,195 @@
+"""Columns of text become numbers or stay text: as they look when a model is fitted, and as the
+model knows them afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas
+
+from latentia.apps.tables.failures import bad_table
+from latentia.apps.tables.table_files import Table
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+
+#: A number does not start so; numbers of articles and postal codes do.
+LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
+
+#: Text of more different values than this is a name or an id where most rows have their own.
+MANY_VALUES = 50
+
+#: Share of numbers from which text among them is a surprise.
+MOSTLY = 0.8
+
+TRUTH = {"true": True, "false": False, "1": True, "0": False}
+
+
+@dataclass
+class Features:
+    """The columns that a model learns from, and what became of the others."""
+
+    frame: pandas.DataFrame
+    left_out: dict[str, str] = field(default_factory=dict)  # column to reason
+    notes: list[str] = field(default_factory=list)
+
+
+def find_features(table: Table, names: Sequence[str]) -> Features:
+    """The columns with the types that they look like; names, ids and dates are left out."""
+    features = Features(pandas.DataFrame(index=table.frame.index))
+    kept: dict[str, Any] = {}
+    for name in names:
+        column = typed_column(table, name, features.notes) if table.is_text else table.frame[name]
+        reason = useless_because(column)
+        if reason is None:
+            kept[name] = column
+        else:
+            features.left_out[name] = reason
+    if not kept:
+        raise bad_table(table.source, "no column is left to learn from" + _because(features.left_out))
+    features.frame = pandas.DataFrame(kept)
+    return features
+
+
+def _because(left_out: dict[str, str]) -> str:
+    return ": " + "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:3]) if left_out else ""
+
+
+def typed_column(table: Table, name: str, notes: list[str]) -> Any:
+    """A column of text with the type that it looks like; what is odd is noted."""
+    cells = table.frame[name]
+    known = cells.dropna().tolist()
+    if not known:
+        return pandas.Series(np.full(len(cells), np.nan))
+    texts = _with_points(known, table.decimal_comma)
+    is_number = [NUMBER.fullmatch(text) is not None for text in texts]
+    if all(is_number) and not any(LEADING_ZERO.fullmatch(text) for text in texts):
+        return _numbers(cells, texts)
+    if MOSTLY < np.mean(is_number) < 1:
+        other = next(text for text, number in zip(texts, is_number, strict=True) if not number)
+        notes.append(f"column {name!r} is text, since it holds {other[:40]!r} among numbers; --missing makes it a gap")
+    return pandas.Series(cells.tolist())
+
+
+def _with_points(known: list[str], decimal_comma: bool) -> list[str]:
+    if decimal_comma and any(DECIMAL_COMMA.fullmatch(text) for text in known):
+        return [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
+    return known
+
+
+def _numbers(cells: Any, texts: list[str]) -> Any:
+    """Integers, nullable where cells are missing, or floats."""
+    places = np.flatnonzero(cells.notna().to_numpy())
+    if all(INTEGER.fullmatch(text) for text in texts):
+        values = np.zeros(len(cells), dtype=np.int64)
+        values[places] = [int(text) for text in texts]
+        return (
+            pandas.Series(values)
+            if len(places) == len(cells)
+            else pandas.Series(values, dtype="Int64").where(cells.notna())
+        )
+    numbers = np.full(len(cells), np.nan)
+    numbers[places] = [float(text) for text in texts]
+    return pandas.Series(numbers)
+
+
+def useless_because(column: Any) -> str | None:
+    """Why nothing is learned from a column."""
+    dtype = str(column.dtype)
+    if dtype.startswith(("datetime", "timedelta", "period", "date", "time")):
+        return "dates"
+    if pandas.api.types.is_numeric_dtype(column.dtype) or pandas.api.types.is_bool_dtype(column.dtype):
+        return None
+    try:
+        n_values, n_known = column.nunique(), int(column.notna().sum())
+    except TypeError:
+        return "lists"
+    if n_values > MANY_VALUES and 2 * n_values > n_known:
+        return f"names or ids: {n_values} different values in {n_known} cells"
+    return None
+
+
+def kind_of(column: Any) -> str:
+    """What a column looks like, before a model reads it."""
+    from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+
+    if is_bool_dtype(column.dtype) or (is_integer_dtype(column.dtype) and column.nunique() == 2):
+        return "binary"
+    return "continuous" if is_numeric_dtype(column.dtype) else "categorical"
+
+
+def read_labels(table: Table, target: str) -> np.ndarray:
+    """The classes, None where a row has none; whole numbers are integers, else text stays text."""
+    if target not in table.frame:
+        raise bad_table(table.source, f"no column {target!r}; its columns are {_listed(table.names)}")
+    cells = table.frame[target]
+    labels = np.array(
+        [None if missing else value for value, missing in zip(cells, cells.isna(), strict=True)], dtype=object
+    )
+    known = [label for label in labels if label is not None]
+    if all(isinstance(v, str) and INTEGER.fullmatch(v) and str(int(v)) == v for v in known) or all(
+        isinstance(v, float) and v.is_integer() for v in known
+    ):
+        labels = np.array([None if v is None else int(v) for v in labels], dtype=object)
+    try:
+        n_classes = len(set(labels.tolist()) - {None})
+    except TypeError:
+        raise bad_table(table.source, f"the target {target!r} holds lists; a class is one value") from None
+    if n_classes < 2:
+        what = f"one class, {known[0]!r}" if known else "no label in any row"
+        raise bad_table(table.source, f"the target {target!r} has {what}; two classes are needed")
+    if n_classes > 20 and 2 * n_classes > len(known):
+        raise bad_table(
+            table.source,
+            f"the target {target!r} has {n_classes} different values in {len(known)} labels; classes have several rows",
+        )
+    return labels
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:12])
+    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"
+
+
+def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
+    """The columns that a model was fitted on, in its order and types."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        names = [name for name in table.names if name != getattr(model, "target_name_", None)]
+        if len(names) != model.n_features_in_:
+            raise bad_table(table.source, f"{len(names)} columns; the model was fitted on {model.n_features_in_}")
+    lacking = [str(name) for name in names if name not in table.frame]
+    if lacking:
+        raise bad_table(table.source, f"the model needs the columns {_listed(lacking)}, which it does not have")
+    types = getattr(getattr(model._model, "encoder", None), "types", ()) or [None] * len(names)
+    return pandas.DataFrame({str(name): _as_type(table, name, kind) for name, kind in zip(names, types, strict=True)})
+
+
+def _as_type(table: Table, name: str, kind: Any) -> Any:
+    column = table.frame[name]
+    if kind is None or kind.is_integer or kind.is_float:
+        if not table.is_text:
+            return column
+        texts = _with_points(column.dropna().tolist(), table.decimal_comma)
+        wrong = next((text for text in texts if not NUMBER.fullmatch(text)), None)
+        if wrong is not None:
+            raise bad_table(
+                table.source, f"column {name!r} holds {wrong[:40]!r}, which is no number as the model expects"
+            )
+        return _numbers(column, texts) if texts else pandas.Series(np.full(len(column), np.nan))
+    known = column.notna()
+    if kind.is_bool:
+        if not table.is_text:
+            return column
+        return pandas.Series(
+            [TRUTH.get(str(v).lower()) if k else None for v, k in zip(column, known, strict=True)], dtype="boolean"
+        )
+    if table.is_text or kind.is_category:
+        return pandas.Series(column.tolist())
+    return pandas.Series([str(v) if k else None for v, k in zip(column, known, strict=True)])

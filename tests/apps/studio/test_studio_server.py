@@ -1,0 +1,226 @@
+"""Who may ask Studio, how much, and that it lives on: against a real server on the loopback address."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gzip
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from studio_client import Studio
+
+from latentia.apps.studio import limits, uploads
+from latentia.apps.studio.routes import STATIC
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def studio():
+    with Studio() as running:
+        yield running
+
+
+def test_the_page_is_served_with_a_strict_policy(studio):
+    page = studio.send("GET", "/", X_Studio_Token=None)
+    assert page.status == 200 and b"<!DOCTYPE html>" in page.content
+    headers = {name.lower(): value for name, value in page.headers.items()}
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"
+    assert "access-control-allow-origin" not in headers
+
+
+def test_every_file_of_the_page_is_there_and_asks_for_no_other_server(studio):
+    names = [path.name for path in STATIC.iterdir()]
+    assert {"index.html", "main.js", "theme.css"} <= set(names)
+    for name in names:
+        text = (STATIC / name).read_text(encoding="utf-8")
+        assert studio.send("GET", f"/static/{name}").status == 200
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|style=", text), name
+        for imported in re.findall(r'from "\./(\w+\.js)"', text):
+            assert imported in names
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<script(?! type=\"module\" src=)|<style| on\w+=", page)
+
+
+REFUSED = {
+    "no token": (401, {"X_Studio_Token": None}),
+    "another token": (401, {"X_Studio_Token": "A" * 32}),
+    "another page": (403, {"Origin": "https://evil.example"}),
+    "a page on another port": (403, {"Origin": "http://127.0.0.1:1"}),
+    "a page without a name": (403, {"Origin": "null"}),
+    "another site, as browsers tell": (403, {"Sec_Fetch_Site": "cross-site"}),
+    "another name of this machine": (421, {"Host": "evil.example"}),
+    "this machine from outside": (421, {"Host": "192.168.0.1"}),
+}
+
+
+@pytest.mark.parametrize("path", ["/api/state", "/api/take/model.latentia", "/api/board"])
+@pytest.mark.parametrize("why", REFUSED)
+def test_strangers_are_refused(studio, why, path):
+    status, headers = REFUSED[why]
+    answer = studio.send("GET", path, **headers)
+    assert answer.status == status and set(answer.json) == {"problem"}
+    assert studio.send("GET", "/api/state").status == 200
+
+
+def test_the_page_itself_is_let_in(studio):
+    origin = f"http://127.0.0.1:{studio.server.port}"
+    assert studio.send("POST", "/api/stop", b"{", Origin=origin).status == 400  # let in, and found to be no JSON
+    assert studio.send("GET", "/api/state", Origin=origin, Sec_Fetch_Site="same-origin").status == 200
+
+
+MALFORMED = {
+    "/api/fit": [
+        b"",
+        b"[",
+        b"[]",
+        b"null",
+        b"[" * 100_000,
+        b'{"target": 3}',
+        b'{"target": "y", "effort": "fast", "kinds": [1]}',
+    ],
+    "/api/row": [b'{"row": "1"}', b'{"row": true}', b'{"row": 1.5}', b'{"row": 0, "changes": {"x": 3}}', b"\xff\xfe"],
+    "/api/board": [b"{}", b'{"pixels": [1, 2]}', b'{"pixels": ["a"]}', b'{"pixels": [' + b"99," * 63 + b"1]}"],
+    "/api/example": [b'{"name": "../../etc/passwd"}', b'{"name": null}'],
+}
+
+
+@pytest.mark.parametrize("path", MALFORMED)
+def test_malformed_requests_are_refused_in_a_sentence(studio, path):
+    for body in MALFORMED[path]:
+        answer = studio.send("POST", path, body)
+        assert answer.status == 400 and answer.json["problem"].endswith("."), (body[:40], answer)
+
+
+def test_other_addresses_and_methods_are_refused(studio):
+    assert studio.send("DELETE", "/api/state").status == 405
+    assert studio.send("POST", "/api/state", {}).status == 405
+    assert studio.send("GET", "/static/../workspace.py").status == 404
+    assert studio.send("GET", "/static/%2e%2e/workspace.py").status == 404
+    assert studio.send("GET", "/static//etc/passwd").status == 404
+    assert studio.send("GET", "/api/take/%2e%2e%2fsecret").status in (404, 409)
+    assert studio.send("GET", "/" + "a" * 5000).status == 414
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(studio):
+    answer = studio.send("POST", "/api/table?name=x.csv", b"", Content_Length=str(1 << 40))
+    assert answer.status == 413 and "16 MB" in answer.json["problem"]
+    answer = studio.send("POST", "/api/row", b"", Content_Length=str(limits.MAX_REQUEST_BYTES + 1))
+    assert answer.status == 413
+    assert studio.send("POST", "/api/row", b"", Content_Length="-5").status == 400
+
+
+def test_a_body_that_never_says_its_size_is_cut_off(studio):
+    with socket.create_connection(("127.0.0.1", studio.server.port), timeout=20) as line:
+        head = f"POST /api/row HTTP/1.1\r\nHost: 127.0.0.1:{studio.server.port}\r\nX-Studio-Token: {studio.server.token}\r\n"
+        line.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
+        found = b""
+        try:
+            for _ in range(40):
+                line.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+        except OSError:  # the server has closed the line
+            pass
+        try:
+            found = line.recv(1 << 16)
+        except OSError:
+            pass
+        assert b"413" in found.split(b"\r\n")[0] or found == b""
+    assert studio.send("GET", "/api/state").status == 200
+
+
+def test_a_body_that_does_not_come_is_given_up(studio, monkeypatch):
+    monkeypatch.setattr("latentia.apps.studio.guard.ARRIVAL_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", studio.server.port), timeout=20) as line:
+        head = f"POST /api/row HTTP/1.1\r\nHost: 127.0.0.1:{studio.server.port}\r\nX-Studio-Token: {studio.server.token}\r\n"
+        line.sendall(head.encode() + b"Content-Length: 100\r\n\r\n{")
+        assert b"408" in line.recv(1 << 16).split(b"\r\n")[0]
+
+
+def test_nonsense_on_the_line_harms_nobody(studio):
+    for noise in (
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"A" * 100_000,
+    ):
+        with socket.create_connection(("127.0.0.1", studio.server.port), timeout=20) as line:
+            line.sendall(noise)
+            line.settimeout(0.2)
+            try:
+                line.recv(4096)
+            except OSError:
+                pass
+    assert studio.send("GET", "/api/state").status == 200
+
+
+def test_a_packed_bomb_is_refused(studio):
+    bomb = gzip.compress(b"a,b\n" + b"1,2\n" * (limits.MAX_TABLE_BYTES // 3))
+    assert len(bomb) < 1 << 20
+    answer = studio.send("POST", "/api/table?name=bomb.csv.gz", bomb)
+    assert answer.status == 413 and "unpacked" in answer.json["problem"]
+
+
+def test_fifty_requests_at_once_are_all_answered(studio):
+    def ask(number):
+        if number % 2:
+            return studio.send("POST", "/api/board", {"pixels": [None] * 32 + [float(number % 17)] * 32}).status
+        return studio.send("GET", "/api/state").status
+
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        assert list(pool.map(ask, range(50))) == [200] * 50
+
+
+def test_names_of_files_cannot_lead_anywhere():
+    for name in ("../../etc/passwd", "..\\..\\x", "/etc/passwd", 'a"\r\nSet-Cookie: x', "..", ""):
+        found = uploads.plain_name(name, "table.csv")
+        assert not set(found) & set('/\\"\r\n') and found not in ("", ".", "..")
+
+
+def folders() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob(f"{uploads.FOLDER}*")}
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.matrix)])
+def test_the_command_shows_its_link_and_leaves_nothing_behind(how, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("x,y\n" + "".join(f"{k % 7},{'ab'[k % 2]}\n" for k in range(40)))
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONUNBUFFERED": "1", "COLUMNS": "300"}
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "latentia", "studio", str(table), "--no-browser"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        link = re.search(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{32})", process.stdout.readline())
+        assert link
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", int(link[1])), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        process.send_signal(how)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "tmp"]
+
+
+def test_the_command_refuses_what_it_cannot_open(latentia, tmp_path):
+    (tmp_path / "bad.csv").write_text("a,b\n1,2,3\n")
+    found = latentia("studio", tmp_path / "bad.csv", "--no-browser")
+    assert found.code == 3 and "line 2" in found.err
+    found = latentia("studio", tmp_path / "none.latentia", "--no-browser")
+    assert found.code == 4 and len(found.errors) == 1
