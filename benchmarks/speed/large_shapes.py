@@ -84,7 +84,7 @@ class EstimatorCase:
         return self.make(max_iter or self.iterations, self.shape)
 
 
-def _mixture(covariance: str, n_components: int, **options: Any) -> Callable[..., Any]:
+def mixture(covariance: str, n_components: int, **options: Any) -> Callable[..., Any]:
     def make(max_iter: int, shape: Shape) -> Any:
         common = {"n_init": 1, "tol": 0, "marginals": "normal", "temperature": 1.0, "random_state": 0}
         return GaussianMixtureClassifier(
@@ -94,7 +94,7 @@ def _mixture(covariance: str, n_components: int, **options: Any) -> Callable[...
     return make
 
 
-def _factors(n_latent: int, n_components: int, **options: Any) -> Callable[..., Any]:
+def factors(n_latent: int, n_components: int, **options: Any) -> Callable[..., Any]:
     def make(max_iter: int, shape: Shape) -> Any:
         common = {"n_init": 1, "tol": 0, "marginals": "normal", "temperature": 1.0, "random_state": 0}
         return LatentClassificationModel(
@@ -118,14 +118,14 @@ def _factor_search(max_iter: int, shape: Shape) -> Any:
 
 
 ESTIMATORS: dict[str, EstimatorCase] = {
-    "mixture diag ml": EstimatorCase(_mixture("diag", 16, inference="ml"), Shape(1_000_000, 50, 10)),
-    "mixture diag vb": EstimatorCase(_mixture("diag", 16), Shape(1_000_000, 50, 10)),
-    "mixture full ml": EstimatorCase(_mixture("full", 16, inference="ml"), Shape(200_000, 50, 4)),
-    "mixture hybrid": EstimatorCase(_mixture("diag", 16, inference="ml", objective="hybrid"), Shape(500_000, 50, 10)),
-    "factors ml": EstimatorCase(_factors(8, 4, inference="ml"), Shape(400_000, 40, 4)),
-    "factors vb": EstimatorCase(_factors(8, 4), Shape(200_000, 40, 4)),
-    "factors binary": EstimatorCase(_factors(6, 2), Shape(40_000, 60, 4, binary=60)),
-    "factors mixed, gaps": EstimatorCase(_factors(4, 2), Shape(40_000, 30, 4, gaps=0.2, binary=10, levels=5)),
+    "mixture diag ml": EstimatorCase(mixture("diag", 16, inference="ml"), Shape(1_000_000, 50, 10)),
+    "mixture diag vb": EstimatorCase(mixture("diag", 16), Shape(1_000_000, 50, 10)),
+    "mixture full ml": EstimatorCase(mixture("full", 16, inference="ml"), Shape(200_000, 50, 4)),
+    "mixture hybrid": EstimatorCase(mixture("diag", 16, inference="ml", objective="hybrid"), Shape(500_000, 50, 10)),
+    "factors ml": EstimatorCase(factors(8, 4, inference="ml"), Shape(400_000, 40, 4)),
+    "factors vb": EstimatorCase(factors(8, 4), Shape(200_000, 40, 4)),
+    "factors binary": EstimatorCase(factors(6, 2), Shape(40_000, 60, 4, binary=60)),
+    "factors mixed, gaps": EstimatorCase(factors(4, 2), Shape(40_000, 30, 4, gaps=0.2, binary=10, levels=5)),
     "softmax": EstimatorCase(_softmax(MultimodalSoftmaxClassifier, 2), Shape(200_000, 50, 4)),
     "softmax ml": EstimatorCase(_softmax(MultimodalSoftmaxClassifier, 2, inference="ml"), Shape(400_000, 50, 4)),
     "experts": EstimatorCase(_softmax(MixtureOfExpertsClassifier, 4), Shape(100_000, 30, 4)),

@@ -11,6 +11,7 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
+from latentia.inputs.labels import split_unlabeled
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = np.random.default_rng(1).integers(0, 2, 60)
@@ -105,3 +106,14 @@ def test_rows_held_out_see_a_mixture_of_outputs():
     # scores are of y as it came: mean log densities per row
     alone = MixtureOfExpertsRegressor(max_experts=2, random_state=0, n_init=3).fit(x, 10 * y)
     np.testing.assert_allclose(alone.search_results_["score"], model.search_results_["score"] - np.log(10), rtol=1e-6)
+
+
+@pytest.mark.parametrize("values", [[0, 1, -1, 2], [-1, 1, 1], [1, 0], [-1, -1], [3, -1], [-1, 1, 5]])
+@pytest.mark.parametrize("mark", ["auto", None, -1, 1, 7])
+@pytest.mark.parametrize("classes", [None, [0, 1], [-1, 1]])
+def test_integers_are_read_alike_as_a_whole_and_one_by_one(values, mark, classes):
+    known = None if classes is None else np.array(classes)
+    whole, each = (split_unlabeled(np.array(values, dtype=dtype), len(values), mark, known) for dtype in (int, object))
+    np.testing.assert_array_equal(whole.labels, each.labels)
+    np.testing.assert_array_equal(whole.unlabeled, each.unlabeled)
+    assert whole.n_assumed == each.n_assumed

@@ -102,14 +102,14 @@ class ArraySource(TableSource):
 
     @property
     def label_totals(self) -> dict[int, LabelTotals]:
-        labels = self._sampled_labels
-        codes, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        place = self._sampled_labels + 1  # codes begin at -1
+        counts = np.bincount(place)
         sums, numbers = counts.astype(float), counts
         if self.weight is not None:
             weight = self._mean_weight
             sums, numbers = np.bincount(place, weight), np.bincount(place, weight > 0).astype(int)
-        totals = zip(codes.tolist(), counts.tolist(), numbers.tolist(), sums.tolist(), strict=True)
-        return {code: LabelTotals(*rest) for code, *rest in totals if not (self._skips and code < 0)}
+        totals = enumerate(zip(counts.tolist(), numbers.tolist(), sums.tolist(), strict=True), start=-1)
+        return {code: LabelTotals(*rest) for code, rest in totals if rest[0] and not (self._skips and code < 0)}
 
     def with_weight(self, weight: np.ndarray | None) -> ArraySource:
         """The same rows with other weights."""

@@ -38,7 +38,7 @@ def draw_rows(
     bits.advance(first_row)  # one number for each row of the table
     waiting = -np.log1p(-np.random.Generator(bits).random(labels.size))
     draws = {}
-    for label in np.unique(labels).tolist():
+    for label in (np.flatnonzero(np.bincount(labels + 1)) - 1).tolist():  # codes begin at -1
         rows = np.flatnonzero(labels == label)
         keys = waiting[rows]
         if weight is not None:

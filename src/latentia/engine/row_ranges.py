@@ -23,9 +23,9 @@ class RowRange(NamedTuple):
 
 def label_ranges(sorted_y: np.ndarray) -> list[RowRange]:
     """The range of each label in sorted labels."""
-    codes, starts = np.unique(sorted_y, return_index=True)
-    stops = [*starts[1:], sorted_y.size]
-    return [RowRange(int(a), int(b), int(c)) for c, a, b in zip(codes, starts, stops, strict=True)]
+    changes = np.flatnonzero(sorted_y[1:] != sorted_y[:-1]) + 1
+    edges = [0, *changes.tolist(), sorted_y.size]
+    return [RowRange(a, b, int(sorted_y[a])) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
 
 
 def split_ranges(ranges: list[RowRange], max_rows: int, by_label: bool = False) -> list[RowRange]:

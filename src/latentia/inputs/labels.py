@@ -153,12 +153,18 @@ def _find_unlabeled(y: np.ndarray, mark: Mark, classes: np.ndarray | None) -> tu
     missing = is_missing(y)
     if mark is None or y.dtype.kind not in "iufO":
         return missing, 0
+    number = -1 if mark == "auto" else mark
+    if y.dtype.kind in "iu":  # a look at the whole, not at each: tables have millions of rows
+        marked = y == number
+        if mark == "auto" and marked.any():
+            is_class = np.isin(y, (-1, 1)).all() and (y == 1).any() if classes is None else -1 in classes.tolist()
+            return (missing, 0) if is_class else (marked, int(marked.sum()))
+        return marked, 0
     labels = y[~missing].tolist()
     if mark == "auto":
         is_class = set(labels) == {-1, 1} if classes is None else -1 in classes.tolist()
         if is_class or y.dtype.kind == "f" or not all(_is_integer(v) for v in labels):
             return missing, 0
-    number = -1 if mark == "auto" else mark
     marked = missing.copy()
     marked[~missing] = [isinstance(v, Real) and not isinstance(v, bool) and v == number for v in labels]
     return marked, int(marked.sum() - missing.sum()) if mark == "auto" else 0
@@ -181,13 +187,16 @@ def is_missing(values: np.ndarray) -> np.ndarray:
 def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int, unlabeled: Mark = "auto") -> np.ndarray:
     """Codes of labels among known classes; -1 for unlabeled rows."""
     labels, is_unlabeled, _ = split_unlabeled(y, n_rows, unlabeled, classes)
+    codes = np.full(n_rows, -1, dtype=np.int64)
+    if labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.isin(labels, classes).all():
+        codes[~is_unlabeled] = np.searchsorted(classes, labels)
+        return codes
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     unknown = [label for label in labels.tolist() if label not in code_of]
     if unknown:
         raise ValueError(
             f"y holds the class {unknown[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
         )
-    codes = np.full(n_rows, -1, dtype=np.int64)
     codes[~is_unlabeled] = [code_of[label] for label in labels.tolist()]
     return codes
 

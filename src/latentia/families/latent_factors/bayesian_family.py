@@ -25,12 +25,8 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors.bayesian_m_step import update_belief
 from latentia.families.latent_factors.class_moments import ClassMoments
-from latentia.families.latent_factors.e_step_complete import (
-    RowInvariantPosterior,
-    infer_complete_rows,
-    row_invariant_posterior,
-)
-from latentia.families.latent_factors.e_step_rows import infer_rows
+from latentia.families.latent_factors.e_step import infer_latents
+from latentia.families.latent_factors.e_step_complete import RowInvariantPosterior, row_invariant_posterior
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.posterior import (
     BELIEF_CLASS_AXES,
@@ -42,7 +38,7 @@ from latentia.families.latent_factors.posterior import (
     expected_params,
 )
 from latentia.families.latent_factors.principal_start import principal_start
-from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats, LatentPosterior
+from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats
 from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.logspace import log_softmax, logsumexp_and_softmax
 
@@ -119,12 +115,9 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     ) -> FactorPosterior:
         point, uncertainty = self._expected(params)
         model = self.model
-        latents: LatentPosterior
-        if model.shares_posterior(rows):
-            scores, latents = infer_complete_rows(row_invariant_posterior(point, uncertainty), rows.values)
-        else:
-            latents = infer_rows(model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo)
-            scores = namespace(latents.scores).asarray(latents.scores, copy=True)
+        scores, latents = infer_latents(
+            model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo
+        )
         log_joint, component = logsumexp_and_softmax(scores, axis=-2)
         return FactorPosterior(log_joint, component, latents)
 

@@ -29,6 +29,25 @@ class Quadratic(NamedTuple):
     constant: Any  # (..., N), or 0.0 where it is left out
 
 
+class CellTerms(NamedTuple):
+    """What rows add to a bound whose moments they share.
+
+    The quadratic of a row is that of one trial times the row's trials, plus its hits in the linear
+    coefficients and its base in the constant.
+    """
+
+    trials: Array  # (N, H)
+    hits: Array  # (N, H)
+    base: Array | float  # (N,)
+
+    @classmethod
+    def joined(cls, parts: Sequence[CellTerms]) -> CellTerms:
+        """Those of several models, side by side."""
+        concat = namespace(parts[0].trials).concat
+        trials, hits = (concat([part[k] for part in parts], axis=-1) for k in (0, 1))
+        return cls(trials, hits, sum(part.base for part in parts))
+
+
 class ColumnModel(ABC):
     """Columns of one kind; `columns` are their numbers in the table.
 
@@ -138,6 +157,18 @@ class BoundedColumnModel(ColumnModel):
         A kind whose best quadratic takes inner steps leaves in `warm_start` how far it came, and
         goes on from there the next time.
         """
+
+    def cell_terms(self, values: Array, observed: Array | None) -> CellTerms | None:
+        """What the rows add to `shared_bound`; None where a kind knows no such terms, which costs
+        models without factors their speed.
+        """
+        return None
+
+    def shared_bound(self, mean: Array, variance: Array) -> Quadratic:
+        """The best quadratic (..., H) of one trial for predictors (..., H) that all rows share, its
+        constant divided among the predictors; of kinds that have `cell_terms`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no cell_terms")
 
     @abstractmethod
     def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:

@@ -25,20 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from latentia.families.building_blocks.logsumexp_bound import (
-    approximate_bound,
-    log_two_cosh,
-    logistic_curvature,
-    softmax_bound,
-)
+from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound
 from latentia.families.latent_factors.column_contract import (
     BoundedColumnModel,
+    CellTerms,
     ColumnModel,
     Quadratic,
     example_codes,
     shrink_to_mean,
 )
 from latentia.families.latent_factors.count_column import NegativeBinomial
+from latentia.families.latent_factors.logistic_column import LogisticColumnModel
 from latentia.families.latent_factors.ordinal_column import Sequential
 from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
 from latentia.numerics.logspace import logsumexp, softmax
@@ -66,36 +63,15 @@ class Gaussian(ColumnModel):
         return normal
 
 
-class Bernoulli(BoundedColumnModel):
-    """Binary columns, values 0 and 1."""
+class Bernoulli(LogisticColumnModel):
+    """Binary columns, values 0 and 1: one trial each."""
 
     kind = "binary"
     is_coded = True
     n_categories = 2
 
-    def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
-        xp = namespace(mean)
-        best = self.approximate_bound(values, observed, mean, variance, {})  # which needs no inner steps
-        square = mean * mean + variance
-        log_cosh = log_two_cosh(xp.sqrt(square))
-        log_cosh = log_cosh if observed is None else log_cosh * observed
-        return best._replace(constant=xp.sum(0.5 * best.curvature * square - log_cosh, axis=-1))
-
-    def approximate_bound(
-        self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
-    ) -> Quadratic:
-        xp = namespace(mean)
-        xi = xp.sqrt(mean * mean + variance)
-        curvature, linear = logistic_curvature(xi, xp.tanh(xi / 2)), values - 0.5
-        if observed is not None:
-            curvature, linear = curvature * observed, linear * observed
-        return Quadratic(curvature, linear, 0.0)
-
-    def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:
-        xp = namespace(predictors)
-        signed = (2 * values - 1) * predictors
-        log_sigmoid = xp.where(signed > 0, xp.zeros_like(signed), signed) - xp.log1p(xp.exp(-xp.abs(signed)))
-        return xp.sum(log_sigmoid if observed is None else log_sigmoid * observed, axis=-1)
+    def trials(self, values: Array, observed: Array | None) -> tuple[Array, Array]:
+        return (values, namespace(values).ones_like(values)) if observed is None else (values * observed, observed)
 
     def expected(self, mean: Array, variance: Array) -> Array:
         return 0.5 * (1 + namespace(mean).tanh(shrink_to_mean(mean, variance) / 2))
@@ -192,6 +168,22 @@ class Categorical(BoundedColumnModel):
             curvatures.append(_predictors(curvature))
             linears.append(_predictors(linear))
         return self._quadratic(values, observed, curvatures, linears, 0.0)
+
+    def cell_terms(self, values: Array, observed: Array | None) -> CellTerms:
+        seen = namespace(values).ones_like(values) if observed is None else observed
+        return CellTerms(self._per_predictor(seen), self._indicators(values, observed), 0.0)
+
+    def shared_bound(self, mean: Array, variance: Array) -> Quadratic:
+        xp = namespace(mean)
+        one_row = mean[..., None, :], variance[..., None, :]
+        parts = []
+        for _, first, count, size in self._groups():
+            m, v = _scores(*one_row, first, count, size)
+            value, curvature, linear, _ = softmax_bound(m, v)
+            at_zero = -value + xp.sum(0.5 * curvature * (m * m + v) - linear * m, axis=-2)
+            constant = xp.zeros_like(m) + at_zero[..., None, :] / size
+            parts.append([_predictors(a)[..., 0, :] for a in (curvature, linear, constant)])
+        return Quadratic(*(xp.concat(arrays, axis=-1) for arrays in zip(*parts, strict=True)))
 
     def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:
         xp = namespace(predictors)

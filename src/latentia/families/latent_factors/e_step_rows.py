@@ -107,18 +107,20 @@ def infer_rows(
     quadratic = Quadratic(xp.zeros_like(a0[..., None, :0]), xp.zeros_like(a0[..., None, :0]), 0.0)
     if layout.n_bounded:
         bounded = BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows, spread.rest(G))
-        start = LatentMoments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])  # the prior
-        key = f"bounds of {(*a0.shape[-3:-1], n_rows, q)}"
-        last = None if memo is None else memo.get(key)
-        previous = None
-        if last is not None and last.moments.mean.shape[:-4] == a0.shape[:-3]:
-            start, bounded.warm_starts, previous = last
-        # from a warm start each round raises the bound, and the next sweep goes on
-        warm_tol = tol if previous is None else WARM_TOLERANCE * tol
-        settled = settle_bounds(bounded, form, start, previous, warm_tol, max_rounds - 1)
-        if memo is not None:
-            memo[key] = settled
-        quadratic = bounded.bound(settled.moments)
+        moments = LatentMoments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])  # the prior
+        if q:  # else all rows share their predictors, and no row moves a bound
+            key = f"bounds of {(*a0.shape[-3:-1], n_rows, q)}"
+            last = None if memo is None else memo.get(key)
+            previous = None
+            if last is not None and last.moments.mean.shape[:-4] == a0.shape[:-3]:
+                moments, bounded.warm_starts, previous = last
+            # from a warm start each round raises the bound, and the next sweep goes on
+            warm_tol = tol if previous is None else WARM_TOLERANCE * tol
+            settled = settle_bounds(bounded, form, moments, previous, warm_tol, max_rounds - 1)
+            moments = settled.moments
+            if memo is not None:
+                memo[key] = settled
+        quadratic = bounded.bound(moments)
         form = bounded.add_to(form, quadratic)
     A, log_det, cov, u = posterior_moments(form, q)
     # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there,

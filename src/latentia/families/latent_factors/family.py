@@ -36,6 +36,7 @@ from latentia.families.latent_factors import e_step_complete, free_coordinates
 from latentia.families.latent_factors.class_moments import ClassMoments
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
+from latentia.families.latent_factors.e_step import infer_latents, shares_posterior
 from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows
 from latentia.families.latent_factors.initialization import initial_params
 from latentia.families.latent_factors.m_step import (
@@ -124,14 +125,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     def _infer_latents(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, LatentPosterior]:
         """Log joint of class, component and row (may be overwritten), and the posterior of z."""
-        if self.shares_posterior(rows):
-            return e_step_complete.infer_complete_rows(self.row_invariant(params), rows.values)
-        posterior = self.infer_rows(params, rows)
-        return namespace(posterior.scores).asarray(posterior.scores, copy=True), posterior
-
-    def shares_posterior(self, rows: MaskedRows) -> bool:
-        """Whether posteriors of rows differ in their means alone: complete continuous rows."""
-        return self.layout.all_gaussian and rows.observed is None
+        return infer_latents(self.layout, params, rows, self.bound_tol, self.bound_max_iter)
 
     def row_invariant(self, params: FactorParams) -> e_step_complete.RowInvariantPosterior:
         """The posterior of complete continuous rows, as a function of their cells."""
@@ -143,7 +137,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     def scores(self, params: FactorParams, rows: MaskedRows) -> Array:
         """Log joint (..., C, N) alone; one class at a time where rows have their own posteriors."""
-        if self.shares_posterior(rows):
+        if shares_posterior(self.layout, rows):
             return self.infer(params, rows).log_joint
         classes = [select_class(params, self.params_class_axes, c) for c in range(params.log_prior.shape[-1])]
         return namespace(params.means).concat([self.infer(one, rows).log_joint for one in classes], axis=-2)
@@ -220,6 +214,8 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         leading = int(np.prod(params.log_mix.shape, dtype=int))
         if self._trains_on_complete_rows(params):
             return 2 * n + leading * (3 * q + 4)
+        if not q:
+            return 5 * (leading + self.layout.n_predictors)
         return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_predictors
 
     def _trains_on_complete_rows(self, params: FactorParams) -> bool:

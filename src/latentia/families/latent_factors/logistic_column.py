@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
-from latentia.families.latent_factors.column_contract import BoundedColumnModel, Quadratic
+from latentia.families.latent_factors.column_contract import BoundedColumnModel, CellTerms, Quadratic
 from latentia.numerics.array_api import Array, namespace
 
 
@@ -48,6 +48,16 @@ class LogisticColumnModel(BoundedColumnModel):
         successes, n_trials = self.trials(values, observed)
         xi = xp.sqrt(mean * mean + variance)
         return Quadratic(n_trials * logistic_curvature(xi, xp.tanh(xi / 2)), successes - 0.5 * n_trials, 0.0)
+
+    def cell_terms(self, values: Array, observed: Array | None) -> CellTerms:
+        successes, n_trials = self.trials(values, observed)
+        return CellTerms(n_trials, successes - 0.5 * n_trials, self.log_base(values, observed))
+
+    def shared_bound(self, mean: Array, variance: Array) -> Quadratic:
+        xp = namespace(mean)
+        xi = xp.sqrt(mean * mean + variance)
+        curvature = logistic_curvature(xi, xp.tanh(xi / 2))
+        return Quadratic(curvature, xp.zeros_like(xi), 0.5 * curvature * xi * xi - log_two_cosh(xi))
 
     def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:
         xp = namespace(predictors)
