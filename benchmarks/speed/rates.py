@@ -23,7 +23,7 @@ from latentia.families.latent_factors.family import LatentFactors
 def product_rate(dtype: str) -> float:
     """Flops a second of a large matrix product, on all cores."""
     a = np.random.default_rng(0).standard_normal((1500, 1500), dtype=dtype)
-    return 2 * 1500**3 / least_wall(lambda: a @ a, 7)
+    return 2 * 1500**3 / least_wall(lambda: a @ a, 15)
 
 
 def sweep_cases() -> dict[str, tuple[Any, int, int, int]]:

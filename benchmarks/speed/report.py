@@ -78,10 +78,15 @@ def _rates(cases: dict[str, Any]) -> list[str]:
 
 
 def _rows(cases: dict[str, Any]) -> list[str]:
-    sizes = next(iter(cases.values()))["rows"]
-    rows = [[name, *(f"{s:.3f}" for s in case["seconds"]), f"{case['slope']:.2f}"] for name, case in cases.items()]
-    head = ["estimator", *(f"{n} rows, s" for n in sizes), "slope of the last three"]
-    return ["## Growth in rows", "", *_table(head, rows)]
+    rows = [
+        [
+            name,
+            ", ".join(f"{n}: {s:.3f}" for n, s in zip(case["rows"], case["seconds"], strict=True)),
+            f"{case['slope']:.2f}",
+        ]
+        for name, case in cases.items()
+    ]
+    return ["## Growth in rows", "", *_table(["estimator", "rows: seconds", "slope of the last three"], rows)]
 
 
 def _axes(cases: dict[str, Any]) -> list[str]:

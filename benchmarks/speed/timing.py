@@ -55,6 +55,11 @@ def least_wall(fn: Callable[[], Any], repeats: int) -> float:
     return min(run_once(fn).wall for _ in range(repeats))
 
 
+def least_processor(fn: Callable[[], Any], repeats: int) -> float:
+    """Processor seconds: those of the clock on one thread of a quiet machine, and steadier on another."""
+    return min(run_once(fn).processor for _ in range(repeats))
+
+
 def slope(sizes: list[float], seconds: list[float]) -> float:
     """Of log seconds in log size."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])

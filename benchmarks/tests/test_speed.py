@@ -70,4 +70,4 @@ def test_curves_are_drawn(tmp_path):
     shares = {"shares": [0, 0.1, 0.25, 0.5], "seconds": [1.0, 1.0, 1.0, 3.0], "half_missing": 3.0, "shape": "t"}
     write_report({"rows": rows, "gaps": {"a": shares}}, tmp_path / "speed.md", tmp_path)
     assert (tmp_path / "speed_growth.svg").read_text().startswith("<?xml")
-    assert "| a | 1.000 | 2.000 | 4.000 | 1.00 |" in (tmp_path / "speed.md").read_text()
+    assert "| a | 1: 1.000, 2: 2.000, 4: 4.000 | 1.00 |" in (tmp_path / "speed.md").read_text()

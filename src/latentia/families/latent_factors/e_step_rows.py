@@ -62,7 +62,8 @@ class RowPosterior(NamedTuple):
         augmented = xp.concat([self.mean, xp.ones_like(w)], axis=-1)
         moments = xp.concat([pack(self.cov) + packed_outer(self.mean), augmented], axis=-1)
         # classes share the loadings, so their sums may be taken first
-        in_component = xp.sum(w * moments, axis=-4)
+        in_component = w * moments
+        in_component = in_component[..., 0, :, :, :] if w.shape[-4] == 1 else xp.sum(in_component, axis=-4)
         x, observed = layout.select_columns(layout.gaussian, rows)
         if shared_gram:
             gram = xp.sum(in_component, axis=-2, keepdims=True)
@@ -71,10 +72,10 @@ class RowPosterior(NamedTuple):
         curvature, linear = w * self.quadratic.curvature, w * self.quadratic.linear
         return FactorStats(
             count=xp.sum(weight, axis=-1),
-            centered_sum=xp.sum(w * deviation, axis=(-3, -2)),
-            centered_square=xp.sum(w * (deviation * deviation + variance), axis=(-3, -2)),
+            centered_sum=xp.sum(xp.matmul(weight[..., None, :], deviation), axis=(-3, -2)),
+            centered_square=xp.sum(xp.matmul(weight[..., None, :], deviation * deviation + variance), axis=(-3, -2)),
             gram=gram,
-            cross=xp.matmul(transpose(x), xp.sum(w * augmented, axis=-4)),
+            cross=xp.matmul(transpose(x), in_component[..., -augmented.shape[-1] :]),
             sum_x2=xp.matmul(xp.sum(weight, axis=-3), x * x),
             bound_gram=xp.sum(xp.matmul(transpose(curvature), moments), axis=-4),
             bound_cross=xp.sum(xp.matmul(transpose(linear), augmented), axis=-4),
@@ -132,5 +133,5 @@ def infer_rows(
         scores = scores + uncertainty.class_constant[..., :, None, None]
     shape = (*scores.shape[:-1], n_rows)
     mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
-    cov = xp.broadcast_to(root[..., None] * cov * root[..., None, :], (*shape, q, q))
+    cov = xp.broadcast_to(cov * (root[..., None] * root[..., None, :]), (*shape, q, q))
     return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
