@@ -114,14 +114,6 @@ def read_repository_page(app, docname, source):
     source[0] = text
 
 
-def leave_out_absent_pages(app, docname, source):
-    """Guides that come with a part of the library that may be absent."""
-    if docname == "guides/index":
-        for page in ("speed",):
-            if not (HERE / f"{page}.md").exists():
-                source[0] = re.sub(rf"(?m)^.*\.\./{page}.*\n", "", source[0])
-
-
 def leave_out_foreign_members(app, what, name, obj, skip, options):
     """Methods that scikit-learn documents, such as `set_output` and requests of metadata."""
     foreign = (getattr(obj, "__module__", None) or "").startswith("sklearn")
@@ -130,5 +122,4 @@ def leave_out_foreign_members(app, what, name, obj, skip, options):
 
 def setup(app):
     app.connect("source-read", read_repository_page)
-    app.connect("source-read", leave_out_absent_pages)
     app.connect("autodoc-skip-member", leave_out_foreign_members)
