@@ -92,7 +92,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
 }
-html_sidebars = {"index": [], "source/**": []}
+html_sidebars = {page: [] for page in ("index", "quick_start", "which_model", "source/**")}
 
 # Pages of the repository that are pages of the site, too
 REPOSITORY_PAGES = {
@@ -117,7 +117,7 @@ def read_repository_page(app, docname, source):
 def leave_out_absent_pages(app, docname, source):
     """Guides that come with a part of the library that may be absent."""
     if docname == "guides/index":
-        for page in ("studio", "speed"):
+        for page in ("speed",):
             if not (HERE / f"{page}.md").exists():
                 source[0] = re.sub(rf"(?m)^.*\.\./{page}.*\n", "", source[0])
 

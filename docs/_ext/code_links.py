@@ -37,6 +37,14 @@ def target(app: Sphinx, docname: str, text: str) -> str | None:
     return f"{app.builder.get_relative_uri(docname, entry.docname)}#{entry.node_id}"
 
 
+def breakable(literal: nodes.literal) -> nodes.Node:
+    """A path may go on in the next line after a slash, and nowhere else."""
+    if "/" not in literal.astext():
+        return literal.deepcopy()
+    code = escape(literal.astext()).replace("/", "/<wbr>")
+    return nodes.raw("", f'<code class="literal">{code}</code>', format="html")
+
+
 def link_literals(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.format != "html":
         return
@@ -47,7 +55,7 @@ def link_literals(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             continue
         uri = target(app, docname, literal.astext())
         if uri is not None:
-            literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=uri, internal=True))
+            literal.replace_self(nodes.reference("", "", breakable(literal), refuri=uri, internal=True))
 
 
 def strip_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:

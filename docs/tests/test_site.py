@@ -48,7 +48,8 @@ TOO_WIDE = """() => {
 
 #: Code, equations and tables that must be scrolled to be read.
 SCROLLS = """() => [...document.querySelectorAll('article pre, article .equation, article table')]
-    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).slice(0, 3)"""
+    .filter(e => e.scrollWidth > e.clientWidth + 1)
+    .map(e => e.tagName + ': ' + e.textContent.slice(0, 50)).slice(0, 3)"""
 
 
 def too_wide(page, width):
@@ -141,4 +142,24 @@ def test_equations_are_drawn_by_the_browser(browser, address):
     page.goto(f"{address}/gaussian_mixture.html")
     heights = page.eval_on_selector_all(".equation math", "all => all.map(m => m.getBoundingClientRect().height)")
     assert len(heights) >= 4 and min(heights) > 15
+    page.close()
+
+
+@pytest.mark.parametrize(
+    "clicks, wanted",
+    [
+        (["I have a table"], "predict_proba(new)"),
+        (["I have a task", "Few labels, unlabeled rows"], "unlabeled_weight_"),
+        (["I want the equations", "Latent classification models", "column_models.py"], "class Bernoulli"),
+        (["I want to extend it", "Add a kind of column", "column_contract.py"], "class ColumnModel"),
+    ],
+)
+def test_from_the_front_page_in_three_clicks(browser, address, clicks, wanted):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(f"{address}/index.html")
+    for words in clicks:
+        cards = page.locator(".sd-card", has_text=words)
+        with page.expect_navigation():
+            (cards if cards.count() else page.locator("article a", has_text=words)).first.click()
+    assert wanted in page.inner_text("article")
     page.close()

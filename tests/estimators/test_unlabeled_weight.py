@@ -6,7 +6,7 @@ from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.base.unlabeled_weight import DEFAULT, WEIGHTS, assign_folds
+from latentia.estimators.base.unlabeled_weight import DEFAULT, N_FOLDS, WEIGHTS, assign_folds
 
 MODELS = [
     GaussianMixtureClassifier(2, n_init=2, tol=1e-3, unlabeled=-1, random_state=0),
@@ -70,6 +70,6 @@ def test_folds_follow_the_rows(rng):
     y[-4:] = -1
     folds = assign_folds(ArraySource(X, y))
     np.testing.assert_array_equal(folds[::2], folds[1::2])  # equal rows share one
-    assert (folds[-4:] == -1).all() and set(folds[:-4]) == set(range(5))
+    assert (folds[-4:] == -1).all() and set(folds[:-4]) == set(range(N_FOLDS))
     order = rng.permutation(30)
     np.testing.assert_array_equal(assign_folds(ArraySource(X[order][:, [2, 0, 1]], y[order])), folds[order])

@@ -121,8 +121,10 @@ def test_an_edited_cell_counts_and_a_blank_one_is_missing(studio):
     edited = view.frame.iloc[[row]].assign(size=4.5, color=[None], code=["002"])
     np.testing.assert_allclose(found["proba"], view.model.predict_proba(edited)[0], atol=1e-9)
     assert found["cells"][0] == "4.5" and found["cells"][-1] is None
-    away = studio.post("/api/row", {"row": row, "changes": {"size": "40"}})
-    assert away["surprise"] > 0.99 > found["surprise"]
+    here, away = (studio.post("/api/gaps", {"row": row, "changes": {"size": size}}) for size in (None, "40"))
+    assert away["surprise"] > 0.99 > here["surprise"] and away["gaps"] == {}
+    as_it_is = studio.post("/api/gaps", {"row": row, "changes": {}})
+    assert as_it_is["surprise"] == pytest.approx(studio.map["surprise"][row], abs=1e-3)
     assert view.frame.iloc[row]["size"] != 4.5, "the table stays as it is"
 
 

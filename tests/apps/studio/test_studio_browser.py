@@ -58,6 +58,7 @@ def visit(browser, studio, page="table", width=1400, scheme="light"):
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
     )
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.set_default_timeout(15_000)
     shown = context.new_page()
     told, asked = [], []
@@ -141,6 +142,15 @@ def test_a_table_is_dropped_looked_at_and_fitted(browser):
         settled(page, "map")
         assert [column["name"] for column in studio.get("/api/map")["columns"]] == ["a", "b"]
         assert studio.get("/api/map")["columns"][1]["kind"] == "count"
+
+
+@pytest.mark.parametrize(
+    "words,selector", [("Iris flowers", "#fit"), ("Wines", "#fit"), ("Draw a digit", ".board-grid")]
+)
+def test_the_first_page_offers_something_to_try(browser, words, selector):
+    with Studio() as studio, visit(browser, studio) as page:
+        page.click(f"text={words}")
+        page.wait_for_selector(selector)
 
 
 def test_a_fit_is_stopped_and_what_is_there_is_kept(browser):
@@ -290,6 +300,9 @@ def test_everything_can_be_taken_along(browser, studio, tmp_path):
             painted = [node.get("fill") for node in tree.iter() if node.get("fill", "").startswith("rgb")]
             assert len(painted) > 3, picture
         assert len(ElementTree.parse(tmp_path / "map.svg").findall(".//{*}path")) > 10
+        page.click("#copy")
+        until(page, "() => document.getElementById('status').textContent === 'The code is copied'")
+        assert page.evaluate("() => navigator.clipboard.readText()") == (tmp_path / "code.py").read_text()
 
 
 HARD = {
@@ -351,8 +364,16 @@ def test_an_unknown_table_of_a_thousand_rows_is_on_the_map_within_a_minute(brows
         assert time.perf_counter() - started < 60
 
 
+def slowdown():
+    """How much longer work takes than it would alone: others may be busy on this machine."""
+    wall, own = time.perf_counter(), time.thread_time()
+    while time.thread_time() - own < 0.1:
+        sum(range(1000))
+    return (time.perf_counter() - wall) / (time.thread_time() - own)
+
+
 def test_from_keystroke_or_stroke_to_the_new_picture(browser, record_property):
-    """For 5,000 rows: 150 ms on a machine of its own. Here others may be at work, so the slower ones of nine are forgiven."""
+    """For 5,000 rows: 150 ms on a machine without other work, which is made up for."""
     frame = wide_table(5000)
     with Studio() as studio:
         studio.send("POST", "/api/table?name=t.csv", frame.to_csv(index=False).encode())
@@ -362,14 +383,19 @@ def test_from_keystroke_or_stroke_to_the_new_picture(browser, record_property):
         with visit(browser, studio, "map") as page:
             settled(page, "map")
             page.wait_for_timeout(500)
+            load = [slowdown()]
             keys = timed(page, "#page-map .classes", "[aria-label='x3']", lambda k: f"{k}.5")
+            load.append(slowdown())
             page.click("nav [data-page=board]")
             settled(page, "board")
             strokes = timed_strokes(page)
+            load.append(slowdown())
         record_property("keystroke_ms", statistics.median(keys))
         record_property("stroke_ms", statistics.median(strokes))
-        print(f"\nkeystroke: {sorted(map(round, keys))} ms; stroke: {sorted(map(round, strokes))} ms")
-        assert sorted(keys)[3] < 150 and sorted(strokes)[3] < 150
+        times = f"keystroke {sorted(map(round, keys))} ms, stroke {sorted(map(round, strokes))} ms, slowdown {load}"
+        print(f"\n{times}")
+        assert statistics.median(keys) < 150 * max(load), times
+        assert statistics.median(strokes) < 150 * max(load), times
 
 
 #: Notes when the browser has painted the next change of an element.

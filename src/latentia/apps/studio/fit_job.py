@@ -26,6 +26,7 @@ class FitJob:
         self.notes: list[str] = []
         self.phase = "trying models"  # then "weighing", "drawing the map", "done" or "failed"
         self.message = ""
+        self.result: dict[str, Any] = {}  # what is known of the model, once there is one
         self.was_stopped = False
         self._stop = threading.Event()
         self._started, self._ended = time.monotonic(), 0.0

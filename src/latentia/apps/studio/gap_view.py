@@ -1,4 +1,4 @@
-"""What fills the gaps of a row, and how surely: the distribution of a cell, given the others.
+"""How surprising a row is; what fills its gaps, and how surely: the distribution of each cell.
 
 The density of the row with a value in the cell, over all values it could have, is proportional to
 what the model expects there. This asks nothing of a model but its density.
@@ -27,27 +27,27 @@ MAX_LISTED = 4
 
 
 def describe_gaps(view: MapView, row: int, changes: Changes) -> dict[str, Any]:
-    """For each gap by the name of its column: what is expected there, and either a range and a
-    curve, or levels and their probabilities.
+    """How surprising the row is, and for each gap by the name of its column: what is expected
+    there, and either a range and a curve, or levels and their probabilities.
     """
     values = row_values(view, row, changes)
     gaps = [place for place, value in enumerate(values) if value is None][:MAX_GAPS]
     grids = {place: view.columns[place].grid() for place in gaps}
     others = [(place, value) for place in gaps for value in grids[place]]
-    if not others:
-        return {"row": row, "gaps": {}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = rows_like(view.columns, values, others)
-        density = view.log_density(rows)[1:]
-        filled = _filled(view, rows.iloc[:1])
-    found, start = {}, 0
+        density = view.log_density(rows)
+        filled = _filled(view, rows.iloc[:1]) if gaps else []
+    known = np.array([value is not None for value in values])
+    surprise = view.surprise.share_below(view.surprise.of(float(density[0]), known))
+    found, start = {}, 1
     for place in gaps:
         part = density[start : start + len(grids[place])]
         start += len(grids[place])
         column = view.columns[place]
         found[column.name] = {"value": filled[place], **_range(column, grids[place], part)}
-    return {"row": row, "gaps": found}
+    return {"row": row, "surprise": float(surprise), "gaps": found}
 
 
 def _filled(view: MapView, one: pandas.DataFrame) -> list[str | None]:

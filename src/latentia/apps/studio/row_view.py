@@ -45,7 +45,7 @@ def rows_like(columns: Sequence[Column], values: list[Any], others: Sequence[tup
 
 
 def describe_row(view: MapView, row: int, changes: Changes) -> dict[str, Any]:
-    """Everything that moves when a cell is edited."""
+    """What moves at once when a cell is edited."""
     values = row_values(view, row, changes)
     known = np.array([value is not None for value in values])
     told = [int(k) for k in np.argsort(-view.separation, kind="stable") if known[k]][:MAX_EXPLAINED]
@@ -53,9 +53,7 @@ def describe_row(view: MapView, row: int, changes: Changes) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         frame = rows_like(view.columns, values, [(place, None) for place in told])
         proba = to_numpy(view.model.predict_proba(view.as_fitted(frame))).astype(float)
-        one = frame.iloc[:1]
-        point = view.plane.place(view.as_fitted(one))[0]
-        surprise = view.surprise.of(float(view.log_density(one)[0]), known)
+        point = view.plane.place(view.as_fitted(frame.iloc[:1]))[0]
     odds = log_odds(proba)
     added = np.zeros((len(values), proba.shape[1]))
     added[told] = odds[0] - odds[1:]
@@ -67,7 +65,6 @@ def describe_row(view: MapView, row: int, changes: Changes) -> dict[str, Any]:
         "y": float(point[1]),
         "proba": proba[0].tolist(),
         "added": np.round(added, 4).tolist(),
-        "surprise": float(view.surprise.share_below(surprise)),
         "label": label,
         "judged": _judged(view, row),
     }

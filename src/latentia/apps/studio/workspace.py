@@ -109,6 +109,11 @@ class Workspace:
 
             def finished(job: FitJob, model: LatentClassifier) -> None:
                 view = MapView(model, choices.frame, choices.labels, origin)
+                board = model._model.leaderboard
+                job.result = {
+                    "weights": dict(zip(board["candidate"], board["weight"], strict=True)),
+                    "together": view.scores if view.scores["log_loss"] is not None else None,
+                }
                 with self._lock:
                     self._show(view, (choices, len(job.trials) if job.was_stopped else None))
 
@@ -120,14 +125,7 @@ class Workspace:
         job = self._job
         if job is None:
             raise Problem("No fit has been started.", 409)
-        found = job.describe()
-        view = self._view
-        if job.phase == "done" and view is not None:
-            board = view.model._model.leaderboard
-            found["weights"] = dict(zip(board["candidate"], board["weight"], strict=True))
-            found["together"] = view.scores if view.scores["log_loss"] is not None else None
-            found["map"] = self._version
-        return found
+        return {**job.describe(), **job.result, "map": self._version}
 
     def stop_fit(self) -> dict[str, Any]:
         if self._job is not None:

@@ -25,13 +25,13 @@ from latentia.solvers import EM
 WEIGHTS = (0.0, 0.1, 1.0)
 DEFAULT = 1
 
-N_FOLDS = 5
+N_FOLDS = 3
 
 #: Rows of each label that the choice looks at, at most.
 MAX_ROWS = 500
 
 #: EM in the folds need not settle.
-MAX_ITER = 40
+MAX_ITER = 10
 
 #: Fewer labeled rows choose nothing.
 MIN_LABELED = 30

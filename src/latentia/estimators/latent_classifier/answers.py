@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,8 @@ class StackPredictMixin(ProbabilisticClassifier):
         if y is None:
             prior = to_numpy(self.priors_).astype(float)
             y = self.classes_[random_generator(self.random_state).choice(prior.size, n_samples, p=prior / prior.sum())]
-        return self._model.density.estimator.sample(n_samples, y)
+        member = copy(self._model.density.estimator).set_params(random_state=self.random_state)  # as it is now
+        return member.sample(n_samples, y)
 
     def bic(self, X: Any, y: Any) -> float:
         """Bayesian information criterion of the best generative member; lower is better.

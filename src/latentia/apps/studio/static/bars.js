@@ -1,10 +1,9 @@
 // Bars in SVG: of probabilities, and of what cells add to or take from log odds.
 
 import { chance, svg } from "./dom.js";
+import { fitText, textWidth } from "./fit_text.js";
 
 const WIDTH = 340, ROW = 24;
-
-const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 
 /** A bar for each class; the most probable ones first if there are many. */
 export function probabilityBars(classes, proba, label, style = (k) => `c${k % 10}`) {
@@ -12,11 +11,11 @@ export function probabilityBars(classes, proba, label, style = (k) => `c${k % 10
   if (classes.length > 6) order.sort((a, b) => proba[b] - proba[a]);
   const shown = order.slice(0, 10);
   const said = shown.map((k) => `${classes[k]} ${chance(proba[k])}`).join(", ");
-  const longest = Math.max(...shown.map((k) => classes[k].length + (k === label ? 2 : 0)));
-  const left = Math.min(112, 20 + 7 * longest), room = WIDTH - left - 58;
+  const name = (k) => fitText(classes[k], 96, 12, 700) + (k === label ? " ●" : "");
+  const left = 12 + Math.max(...shown.map((k) => textWidth(name(k), 12, 700))), room = WIDTH - left - 58;
   return svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${ROW * shown.length}`, role: "img", "aria-label": `Probabilities: ${said}` },
     shown.map((k, place) => svg("g", { transform: `translate(0 ${place * ROW})` },
-      svg("text", { x: left - 8, y: 16, class: `end ${k === label ? "strong" : ""}` }, cut(classes[k], k === label ? 13 : 14) + (k === label ? " ●" : "")),
+      svg("text", { x: left - 8, y: 16, class: `end ${k === label ? "strong" : ""}` }, name(k)),
       svg("rect", { class: "track", x: left, y: 5, width: room, height: 14, rx: 4 }),
       svg("rect", { class: style(k), x: left, y: 5, width: Math.max(1, room * proba[k]), height: 14, rx: 4 }),
       svg("text", { x: WIDTH, y: 16, class: "end" }, chance(proba[k])))));
@@ -34,7 +33,7 @@ export function contributionBars(columns, cells, added, most = 10) {
     order.map((k, place) => {
       const size = (half * Math.abs(added[k])) / largest, forIt = added[k] > 0;
       return svg("g", { transform: `translate(0 ${place * ROW})` },
-        svg("text", { x: left - 6, y: 16, class: "end" }, cut(columns[k].name, 20), svg("title", {}, `${columns[k].name} = ${cells[k]}`)),
+        svg("text", { x: left - 6, y: 16, class: "end" }, fitText(columns[k].name, left - 8), svg("title", {}, `${columns[k].name} = ${cells[k]}`)),
         svg("rect", { class: forIt ? "more" : "less", x: forIt ? middle : middle - size, y: 5, width: Math.max(1, size), height: 14, rx: 3 }),
         svg("text", { x: forIt ? middle + size + 5 : middle - size - 5, y: 16, class: forIt ? "" : "end" }, signed(added[k])));
     }),

@@ -58,6 +58,7 @@ export class BoardPage {
           segmented("Tool", "tool", TOOLS, "draw", (tool) => { this.#grid.tool = tool; }),
           this.#grid.node,
           el("p", { class: "key-words" }, el("span", { class: "swatch ink" }), "drawn", el("span", { class: "swatch guess" }), "filled in by the model"),
+          el("p", { class: "keys soft" }, "Arrow keys move, space draws or erases a square, H hides it."),
           el("p", { class: "actions" },
             el("button", { type: "button", id: "clear", onclick: () => this.#clear() }, "Clear"),
             el("label", { class: "check" }, this.#blank, "Empty squares are blank paper"))),

@@ -3,7 +3,7 @@
 import { chance, el, svg } from "./dom.js";
 
 export class CellList {
-  #columns; #changes = {}; #onchange; #inputs = new Map(); #gaps = new Map(); #original = []; #reset;
+  #columns; #changes = Object.create(null); #onchange; #inputs = new Map(); #gaps = new Map(); #original = []; #reset;
 
   constructor(columns, onchange) {
     this.#columns = columns;
@@ -25,7 +25,7 @@ export class CellList {
   }
 
   forget() {
-    this.#changes = {};
+    this.#changes = Object.create(null);
     this.#reset.disabled = true;
   }
 

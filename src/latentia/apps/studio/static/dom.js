@@ -48,4 +48,4 @@ export function chance(share) {
 }
 
 export const count = (n) => n.toLocaleString("en-US");
-export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+export const plural = (n, word, words = `${word}s`) => `${count(n)} ${n === 1 ? word : words}`;

@@ -1,6 +1,7 @@
 // The drawing of the map: thousands of rows as a few paths, one for each color.
 
 import { el, svg } from "./dom.js";
+import { fitText, textWidth } from "./fit_text.js";
 import { reach, scale, ticks } from "./scales.js";
 
 // a mark for each class, so that colors are not needed
@@ -192,7 +193,7 @@ export class MapDrawing {
     const { classes, codes } = this.#data;
     const words = `Row ${row + 1}${codes[row] >= 0 ? ` · ${short(classes[codes[row]])}` : ""}`;
     const [x, y] = [this.#x(this.#data.x[row]), this.#y(this.#data.y[row])];
-    const half = 3.6 * words.length + 6;
+    const half = textWidth(words, 11, 600) / 2 + 8;
     const middle = Math.min(Math.max(x, LEFT + half), this.#width - RIGHT - half);
     const above = y > TOP + 34 ? y - 16 : y + 26;
     layer.replaceChildren(svg("circle", { cx: x, cy: y, r: 7 }),
@@ -226,4 +227,4 @@ export class MapDrawing {
   }
 }
 
-const short = (text) => (text.length <= 18 ? text : `${text.slice(0, 17)}…`);
+const short = (text) => fitText(text, 130, 13, 700);

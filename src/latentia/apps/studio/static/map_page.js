@@ -57,11 +57,11 @@ export class MapPage {
     const { accuracy } = data.scores;
     this.#node.replaceChildren(
       el("div", { class: "heading" }, el("div", {}, el("h2", {}, `${data.target} in ${data.origin}`),
-        el("p", { class: "soft" }, `${plural(data.x.length, "row")}, ${plural(data.classes.length, "class").replace("classs", "classes")}`
+        el("p", { class: "soft" }, `${plural(data.x.length, "row")}, ${plural(data.classes.length, "class", "classes")}`
           + (accuracy === null ? "" : `; ${percent(accuracy, 1)} of new rows right, by cross-validation`)))),
       el("div", { class: "columns map" },
         el("div", { class: "card" }, this.#controls(), this.#drawing.node, this.#drawing.legend,
-          el("p", { class: "soft caption" }, data.caption)),
+          el("p", { class: "soft caption" }, `${data.caption} Click a row, or walk with the arrow keys.`)),
         this.#panel.node, el("div", { class: "card doubted" }, this.#doubted())));
     this.#drawing.color(this.#color, this.#class);
     this.#drawing.resize();

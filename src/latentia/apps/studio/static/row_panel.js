@@ -7,7 +7,7 @@ import { chance, el, percent, select } from "./dom.js";
 import { showProblem } from "./say.js";
 
 export class RowPanel {
-  #data; #moved; #row = null; #answer = null; #about = null; #cells; #parts = {}; #rows; #gaps;
+  #data; #moved; #row = null; #answer = null; #about = null; #cells; #parts = {}; #rows; #gaps; #surprise = 0;
 
   constructor(data, { moved }) {
     this.#data = data;
@@ -33,6 +33,7 @@ export class RowPanel {
   open(row) {
     this.#row = row;
     this.#about = null;
+    this.#surprise = 0;
     this.#cells.forget();
     this.#changed();
   }
@@ -51,7 +52,7 @@ export class RowPanel {
       this.#draw();
       this.#moved(Object.keys(changes).length ? answer : null);
       this.node.dataset.row = row;
-      if (!isOld() && answer.cells.includes(null)) this.#gaps.ask(row, changes);
+      if (!isOld()) this.#gaps.ask(row, changes);
     } catch (problem) {
       if (problem.column) this.#cells.blame(problem.column, problem.message);
       else showProblem(problem);
@@ -61,7 +62,10 @@ export class RowPanel {
   async #askGaps(row, changes, isOld) {
     try {
       const found = await post("/api/gaps", { row, changes });
-      if (row === this.#row && !isOld()) this.#cells.fill(found.gaps);
+      if (row !== this.#row || isOld()) return;
+      this.#cells.fill(found.gaps);
+      this.#surprise = found.surprise;
+      this.#parts.badges.replaceChildren(...this.#badges());
     } catch {
       // the row itself has told what is wrong
     }
@@ -92,7 +96,7 @@ export class RowPanel {
   }
 
   #badges() {
-    const { classes, doubted } = this.#data, { row, judged, label, surprise } = this.#answer;
+    const { classes, doubted } = this.#data, { row, judged, label } = this.#answer, surprise = this.#surprise;
     const found = [];
     if (doubted.includes(row) && label >= 0) {
       const own = judged ? `: without this row, ${classes[label]} gets ${chance(judged[label])}` : "";

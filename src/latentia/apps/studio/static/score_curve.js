@@ -30,6 +30,5 @@ export function scoreCurve(trials, together) {
   scores.map((score, k) => svg("circle", { class: "dot", cx: x(k), cy: y(score), r: 3.5 })),
   together === null ? null : svg("circle", { class: "dot full", cx: end, cy: y(shown), r: 4.5 }),
   svg("text", { x: Math.max(end, 60), y: y(shown) - 9, class: "end strong" }, percent(shown)),
-  svg("text", { x: LEFT, y: HEIGHT - 6 }, `probability of the right class, ${words}`),
-  svg("text", { x: WIDTH - LEFT, y: HEIGHT - 6, class: "end" }, `${trials.length} models tried`.replace(/^1 models/, "1 model")));
+  svg("text", { x: LEFT, y: HEIGHT - 6 }, `probability of the right class, ${words}`));
 }

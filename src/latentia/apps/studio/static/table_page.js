@@ -17,7 +17,7 @@ const PROMISES = [
 const EFFORTS = [["fast", "Fast"], ["balanced", "Balanced"], ["best", "Best"]];
 
 export class TablePage {
-  #node; #go; #table = null; #target = null; #kinds = {}; #effort = "fast"; #fit; #limits;
+  #node; #go; #table = null; #target = null; #kinds = Object.create(null); #effort = "fast"; #fit; #limits;
 
   constructor(node, { go, fitted }) {
     this.#node = node;
@@ -38,7 +38,7 @@ export class TablePage {
     this.#table = state.table;
     this.#limits = state.limits;
     this.#target = state.fit?.target ?? state.table?.target ?? null;
-    this.#kinds = {};
+    this.#kinds = Object.create(null);
     this.#fit.load(state.fit);
     this.#draw();
   }
