@@ -11,7 +11,15 @@ from timing import least_processor, slope
 
 #: Numbers of rows of the curves, and for estimators with cheap rows, whose starts see 2,000 rows of each class at most.
 ROWS, MANY_ROWS = (2000, 8000, 32_000, 64_000), (16_000, 64_000, 128_000, 256_000)
-CHEAP = {"mixture diag ml", "mixture diag vb", "mixture hybrid", "factors ml", "factors vb", "softmax ml"}
+CHEAP = {
+    "mixture diag ml",
+    "mixture diag vb",
+    "mixture full ml",
+    "mixture hybrid",
+    "factors ml",
+    "factors vb",
+    "softmax ml",
+}
 
 #: Estimators at modest sizes: what one more row costs is what they have in common.
 MODEST: dict[str, EstimatorCase] = {
@@ -46,7 +54,7 @@ def with_rows(case: EstimatorCase, rows: int) -> EstimatorCase:
 def in_rows(name: str) -> dict[str, Any]:
     """The curve of an estimator, and the slope of its last three points (few rows do not fill a sweep)."""
     sizes = MANY_ROWS if name in CHEAP else ROWS
-    case = replace(MODEST[name], iterations=10)
+    case = replace(MODEST[name], iterations=30 if name in CHEAP else 10)
     found = [seconds(with_rows(case, rows), 1 + (rows < 64_000)) for rows in sizes]
     return {"rows": list(sizes), "seconds": found, "slope": slope(list(sizes)[-3:], found[-3:])}
 

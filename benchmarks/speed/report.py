@@ -116,12 +116,11 @@ def draw_curves(results: dict[str, Any], images: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "speed"
     from matplotlib import pyplot
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 5.6), layout="constrained")
     styles = ["-", "--", ":"]
     for k, (name, case) in enumerate(results["rows"].items()):
         left.loglog(case["rows"], case["seconds"], styles[k // 5], color=f"C{k % 5}", marker="o", ms=3, label=name)
     left.set(xlabel="rows", ylabel="seconds of a fit", title="Growth in rows")
-    left.legend(fontsize=7, ncols=2)
     for k, (name, case) in enumerate(results["gaps"].items()):
         relative = [s / case["seconds"][0] for s in case["seconds"]]
         right.plot(case["shares"], relative, styles[k // 5], color=f"C{k % 5}", marker="o", ms=3, label=name)
@@ -129,9 +128,13 @@ def draw_curves(results: dict[str, Any], images: Path) -> None:
         xlabel="share of missing cells", ylabel="times the fit of complete rows", title="Missing cells", yscale="log"
     )
     right.axhline(4, color="0.7", lw=0.8)
-    right.legend(fontsize=7)
+    right.set_yticks([1, 2, 4, 6], ["1", "2", "4", "6"])
+    right.minorticks_off()
     for axes in (left, right):
         axes.grid(alpha=0.3)
+        axes.legend(
+            fontsize=8, ncols=2, handlelength=3.5, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False
+        )
     images.mkdir(exist_ok=True)
     figure.savefig(images / "speed_growth.svg", metadata={"Date": None})
     pyplot.close(figure)

@@ -32,6 +32,8 @@ import peers  # noqa: E402
 import rates  # noqa: E402
 from timing import in_turn  # noqa: E402
 
+from latentia.numerics.threads import n_threads  # noqa: E402
+
 RESULTS = HERE.parent / "results"
 
 #: Rounds of cases that take long.
@@ -40,7 +42,8 @@ ROUNDS = {"mixture_full": 2, "mixture_full_classes": 2, "mixture_pomegranate": 2
 
 def peer(name: str) -> dict[str, Any]:
     case = peers.CASES[name]
-    return {"what": (case.__doc__ or "").strip(), **in_turn(case(), ROUNDS.get(name, 3))}
+    what = f"{(case.__doc__ or '').strip()} Threads: {n_threads()}."
+    return {"what": what, **in_turn(case(), ROUNDS.get(name, 3))}
 
 
 def parts() -> dict[str, dict[str, Callable[[], dict[str, Any]]]]:
@@ -50,7 +53,7 @@ def parts() -> dict[str, dict[str, Callable[[], dict[str, Any]]]]:
         for dtype in ("float64", "float32")
     }
     return {
-        "peers": {name: partial(peer, name) for name in peers.CASES},
+        "peers": {f"{name}, threads={n_threads()}": partial(peer, name) for name in peers.CASES},
         "gaps": {name: partial(growth.gaps, name) for name in growth.WITH_GAPS},
         "rates": sweeps,
         "rows": {name: partial(growth.in_rows, name) for name in growth.MODEST},
@@ -70,9 +73,13 @@ def machine() -> dict[str, Any]:
     commit = subprocess.run(git, cwd=HERE, capture_output=True, text=True).stdout.strip()
     libraries = ("latentia", "numpy", "scipy", "scikit-learn", "torch", "pomegranate", "stepmix")
     versions = {name: version(name) for name in libraries}
-    cores = len(os.sched_getaffinity(0))
-    threads = int(os.environ.get("OMP_NUM_THREADS", cores))
-    return {"cores": cores, "threads": threads, "python": platform.python_version(), **versions, "commit": commit}
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": n_threads(),
+        "python": platform.python_version(),
+        **versions,
+        "commit": commit,
+    }
 
 
 def main() -> None:
