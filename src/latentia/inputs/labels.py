@@ -73,7 +73,22 @@ def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
     encoded = encode_labels(y, n_rows, unlabeled)
     if encoded.n_assumed:
         warn_of_assumed(encoded.n_assumed, n_rows)
+    warn_of_empty_texts(encoded.classes, encoded.codes)
     return encoded
+
+
+#: What an empty cell becomes when labels are turned into text.
+EMPTY_TEXTS = ("", "nan", "NaN", "None", "<NA>")
+
+
+def warn_of_empty_texts(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Empty labels that were made text are classes, which is seldom meant."""
+    for code, label in enumerate(classes.tolist()):
+        if isinstance(label, str) and label in EMPTY_TEXTS and len(classes) > 2:
+            warn_at_caller(
+                f"y holds the text {label!r} in {int((codes == code).sum())} rows, which counts as a class like any "
+                "other; None or NaN marks unlabeled rows."
+            )
 
 
 def warn_of_assumed(n_assumed: int, n_rows: int) -> None:

@@ -7,6 +7,8 @@
 - `structural_em`: EM alternating with a search over structures;
 - `lbfgs`: SciPy's L-BFGS, one start, with early stopping: SciPy decides when to stop;
   `batched_lbfgs`: many starts at once, to screen them, with a stopping rule of its own;
+  `lbfgs_history`: its past steps;
+- `restarts`: the record of how each restart went; `structure_choice`: which structure to keep;
 - `solution`: what every solver reports: steps, curves, and the `Outcome` that ended it.
 
 A solver sees a `Problem` and nothing else: it may import `engine` and `numerics`.

@@ -35,7 +35,8 @@ class LBFGS:
     it.
 
     A quasi-Newton step gains far less than an EM step that is equally far from the optimum, hence
-    the finer threshold.
+    the finer threshold. SciPy measures the gain relative to ``max(|objective|, 1)``, and also stops
+    where no slope exceeds `tol` / 100, after `max_iter` steps, or after 20 evaluations a step.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import subprocess
 import sys
 import types
 
@@ -400,3 +401,18 @@ def test_without_the_extra_the_demo_is_offered(arguments, code, words, monkeypat
     assert main() == code
     said = capsys.readouterr()
     assert words in (said.err if code else said.out)
+
+
+@pytest.mark.matrix
+def test_a_reader_that_leaves_loses_no_model(tmp_path):
+    """As `latentia fit ... | head -1` does."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 30)
+    pd.DataFrame({"x": rng.normal(size=60) + (y == "a"), "z": rng.normal(size=60), "y": y}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    command = [sys.executable, "-m", "latentia", "fit", "t.csv", "-t", "y", "-o", "m.latentia", "--effort", "fast"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+    assert process.returncode == 0 and (tmp_path / "m.latentia").exists(), errors

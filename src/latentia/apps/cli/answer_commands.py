@@ -118,7 +118,7 @@ def _class_named(model: Any, name: str) -> Any:
 def explain(
     model: options.ModelFile,
     table: options.TableFile,
-    output: options.TableOutput = None,
+    output: options.CellsOutput = None,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     missing: options.Missing = None,

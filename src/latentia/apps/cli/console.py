@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -17,6 +18,14 @@ from sklearn.exceptions import ConvergenceWarning
 from latentia.engine.durations import format_seconds
 
 
+class Printer(Console):
+    """A console that goes on in silence when nobody reads it any more: the work is not lost."""
+
+    def on_broken_pipe(self) -> None:
+        """Instead of an exit."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class Screen:
     """Where a command speaks; silent for machines, except for errors."""
 
@@ -27,7 +36,7 @@ class Screen:
     def say(self, text: str = "", style: str | None = None) -> None:
         """A line of the result."""
         if not self.is_silent:
-            Console(highlight=False, soft_wrap=True).print(Text(text, style or ""))
+            Printer(highlight=False, soft_wrap=True).print(Text(text, style or ""))
 
     def grid(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
         """A table of the result; columns after the first are aligned to the right."""
@@ -38,12 +47,12 @@ class Screen:
             grid.add_column(Text(name), justify="right" if place else "left", overflow="fold")
         for row in rows:
             grid.add_row(*(Text(cell) for cell in row))
-        Console(highlight=False).print(grid)
+        Printer(highlight=False).print(grid)
 
     def show(self, value: Any) -> None:
         """Something that knows how it is drawn."""
         if not self.is_silent:
-            Console(highlight=False).print(value)
+            Printer(highlight=False).print(value)
 
     def note(self, text: str) -> None:
         """A remark, in one line; machines get all of them at the end."""

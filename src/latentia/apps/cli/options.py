@@ -24,6 +24,9 @@ KnownTarget = Annotated[
 TableOutput = Annotated[
     str | None, typer.Option("--output", "-o", help="The table to write; by default CSV on standard output.")
 ]
+CellsOutput = Annotated[
+    str | None, typer.Option("--output", "-o", help="The table to write: what each cell of each row adds.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object to standard output, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")]

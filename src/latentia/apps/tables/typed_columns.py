@@ -4,6 +4,7 @@ model knows them afterwards.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -127,7 +128,9 @@ def kind_of(column: Any) -> str:
 def read_labels(table: Table, target: str) -> np.ndarray:
     """The classes, None where a row has none; whole numbers are integers, else text stays text."""
     if target not in table.frame:
-        raise bad_table(table.source, f"no column {target!r}; its columns are {_listed(table.names)}")
+        near = difflib.get_close_matches(target, table.names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise bad_table(table.source, f"no column {target!r}; {hint}its columns are {_listed(table.names)}")
     cells = table.frame[target]
     labels = np.array(
         [None if missing else value for value, missing in zip(cells, cells.isna(), strict=True)], dtype=object

@@ -3,7 +3,11 @@
 - `fitting`: the template of `fit`; a failed fit changes nothing;
 - `classifier`: predictions from log probabilities, accuracy, BIC and AIC;
 - `generative`, `generative_prediction`, `component_methods`: training and prediction of models of
-  p(x, c);
+  p(x, c); `generative_input`, `table_reading`: what they are given; `generative_options`,
+  `generative_losses`: what they are told, and how restarts are compared;
+- `unlabeled_weight`: chooses how much unlabeled rows count (`ArraySource.with_unlabeled_weight`
+  applies it); `temperature`: how sure class probabilities may be;
+- `weight_columns`: folds and all rows in one batch; `streaming`: `partial_fit`;
 - `callbacks`, `progress_line`: who hears of the steps of a fit, and the line of a slow one;
 - `training_record`, `summary`: what a fit was given, and a fitted estimator in a page;
 - `delegation`: searches that hold their model.

@@ -5,8 +5,10 @@
 - `column_contract`, `column_models`, `column_layout`: a kind of column as an object, the kinds and
   their registry, the columns of a table. A new kind goes to `column_models`; the E-step of a kind
   is its `bound`.
-- `e_step_rows`: the latents of rows with missing cells or bounded columns; `e_step_complete`: of
-  complete continuous rows, and `class_moments`: EM that does not see them.
+- `e_step`: which E-step serves which rows; `e_step_rows`: the latents of rows with missing cells or
+  bounded columns, which `e_step_forms` adds up and brings to rest; `e_step_complete`: of complete
+  continuous rows, and `class_moments`: EM that does not see them; `e_step_no_latents`: no factors.
+- `bayesian_family`, `posterior`, `bayesian_m_step`: the posterior of all this, the default.
 - `m_step`: EM's update; `free_coordinates`: the gradient for L-BFGS; `initialization`;
   `structure_search`: which latents feed which columns.
 - `sampling`, `importance_sampling`, `canonical_form`: what a fitted model is asked.
