@@ -59,7 +59,7 @@ def visit(browser, studio, page="table", width=1400, scheme="light"):
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
     )
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)  # for busy machines
     shown = context.new_page()
     told, asked = [], []
     shown.on("console", lambda message: told.append(message.text))

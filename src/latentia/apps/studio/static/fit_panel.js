@@ -8,13 +8,16 @@ import { tell, trying } from "./say.js";
 const EVERY = 250; // milliseconds between looks
 
 export class FitPanel {
-  #state = null; #go; #fitted; #ended;
+  #state = null; #fitted; #ended; #progress; #stopButton; #mapButton;
 
   constructor({ go, fitted, ended }) {
-    this.#go = go;
     this.#fitted = fitted;
     this.#ended = ended;
-    this.node = el("div", { class: "card fit" });
+    this.#progress = el("div");
+    // made once: a button that was made anew at every look would lose clicks and the focus
+    this.#stopButton = el("button", { type: "button", id: "stop", onclick: () => this.#stop() }, "Stop and keep what is there");
+    this.#mapButton = el("button", { type: "button", class: "primary", id: "to-map", onclick: () => go("map") }, "Show the map");
+    this.node = el("div", { class: "card fit" }, this.#progress, el("p", { class: "actions" }, this.#stopButton, this.#mapButton));
     this.#draw();
   }
 
@@ -66,7 +69,9 @@ export class FitPanel {
 
   #draw() {
     const before = new Map([...this.node.querySelectorAll("[data-candidate]")].map((row) => [row.dataset.candidate, row.offsetTop]));
-    this.node.replaceChildren(...this.#parts());
+    this.#progress.replaceChildren(...this.#parts());
+    this.#stopButton.hidden = !this.isRunning;
+    this.#mapButton.hidden = this.isRunning || this.#state?.phase !== "done";
     this.#animate(before);
   }
 
@@ -96,9 +101,6 @@ export class FitPanel {
       scoreCurve(state.trials, state.together?.log_loss ?? null),
       this.#leaderboard(state),
       ...state.notes.map((note) => el("p", { class: "soft note" }, note)),
-      el("p", { class: "actions" }, state.running
-        ? el("button", { type: "button", id: "stop", onclick: () => this.#stop() }, "Stop and keep what is there")
-        : el("button", { type: "button", class: "primary", id: "to-map", onclick: () => this.#go("map") }, "Show the map")),
     ];
   }
 
