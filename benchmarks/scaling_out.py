@@ -2,7 +2,7 @@
 
     python benchmarks/scaling_out.py [workers] [overhead] [memory]
 
-- workers   10 classes x 8 components, diagonal, 400,000 x 50 (or --rows N): one worker of one thread beside two.
+- workers   10 classes x 8 components, diagonal, 400,000 x 50 (or --rows N), partitions of about 140,000 rows: one worker of one thread beside two.
             On a busy machine the processor time of the busiest worker says more than the clock
 - overhead  time of an iteration on 2,000 x 5, where the arithmetic takes next to nothing: an array beside Dask
 - memory    peak of a process that fits and predicts a Parquet file of 120 MB and of 370 MB
@@ -75,7 +75,7 @@ def workers(n_rows: int) -> None:
     for n_workers in (1, 2):
         options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": None}
         with LocalCluster(**options) as cluster, Client(cluster) as client:
-            X, y = (a.persist() for a in table(n_rows, 50, 8))
+            X, y = (a.persist() for a in table(n_rows, 50, max(8, 2 * (n_rows // 280_000))))
             wait([X, y])
             found[n_workers] = seconds_per_iteration(X, y, 8, client)
             words = "{:.3f} s an iteration, of which the busiest worker computes {:.3f} s".format(*found[n_workers])
