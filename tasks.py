@@ -7,7 +7,7 @@
                               as root Debian's Chromium)
     python3 tasks.py check    lint, types, import rules and spelling
     python3 tasks.py docs     build the documentation into docs/_build/html and look at it in a browser
-    python3 tasks.py release  build wheel and sdist, check their metadata, and try the wheel with the
+    python3 tasks.py release  build wheel and sdist, check their metadata, and try them with the
                               oldest and the newest supported versions of the hard dependencies
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
@@ -117,15 +117,15 @@ def release() -> None:
     run(PYTHON, "-m", "build", "--outdir", "dist")
     files = sorted((ROOT / "dist").iterdir())
     run(PYTHON, "-m", "twine", "check", "--strict", *files)
-    (wheel,) = (ROOT / "dist").glob("*.whl")
+    (wheel,), (sdist,) = (ROOT / "dist").glob("*.whl"), (ROOT / "dist").glob("*.tar.gz")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest = [requirement.replace(">=", "==") + ".*" for requirement in project["dependencies"]]
-    for name, pins in {"oldest": oldest, "newest": []}.items():
+    for name, package, pins in (("oldest", wheel, oldest), ("newest", wheel, []), ("newest", sdist, [])):
         with tempfile.TemporaryDirectory() as folder:
             venv.create(folder, with_pip=True)
             python = Path(folder) / PYTHON.relative_to(FOLDER)
-            print(f"The wheel with the {name} versions ...", flush=True)
-            run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, *pins)
+            print(f"{package.name} with the {name} versions ...", flush=True)
+            run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package, *pins)
             shutil.copy(ROOT / "tests" / "smoke.py", folder)
             done = subprocess.run([python, "smoke.py"], cwd=folder)  # where the repository is out of reach
             if done.returncode:
