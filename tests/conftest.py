@@ -35,7 +35,7 @@ from latentia.engine.pytree import leaves
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM, BatchedLBFGS
 
-pytest_plugins = ["cli_commands"]
+pytest_plugins = ["cli_commands", "chromium"]
 
 # the same examples in every run: a red run is the change's doing. Others: pytest --hypothesis-profile=search
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
-import shutil
 import threading
 from pathlib import Path
 
@@ -17,10 +15,6 @@ import pytest
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 SITE = Path(__file__).parents[1] / "_build" / "html"
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
-
-#: Without these, a browser looks for its maker's servers.
-QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"]
 
 PAGES = sorted(
     str(page.relative_to(SITE))
@@ -54,20 +48,6 @@ SCROLLS = """() => [...document.querySelectorAll('article pre, article .equation
 
 def too_wide(page, width):
     return page.evaluate("document.scrollingElement.scrollWidth") > width or page.evaluate(TOO_WIDE)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=CHROMIUM, args=QUIET + (["--no-sandbox"] if root else []), headless=True
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ EMPTY_TEXTS = ("", "nan", "NaN", "None", "<NA>")
 def warn_of_empty_texts(classes: np.ndarray, codes: np.ndarray) -> None:
     """Empty labels that were made text are classes, which is seldom meant."""
     for code, label in enumerate(classes.tolist()):
-        if isinstance(label, str) and label in EMPTY_TEXTS and len(classes) > 2:
+        if isinstance(label, str) and label in EMPTY_TEXTS:
             warn_at_caller(
                 f"y holds the text {label!r} in {int((codes == code).sum())} rows, which counts as a class like any "
                 "other; None or NaN marks unlabeled rows."

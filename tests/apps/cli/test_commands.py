@@ -411,8 +411,10 @@ def test_a_reader_that_leaves_loses_no_model(tmp_path):
     pd.DataFrame({"x": rng.normal(size=60) + (y == "a"), "z": rng.normal(size=60), "y": y}).to_csv(
         tmp_path / "t.csv", index=False
     )
-    command = [sys.executable, "-m", "latentia", "fit", "t.csv", "-t", "y", "-o", "m.latentia", "--effort", "fast"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        errors = process.stderr.read().decode()
-    assert process.returncode == 0 and (tmp_path / "m.latentia").exists(), errors
+    fit = ["fit", "t.csv", "-t", "y", "-o", "m.latentia", "--effort", "fast"]
+    for command in (fit, ["predict", "m.latentia", "t.csv"]):
+        command = [sys.executable, "-m", "latentia", *command]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            errors = process.stderr.read().decode()
+        assert process.returncode == 0 and (tmp_path / "m.latentia").exists(), errors

@@ -3,9 +3,6 @@
 Needs Chromium, and Playwright with axe-core from the extra `browser`.
 """
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -15,26 +12,8 @@ from latentia import GaussianMixtureClassifier, LatentClassifier, write_report
 
 pytestmark = [pytest.mark.matrix, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 REPORTS = ["mixed", "digits"]
 SCREENS = [(400, "light"), (400, "dark"), (1400, "light"), (1400, "dark")]
-
-#: Without these, a browser looks for its maker's servers.
-QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=CHROMIUM, args=QUIET + (["--no-sandbox"] if root else []), headless=True
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ Needs Chromium, and Playwright with axe-core from the extra `browser`.
 
 from __future__ import annotations
 
-import os
-import shutil
 import statistics
 import time
 import xml.etree.ElementTree as ElementTree
@@ -21,26 +19,8 @@ from latentia import LatentClassifier
 
 pytestmark = [pytest.mark.matrix, pytest.mark.filterwarnings("ignore")]
 
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 SCREENS = [(400, "light"), (400, "dark"), (1400, "light"), (1400, "dark")]
 PAGES = ["table", "map", "board", "take"]
-
-#: Without these, a browser looks for its maker's servers.
-QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=CHROMIUM, args=QUIET + (["--no-sandbox"] if root else []), headless=True
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import typer
 
 from latentia import __version__
 from latentia.apps.cli import answer_commands, demo, studio_command, training_commands
+from latentia.apps.cli.console import leave_closed_pipe
 from latentia.apps.tables.failures import ExitCode, Failure
 
 EPILOG = (
@@ -76,8 +77,10 @@ def run(arguments: list[str]) -> int:
         return _fail(failure.code, str(failure))
     except (KeyboardInterrupt, typer.Abort):
         return _fail(ExitCode.INTERRUPTED, "interrupted")
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit) as end:  # typer makes an exit of the former
+        if not isinstance(end if isinstance(end, BrokenPipeError) else end.__context__, BrokenPipeError):
+            raise
+        leave_closed_pipe()  # whoever read the output has seen enough
         return ExitCode.OK
     except MemoryError:
         return _fail(ExitCode.UNEXPECTED, "out of memory")

@@ -18,12 +18,17 @@ from sklearn.exceptions import ConvergenceWarning
 from latentia.engine.durations import format_seconds
 
 
+def leave_closed_pipe() -> None:
+    """Nobody reads standard output any more: what is written from now on goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class Printer(Console):
     """A console that goes on in silence when nobody reads it any more: the work is not lost."""
 
     def on_broken_pipe(self) -> None:
         """Instead of an exit."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_closed_pipe()
 
 
 class Screen:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from latentia.estimators.latent_softmax.exact_posterior import N_POINTS
+
 
 class Effort(NamedTuple):
     """Limits of the training of one model."""
@@ -33,7 +35,7 @@ FULL = Effort(
     convex_halving=((10, 2),),
     max_bound_steps=None,
     tol_factor=1.0,
-    n_points=64,
+    n_points=N_POINTS,
     tries_equivalents=True,
 )
 

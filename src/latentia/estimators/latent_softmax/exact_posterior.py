@@ -57,6 +57,9 @@ from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.numerics.packed_symmetric import packed_outer, unpack
 from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 
+#: Points of the averages over scores.
+N_POINTS = 64
+
 
 class SoftmaxPosterior(NamedTuple):
     """Posterior of the weights of M softmax models with b scores each."""
@@ -108,7 +111,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
     """The posterior of a model under its exact likelihood."""
 
     spec: ModelSpec
-    n_points: int = 64  # of the averages over scores, at least
+    n_points: int = N_POINTS  # of the averages over scores, at least
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]

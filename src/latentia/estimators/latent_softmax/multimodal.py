@@ -233,9 +233,13 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
     def _is_search(self) -> bool:
         return isinstance(self.n_subclasses, str)
 
+    @property
+    def _is_exhaustive(self) -> bool:
+        return self.search == "exhaustive"
+
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
         n_rows = np.bincount(trainer.rows.modeled.y, minlength=data.n_targets)
-        if self.patience and self.search == "compressive":
+        if self.patience and not self._is_exhaustive:
             # a subclass with fewer rows than weights could separate anything; two are always tried
             n_rows = np.minimum(n_rows, np.maximum(2, n_rows // trainer.rows.modeled.n_features))
         search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()), self.patience)
@@ -245,7 +249,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         """The configurations that the options ask for."""
         if not self._is_search:
             yield Proposal(per_class(self.n_subclasses, n_classes))
-        elif self.search == "exhaustive":
+        elif self._is_exhaustive:
             yield from search.exhaustive()
         else:
             thresholds = np.atleast_1d(np.asarray(self.threshold, dtype=float)).tolist()

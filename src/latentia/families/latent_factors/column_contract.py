@@ -158,18 +158,6 @@ class BoundedColumnModel(ColumnModel):
         goes on from there the next time.
         """
 
-    def cell_terms(self, values: Array, observed: Array | None) -> CellTerms | None:
-        """What the rows add to `shared_bound`; None where a kind knows no such terms, which costs
-        models without factors their speed.
-        """
-        return None
-
-    def shared_bound(self, mean: Array, variance: Array) -> Quadratic:
-        """The best quadratic (..., H) of one trial for predictors (..., H) that all rows share, its
-        constant divided among the predictors; of kinds that have `cell_terms`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no cell_terms")
-
     @abstractmethod
     def log_density(self, values: Array, observed: Array | None, predictors: Array) -> Array:
         """Exact log p(x | a), (..., N), at given predictors (..., N, H)."""
@@ -179,6 +167,23 @@ class BoundedColumnModel(ColumnModel):
         """Expectations (..., H) that `impute` takes, over predictors with these moments.
 
         Of the cell, or of the indicator of each category.
+        """
+
+
+class SharedBoundModel(BoundedColumnModel):
+    """A kind whose bound, where rows share the predictors, is that of one trial times their trials.
+
+    Models without factors are then matrix products; other kinds cost them their speed.
+    """
+
+    @abstractmethod
+    def cell_terms(self, values: Array, observed: Array | None) -> CellTerms:
+        """What the rows add to `shared_bound`."""
+
+    @abstractmethod
+    def shared_bound(self, mean: Array, variance: Array) -> Quadratic:
+        """The best quadratic (..., H) of one trial for predictors (..., H) that all rows share, its
+        constant divided among the predictors.
         """
 
 

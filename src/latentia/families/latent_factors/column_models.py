@@ -27,10 +27,10 @@ import numpy as np
 
 from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound
 from latentia.families.latent_factors.column_contract import (
-    BoundedColumnModel,
     CellTerms,
     ColumnModel,
     Quadratic,
+    SharedBoundModel,
     example_codes,
     shrink_to_mean,
 )
@@ -103,7 +103,7 @@ class TwoCategories(Bernoulli):
         return super().impute(expected, mode=True)
 
 
-class Categorical(BoundedColumnModel):
+class Categorical(SharedBoundModel):
     """Columns of codes 0, 1, ...; `sizes` are their numbers of categories.
 
     Kept in the order of sizes.

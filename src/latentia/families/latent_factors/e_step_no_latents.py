@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from latentia.engine.source import MaskedRows
-from latentia.families.latent_factors.column_contract import CellTerms, Quadratic
+from latentia.families.latent_factors.column_contract import CellTerms, Quadratic, SharedBoundModel
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_forms import WeightSpread
 from latentia.families.latent_factors.posterior import Uncertainty
@@ -59,19 +59,19 @@ class NoLatentsPosterior(NamedTuple):
 def infer_without_latents(
     layout: ColumnLayout, params: FactorParams, rows: MaskedRows, uncertainty: Uncertainty | None
 ) -> tuple[Array, NoLatentsPosterior] | None:
-    """Log joint of class, component and row (..., C, M, N), and what statistics need; None where
-    the model of a column tells no terms.
+    """Log joint of class, component and row (..., C, M, N), and what statistics need; None unless
+    there are bounded columns and all of them have a shared bound.
     """
     xp = namespace(params.offsets)
-    parts = [model.cell_terms(*layout.select_columns(model, rows)) for model in layout.bounded]
-    if not parts or any(part is None for part in parts):
+    models = [(model, index) for model, index in layout.bounded_slices() if isinstance(model, SharedBoundModel)]
+    if not models or len(models) < len(layout.bounded):
         return None
-    terms = CellTerms.joined([part for part in parts if part is not None])
+    terms = CellTerms.joined([model.cell_terms(*layout.select_columns(model, rows)) for model, _ in models])
     G = layout.n_gaussian
     spread = WeightSpread.of(params, uncertainty).constant
     spread = xp.zeros_like(params.offsets) if isinstance(spread, float) else spread[..., 0, :, :]  # (..., M, H)
     a, variance = params.offsets[..., G:], spread[..., G:]
-    bounds = [model.shared_bound(a[..., index], variance[..., index]) for model, index in layout.bounded_slices()]
+    bounds = [model.shared_bound(a[..., index], variance[..., index]) for model, index in models]
     bound = Quadratic(*(xp.concat(arrays, axis=-1) for arrays in zip(*bounds, strict=True)))
     per_trial = bound.constant + bound.linear * a - 0.5 * bound.curvature * (a * a + variance)
     scores = params_at_rows(per_trial, terms.trials)

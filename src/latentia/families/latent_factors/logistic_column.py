@@ -18,11 +18,11 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
-from latentia.families.latent_factors.column_contract import BoundedColumnModel, CellTerms, Quadratic
+from latentia.families.latent_factors.column_contract import CellTerms, Quadratic, SharedBoundModel
 from latentia.numerics.array_api import Array, namespace
 
 
-class LogisticColumnModel(BoundedColumnModel):
+class LogisticColumnModel(SharedBoundModel):
     """Subclasses say what the trials of a cell are."""
 
     @abstractmethod

@@ -1,0 +1,3 @@
+"""What the tests of the site share with those of the library."""
+
+from chromium import browser as browser
