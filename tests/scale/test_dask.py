@@ -10,6 +10,7 @@ import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
 from latentia.estimators.base import table_reading
+from latentia.inputs import small_tables
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -164,19 +165,9 @@ def test_every_fitted_estimator_predicts_lazily():
         assert model.score(lazy, da.from_array(y, chunks=50)) == pytest.approx(model.score(X, y))
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        latentia.MultimodalSoftmaxClassifier(),
-        latentia.MixtureOfExpertsClassifier(),
-        latentia.MixtureOfExpertsRegressor(),
-        latentia.ProbitEmbeddingClassifier(),
-        latentia.LatentClassificationModelCV(),
-        latentia.LatentClassifier(),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_estimators_that_cannot_read_parts_say_so(model):
+@pytest.mark.parametrize("model", [latentia.LatentClassificationModelCV(), latentia.LatentClassifier()])
+def test_estimators_that_cannot_read_large_tables_say_so(model, monkeypatch):
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
     X, y = table()
     dask_X, dask_y = in_parts(X, y)
     with pytest.raises(TypeError, match=f"X is a Dask Array, which {type(model).__name__} cannot.*compute"):

@@ -42,8 +42,8 @@ class ClusterParts(Parts):
     def __len__(self) -> int:
         return len(self.pieces)
 
-    def map(self, fn: Callable[[Any], Any]) -> ClusterParts:
-        return ClusterParts(self.client, self._each(fn, None), self.homes)
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> ClusterParts:
+        return ClusterParts(self.client, self._each(fn, args), self.homes)
 
     def keep(self) -> ClusterParts:
         return self

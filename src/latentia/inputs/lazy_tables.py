@@ -27,6 +27,8 @@ class LazyTable(ABC):
     name: str  # what errors call it
     #: An empty table with the columns and dtypes of all parts.
     meta: Any
+    #: How many rows there are; None where that is not known before they are read.
+    n_rows: int | None
 
     @abstractmethod
     def training_parts(self, y: Any, sample_weight: Any) -> Parts:
@@ -69,6 +71,5 @@ def refuse_lazy(what: str, X: Any, who: str) -> None:
     kind = X.name if isinstance(X, LazyTable) else f"a Dask {type(X).__name__}"
     raise TypeError(
         f"{what} is {kind}, which {who} cannot read part by part. Bring it into memory if it fits (.compute() of Dask, "
-        "pandas.read_parquet), fit on a sample of its rows, or use GaussianMixtureClassifier or "
-        "LatentClassificationModel, which read it where it is."
+        "pandas.read_parquet)."
     )

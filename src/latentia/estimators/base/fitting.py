@@ -31,8 +31,9 @@ from latentia.estimators.base.callbacks import (
 )
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.estimators.base.training_record import LabelCounts, training_record
-from latentia.inputs.lazy_tables import is_lazy, refuse_lazy
+from latentia.inputs.lazy_tables import lazy_table, refuse_lazy
 from latentia.inputs.options import Check, check_options, random_generator
+from latentia.inputs.small_tables import bring_small
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
 from latentia.numerics.threads import one_blas_thread
@@ -68,8 +69,10 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     Subclasses say how input is read, what is trained, what is learned.
     """
 
-    #: Whether `fit` takes tables that are not in memory, part by part.
+    #: Whether `fit` takes large tables that are not in memory, part by part.
     _reads_parts: ClassVar[bool] = False
+    #: Whether it does so with small ones, too; else they are brought here.
+    _leaves_rows_in_place: ClassVar[bool] = False
     #: Whether all large work goes by chunks of rows, one for each core. A second thread of linear
     #: algebra then only takes a core from another chunk, or waits for products that are too small.
     _works_by_chunks: ClassVar[bool] = True
@@ -112,9 +115,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         started = time.perf_counter()
         self._check_options()
-        if not (self._reads_parts and is_lazy(X)):
-            for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-                refuse_lazy(what, values, type(self).__name__)
+        X, y, sample_weight = self._bring_small(X, y, sample_weight)
         try:
             data = self._read_input(X, y, sample_weight)
         except ColumnError as error:
@@ -128,6 +129,18 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         warn_unless_converged(self, fitted.outcome)
         self._set_learned(on_device_of(attributes, data.X))
         return self
+
+    def _bring_small(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """What `fit` was given, in memory if it comes in parts and is small."""
+        table = lazy_table(X)
+        if table is not None:
+            small = None if self._leaves_rows_in_place else bring_small(table, y, sample_weight)
+            if small is not None:
+                return small
+        if table is None or not self._reads_parts:
+            for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+                refuse_lazy(what, values, type(self).__name__)
+        return X, y, sample_weight
 
     def _n_rows(self, X: Any, data: Any) -> int:
         """How many rows the table has."""
