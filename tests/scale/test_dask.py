@@ -9,7 +9,7 @@ import pytest
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
-from latentia.estimators.base import table_reading
+from latentia.estimators.base import generative_input, table_reading
 from latentia.inputs import small_tables
 
 da = pytest.importorskip("dask.array")
@@ -165,13 +165,22 @@ def test_every_fitted_estimator_predicts_lazily():
         assert model.score(lazy, da.from_array(y, chunks=50)) == pytest.approx(model.score(X, y))
 
 
-@pytest.mark.parametrize("model", [latentia.LatentClassificationModelCV(), latentia.LatentClassifier()])
-def test_estimators_that_cannot_read_large_tables_say_so(model, monkeypatch):
+def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+    monkeypatch.setattr(generative_input, "SAMPLE_MIB", 300 * 4 * 8 / 2**20)
     X, y = table()
-    dask_X, dask_y = in_parts(X, y)
-    with pytest.raises(TypeError, match=f"X is a Dask Array, which {type(model).__name__} cannot.*compute"):
-        model.fit(dask_X, dask_y)
+    rows, labels = in_parts(X, y)
+    stack = latentia.LatentClassifier(effort="fast", cv=2, tol=1e-1, unlabeled=-1, random_state=0)
+    with pytest.warns(UserWarning, match="random sample of 29. of its 600 rows"):
+        stack.fit(rows, labels)
+    assert 290 <= stack.training_record_["n_rows"] < 300 and stack.score(X, y) > 0.5
+    sizes = latentia.LatentClassificationModelCV([1], [1], cv=2, n_init=1, tol=1e-1, unlabeled=-1, random_state=0)
+    assert sizes.fit(rows, labels).training_record_["n_rows"] == 600  # the chosen model sees all
+    with pytest.raises(TypeError, match="y is a matrix of labels and X a large table"):
+        stack.fit(rows, da.stack([labels, labels], axis=1))
+    for model in (stack, sizes):
+        with pytest.raises(ValueError, match="cv=.* names rows"):
+            model.set_params(cv=[(np.arange(400), np.arange(400, 600))]).fit(rows, labels)
 
 
 def test_what_comes_to_the_client_does_not_grow(monkeypatch):

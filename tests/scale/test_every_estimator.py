@@ -45,7 +45,7 @@ OUTPUTS = {
     "linear experts, search": latentia.MixtureOfExpertsRegressor(max_experts=2, inference="ml", **SHORT),
 }
 #: Those that are quick enough to be tried whenever tests run.
-DEFAULT = ("mixture, early", "softmax, search", "embedding", "linear experts")
+DEFAULT = ("mixture, early", "softmax, points", "embedding", "linear experts, search")
 CASES = [
     pytest.param(name, marks=() if name in DEFAULT else pytest.mark.matrix, id=name) for name in (*CLASSES, *OUTPUTS)
 ]

@@ -96,6 +96,10 @@ class LabelTotals(NamedTuple):
 MAX_HELD_OUT_MIB = 64
 
 
+#: Rows of a rare class in a sample of a large table.
+MIN_SAMPLED = 10
+
+
 class TableSource(Source):
     """Rows of a table with class codes, some of which can be brought into memory.
 
@@ -159,6 +163,17 @@ class TableSource(Source):
             return self, None
         numbers = self.draw_numbers(counts, int(rng.integers(2**62)))
         return self.drop_rows(numbers), self.subset(numbers)
+
+    def sample_numbers(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Sorted numbers of at most about `n_rows` random rows, of each label its share and a few
+        at least; of all rows if they are no more.
+        """
+        if self.n_rows <= n_rows:
+            return np.arange(self.n_rows)
+        counts = {label: total.n_weighted for label, total in self.label_totals.items()}
+        share = n_rows / sum(counts.values())
+        few = {label: min(n, max(MIN_SAMPLED, int(share * n))) for label, n in counts.items()}
+        return self.draw_numbers(few, int(rng.integers(2**62)))
 
     @abstractmethod
     def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:

@@ -64,12 +64,8 @@ def is_lazy(X: Any) -> bool:
     return isinstance(X, LazyTable) or is_dask(X)
 
 
-def refuse_lazy(what: str, X: Any, who: str) -> None:
-    """Say what to do with a lazy table where only tables in memory serve."""
-    if not is_lazy(X):
-        return
-    kind = X.name if isinstance(X, LazyTable) else f"a Dask {type(X).__name__}"
-    raise TypeError(
-        f"{what} is {kind}, which {who} cannot read part by part. Bring it into memory if it fits (.compute() of Dask, "
-        "pandas.read_parquet)."
-    )
+def refuse_lazy(what: str, values: Any, why: str) -> None:
+    """Say what is wrong with a lazy table or column where only values in memory serve."""
+    if is_lazy(values):
+        kind = values.name if isinstance(values, LazyTable) else f"a Dask {type(values).__name__}"
+        raise TypeError(f"{what} is {kind}, but {why}.")

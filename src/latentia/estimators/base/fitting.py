@@ -69,9 +69,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     Subclasses say how input is read, what is trained, what is learned.
     """
 
-    #: Whether `fit` takes large tables that are not in memory, part by part.
-    _reads_parts: ClassVar[bool] = False
-    #: Whether it does so with small ones, too; else they are brought here.
+    #: Whether the rows of tables in parts stay where they are even if the table is small.
     _leaves_rows_in_place: ClassVar[bool] = False
     #: Whether all large work goes by chunks of rows, one for each core. A second thread of linear
     #: algebra then only takes a core from another chunk, or waits for products that are too small.
@@ -133,14 +131,13 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _bring_small(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """What `fit` was given, in memory if it comes in parts and is small."""
         table = lazy_table(X)
-        if table is not None:
-            small = None if self._leaves_rows_in_place else bring_small(table, y, sample_weight)
-            if small is not None:
-                return small
-        if table is None or not self._reads_parts:
-            for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-                refuse_lazy(what, values, type(self).__name__)
-        return X, y, sample_weight
+        if table is None:
+            in_memory = "X is in memory: bring it there, too (.compute() of Dask), or pass all from one table"
+            refuse_lazy("y", y, in_memory)
+            refuse_lazy("sample_weight", sample_weight, in_memory)
+            return X, y, sample_weight
+        small = None if self._leaves_rows_in_place else bring_small(table, y, sample_weight)
+        return small or (X, y, sample_weight)
 
     def _n_rows(self, X: Any, data: Any) -> int:
         """How many rows the table has."""

@@ -68,7 +68,7 @@ class GenerativeFit(NamedTuple):
 class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
-    _reads_parts = _leaves_rows_in_place = True
+    _leaves_rows_in_place = True
     _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
         "inference": choice("vb", "ml"),

@@ -11,9 +11,7 @@ from latentia.numerics.array_api import Array
 
 
 class NumberTableMixin(LatentEstimator):
-    """Reads numbers. Small tables in parts are brought here, large ones stay where they are."""
-
-    _reads_parts = True
+    """Reads numbers."""
 
     def _validate_table(self, X: Any, reset: bool) -> Array:
         """Rows as numbers without missing cells; scikit-learn leaves its marks on `self`."""

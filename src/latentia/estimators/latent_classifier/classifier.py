@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput, PartedInput
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.answers import StackPredictMixin
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
@@ -31,7 +32,9 @@ from latentia.estimators.latent_classifier.stacking import (
     predict_held_out,
 )
 from latentia.inputs.column_levels import check_min_frequency
-from latentia.inputs.options import Check, choice, integer, number, optional
+from latentia.inputs.lazy_tables import is_lazy
+from latentia.inputs.options import Check, choice, integer, number, optional, random_generator
+from latentia.inputs.splits import refuse_row_numbers
 from latentia.numerics.array_api import compute_dtype
 from latentia.solvers import Outcome, ignore_step
 
@@ -192,10 +195,33 @@ class LatentClassifier(StackPredictMixin):
         return LatentClassificationModel(**{name: getattr(self, name) for name in names})
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput | MultilabelInput:
-        if is_label_matrix(y):
+        data = self._read_sample(X, y, sample_weight) if is_lazy(X) else None
+        if data is None and is_label_matrix(y):
             return read_multilabel(self._reader(), X, y, sample_weight)
-        data = self._reader()._read_in_memory(X, y, sample_weight)
+        if data is None:
+            data = self._reader()._read_in_memory(X, y, sample_weight)
         return data._replace(attributes={**data.attributes, "multilabel_": False})
+
+    def _read_sample(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
+        """A sample of a large table in parts: its models are many, and some look at all rows."""
+        if is_label_matrix(y) or isinstance(getattr(X, "target", None), tuple):
+            raise TypeError(
+                "y is a matrix of labels and X a large table in parts, which LatentClassifier does not take together: "
+                "ProbitEmbeddingClassifier does, if no cell is missing; or fit on a sample of the rows."
+            )
+        refuse_row_numbers(self.cv)
+        whole = self._reader()._read_input(X, y, sample_weight)
+        assert isinstance(whole, PartedInput)
+        some = whole.sample(random_generator(self.random_state))
+        if some.codes.size < whole.rows.n_rows:
+            warn_at_caller(
+                f"X is a large table in parts: LatentClassifier is fitted to a random sample of {some.codes.size} of "
+                f"its {whole.rows.n_rows} rows. LatentClassificationModel and GaussianMixtureClassifier learn from all."
+            )
+        return some
+
+    def _n_rows(self, X: Any, data: Any) -> int:
+        return int(data.X.shape[0])
 
     def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> FittedStack | FittedEmbedding:
         options = Options(self.n_init, self.max_iter, self.tol)
