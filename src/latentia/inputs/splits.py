@@ -24,8 +24,8 @@ def refuse_row_numbers(cv: Any) -> None:
     """Folds of a sample cannot be told by the numbers of the rows of a table in parts."""
     if not (cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")):
         raise ValueError(
-            f"cv={cv!r} names rows, but X is a large table in parts, of which a sample is searched: allowed are None, "
-            "an integer and a splitter with a method split."
+            f"cv is a {type(cv).__name__} that names rows, but X is a large table in parts, of which a sample is "
+            "searched: allowed are None, an integer and a splitter with a method split."
         )
 
 
