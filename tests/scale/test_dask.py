@@ -170,10 +170,15 @@ def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
     monkeypatch.setattr(generative_input, "SAMPLE_MIB", 300 * 4 * 8 / 2**20)
     X, y = table()
     rows, labels = in_parts(X, y)
-    stack = latentia.LatentClassifier(effort="fast", cv=2, tol=1e-1, unlabeled=-1, random_state=0)
-    with pytest.warns(UserWarning, match="random sample of 29. of its 600 rows"):
-        stack.fit(rows, labels)
-    assert 290 <= stack.training_record_["n_rows"] < 300 and stack.score(X, y) > 0.5
+    stack = latentia.LatentClassifier(effort="fast", cv=2, tol=1e-1, unlabeled=-1, random_state=0).fit(rows, labels)
+    assert stack.training_record_["n_rows"] == 600 and 290 < len(stack.held_out_proba_) <= 300
+    alone = latentia.GaussianMixtureClassifier(covariance="diag", unlabeled=-1, unlabeled_weight=0.0, n_init=1).fit(
+        X, y
+    )
+    members = {vote.name: vote.member.model.params for vote in stack._model.votes if vote.name.startswith("Gaussians")}
+    np.testing.assert_allclose(  # which have seen all rows
+        members["Gaussians, no correlations"].means, alone._model.params.means, rtol=1e-6, atol=1e-6
+    )
     sizes = latentia.LatentClassificationModelCV([1], [1], cv=2, n_init=1, tol=1e-1, unlabeled=-1, random_state=0)
     assert sizes.fit(rows, labels).training_record_["n_rows"] == 600  # the chosen model sees all
     with pytest.raises(TypeError, match="y is a matrix of labels and X a large table"):
@@ -181,6 +186,18 @@ def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
     for model in (stack, sizes):
         with pytest.raises(ValueError, match="cv is a list that names rows"):
             model.set_params(cv=[(np.arange(400), np.arange(400, 600))]).fit(rows, labels)
+
+
+def test_a_stack_of_a_large_table_of_mixed_columns(monkeypatch):
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+    monkeypatch.setattr(generative_input, "SAMPLE_MIB", 200 * 6 * 8 / 2**20)
+    frame = mixed_table()
+    lazy, y = dd.from_pandas(frame, npartitions=3), frame.pop("kind")
+    lazy_y = lazy.pop("kind")
+    stack = latentia.LatentClassifier(effort="fast", cv=2, tol=1.0, random_state=0).fit(lazy, lazy_y)
+    found = stack.predict_proba(lazy).compute()
+    np.testing.assert_allclose(found, stack.predict_proba(frame), rtol=1e-8)
+    assert len(stack.held_out_proba_) < 200 and stack.score(frame[~y.isna()], y[~y.isna()]) > 0.7
 
 
 def test_what_comes_to_the_client_does_not_grow(monkeypatch):

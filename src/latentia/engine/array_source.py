@@ -115,9 +115,9 @@ class ArraySource(TableSource):
         """The same rows with other weights."""
         return self if weight is self.weight else self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
 
-    def with_targets(self, y: np.ndarray) -> ArraySource:
-        """The same rows with other labels or outputs."""
-        return self._with_rows(self.X, y, self.weight, self.skip_unlabeled)
+    def with_table(self, X: Array, y: np.ndarray) -> ArraySource:
+        """The same rows with other columns, labels or outputs."""
+        return self._with_rows(X, y, self.weight, self.skip_unlabeled)
 
     def with_preprocess(self, preprocess: Preprocess) -> ArraySource:
         return ArraySource(self.X, self.y, self.weight, preprocess, self.skip_unlabeled)

@@ -145,6 +145,11 @@ class ChunkedSource(TableSource):
         """The same rows, whose y is `fn` of what it was."""
         return self._with_parts(_MapTargets(fn))
 
+    def map_columns(self, fn: Callable[[Any], Any], n_features: int) -> ChunkedSource:
+        """The same rows, with the columns that `fn` makes of theirs."""
+        parts = self.parts.map(_MapColumns(fn)).keep()
+        return ChunkedSource(parts, self.totals, n_features, self.is_weighted, self.skip_unlabeled)
+
     def _draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
         draw, join = _Draw(n_rows, seed, rates), partial(join_draws, n_rows=n_rows)
         return join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
@@ -222,7 +227,15 @@ class _MapTargets:
     fn: Callable[[np.ndarray], np.ndarray]
 
     def __call__(self, rows: ArraySource) -> ArraySource:
-        return rows.with_targets(self.fn(rows.y))
+        return rows.with_table(rows.X, self.fn(rows.y))
+
+
+@dataclass(frozen=True)
+class _MapColumns:
+    fn: Callable[[Any], Any]
+
+    def __call__(self, rows: ArraySource) -> ArraySource:
+        return rows.with_table(self.fn(rows.X), rows.y)
 
 
 def count_labels(rows: ArraySource) -> dict[int, LabelTotals]:
