@@ -18,6 +18,7 @@ from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
+from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.family import LatentFactors
@@ -34,8 +35,8 @@ POINT_N_LATENT = 2
 POSTERIOR_N_INIT = 5
 
 
-#: Bounds settle to so little where models are only compared.
-ROUGH_BOUND_TOL = 1e-3
+#: How far bounds settle where models are only compared.
+ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
 
 
 def with_rough_bounds(family: LatentFactors | BayesianLatentFactors) -> LatentFactors | BayesianLatentFactors:
@@ -44,7 +45,7 @@ def with_rough_bounds(family: LatentFactors | BayesianLatentFactors) -> LatentFa
     if isinstance(other, BayesianLatentFactors):
         other.model = copy(other.model)
     points = other.model if isinstance(other, BayesianLatentFactors) else other
-    points.bound_rules = points.bound_rules._replace(tol=ROUGH_BOUND_TOL)
+    points.bound_rules = ROUGH_BOUNDS
     return other
 
 
