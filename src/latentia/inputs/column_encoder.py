@@ -59,8 +59,7 @@ class ColumnEncoder(NamedTuple):
         if any(kind is None for kind in given) and table.frame == "array" and not table.is_textual:
             found = "binary" if table.only_bits else "continuous"
             given = [kind or found for kind in given]
-        reader = TableReader(table, known_kinds, merging)
-        columns = tuple(reader.column(place, kind) for place, kind in enumerate(given))
+        columns = TableReader(table, known_kinds, merging).columns(given)
         return cls(columns, tuple(table.names), table.frame, table.types, table.whole)
 
     @classmethod

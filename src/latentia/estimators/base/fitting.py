@@ -33,6 +33,7 @@ from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.estimators.base.training_record import LabelCounts, training_record
 from latentia.inputs.lazy_tables import is_lazy, refuse_lazy
 from latentia.inputs.options import Check, check_options, random_generator
+from latentia.inputs.rows import check_order
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
 from latentia.numerics.threads import one_blas_thread
@@ -92,6 +93,9 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _fitted_attributes(self, data: Any, fitted: Any) -> Attributes:
         """The learned attributes of a fitted model."""
 
+    def _doubt_input(self, X: Any, y: Any) -> None:
+        """Warn of input that can be read and is yet unlikely to be meant."""
+
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and labels.
@@ -115,10 +119,12 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if not (self._reads_parts and is_lazy(X)):
             for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
                 refuse_lazy(what, values, type(self).__name__)
+        check_order(X, y)
         try:
             data = self._read_input(X, y, sample_weight)
         except ColumnError as error:
             raise error.of_table(X) from None
+        self._doubt_input(X, y)
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier, one_blas_thread(self._works_by_chunks):
             fitted = self._train(data, rng, notifier)
