@@ -162,3 +162,43 @@ def test_warnings_of_folds_are_one_text_for_all():
         "labels of -1 count as unlabeled",
         "score leaves out rows that have no label, in every fold",
     }
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "cells, said",
+    [
+        (
+            ["u", "z", "u", None],
+            "holds 'z', which fit did not see, in 1 of its 3 known cells; known are ['u', 'v']: such",
+        ),
+        (["z", "z", "x", None], "holds 'x' and 1 other values, which fit did not see, in 3 of its 3 known cells"),
+        (
+            ["z", "z", "z", "z"],
+            "handle_unknown='error' refuses such rows. The column tells the model nothing here: is it",
+        ),
+        (["U ", "u", "u", "u"], "'U ' looks like 'u': write both alike."),
+    ],
+)
+def test_values_that_fit_did_not_see_are_counted(cells, said):
+    model = quick().fit(pd.DataFrame({"city": np.resize(["u", "v"], N), "b": NUMBERS}), y)
+    with pytest.warns(UserWarning) as told:
+        model.predict(pd.DataFrame({"city": cells, "b": NUMBERS[:4]}))
+    assert said in str(told[0].message) and len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "model, name, meant",
+    [
+        (GaussianMixtureClassifier(), "covariance_type", "covariance"),
+        (GaussianMixtureClassifier(), "n_component", "n_components"),
+        (MixtureOfExpertsRegressor(), "n_components", "n_experts"),
+        (quick(), "n_factors", "n_latent"),
+    ],
+)
+def test_names_of_other_libraries_are_translated(model, name, meant):
+    with pytest.raises(ValueError, match=f"Invalid parameter '{name}' for estimator .*Did you mean '{meant}'?"):
+        model.set_params(**{name: 1})
+    with pytest.raises(ValueError, match="Invalid parameter 'xyz'") as caught:
+        model.set_params(xyz=1)
+    assert "mean" not in str(caught.value)

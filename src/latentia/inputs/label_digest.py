@@ -8,15 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.inputs.labels import (
-    NO_Y,
-    Mark,
-    encode_labels,
-    holds_lists,
-    is_missing,
-    warn_of_assumed,
-    warn_of_single_class,
-)
+from latentia.inputs.labels import NO_Y, Mark, encode_labels, holds_lists, is_missing, warn_of_assumed
 from latentia.numerics.array_api import to_numpy
 
 
@@ -61,5 +53,4 @@ def read_classes(parts: Sequence[LabelDigest], unlabeled: Mark) -> np.ndarray:
     if encoded.n_assumed:
         n_assumed = sum(int(part.counts[part.labels == -1].sum()) for part in parts)
         warn_of_assumed(n_assumed, sum(int(part.counts.sum()) + part.n_missing for part in parts))
-    warn_of_single_class(encoded.classes)
     return encoded.classes

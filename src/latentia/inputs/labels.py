@@ -74,17 +74,7 @@ def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
     if encoded.n_assumed:
         warn_of_assumed(encoded.n_assumed, n_rows)
     warn_of_empty_texts(encoded.classes, encoded.codes)
-    warn_of_single_class(encoded.classes)
     return encoded
-
-
-def warn_of_single_class(classes: np.ndarray) -> None:
-    """There is nothing to tell apart, which is seldom meant."""
-    if len(classes) == 1:
-        warn_at_caller(
-            f"y has a single class, {classes.tolist()[0]!r}: every row will be predicted to be of it, with probability "
-            "1. Two classes are needed to learn what tells them apart."
-        )
 
 
 #: What an empty cell becomes when labels are turned into text.

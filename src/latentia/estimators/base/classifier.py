@@ -13,7 +13,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from latentia.estimators.base.fitting import LatentEstimator
-from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import (
     NO_LABEL,
     Mark,
@@ -22,12 +21,11 @@ from latentia.inputs.labels import (
     encode_known_labels,
     labels_to_score,
 )
-from latentia.inputs.lazy_tables import LazyTable, RawPart, is_lazy, lazy_table
-from latentia.inputs.leaked_target import warn_of_leaked_target
+from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
 from latentia.inputs.options import Check
-from latentia.inputs.rows import AnswerPart, method_of_rows, plain_table
+from latentia.inputs.rows import AnswerPart, method_of_rows
 from latentia.inputs.weights import check_loss_matrix, check_weight
-from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 
 class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
@@ -37,13 +35,6 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
     loss_matrix: Any = None  # a constructor argument where an estimator has it
     unlabeled: Mark
     _CHECKS: ClassVar[dict[str, Check]] = {"unlabeled": check_unlabeled}
-
-    def _doubt_input(self, X: Any, y: Any) -> None:
-        if is_lazy(X) or is_sparse(X) or (y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) != 1:
-            return
-        X = plain_table(X)
-        is_table = frame_type(X) != "array" or hasattr(X, "ndim")
-        warn_of_leaked_target(X if is_table else np.asarray(X), y, self.unlabeled)
 
     @abstractmethod
     def _log_proba(self, X: Any) -> Array:
