@@ -31,8 +31,10 @@ from latentia.estimators.base.callbacks import (
 )
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.estimators.base.training_record import LabelCounts, training_record
+from latentia.inputs.label_doubts import doubt_labels
 from latentia.inputs.lazy_tables import lazy_table, refuse_lazy
-from latentia.inputs.options import Check, check_options, random_generator
+from latentia.inputs.options import Check, check_options, name_hint, random_generator
+from latentia.inputs.rows import check_order
 from latentia.inputs.small_tables import bring_small
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
@@ -114,10 +116,13 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         started = time.perf_counter()
         self._check_options()
         X, y, sample_weight = self._bring_small(X, y, sample_weight)
+        check_order(X, y)
         try:
             data = self._read_input(X, y, sample_weight)
         except ColumnError as error:
             raise error.of_table(X) from None
+        if "classes_" in data.attributes and not data.attributes.get("multilabel_"):
+            doubt_labels(X, y, data.attributes["classes_"], getattr(self, "unlabeled", None))
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier, one_blas_thread(self._works_by_chunks):
             fitted = self._train(data, rng, notifier)
@@ -166,7 +171,26 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         path : str or path-like
             The file, by custom with the ending ``.latentia``.
         """
+        check_is_fitted(self, msg="This %(name)s instance is not fitted yet: there is nothing to save. Call fit first.")
         save_model(self, path)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments.
+
+        Parameters
+        ----------
+        **params : dict
+            Arguments by name.
+
+        Returns
+        -------
+        self : estimator
+        """
+        try:
+            super().set_params(**params)
+        except ValueError as error:
+            raise ValueError(f"{error}{name_hint(params, self.get_params(deep=False))}") from None
+        return self
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, and below it the summary of a fitted estimator."""

@@ -69,6 +69,8 @@ class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
+    #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
+    _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
         "inference": choice("vb", "ml"),
@@ -176,6 +178,9 @@ class GenerativeClassifier(GenerativePredictMixin):
             objective, source = Likelihood(), em_source
         elif not objective.rises_under_em:
             check_compatible(family, objective, needs_em=False, needs_gradient=True)
+            if trained is not family:
+                solution, trained = solution._replace(params=trained.predictive(solution.params)), family
+                self._tell_of(family, trained, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
@@ -199,7 +204,7 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _trained_family(self, family: Any, data: TrainingTable, objective: Objective) -> Any:
         """What the solver sees: the posterior, or the points themselves."""
         posterior = None
-        if self.inference == "vb" and objective.rises_under_em:
+        if self.inference == "vb" and (objective.rises_under_em or self._starts_from_posterior):
             posterior = self._make_posterior_family(family, data)
         return family if posterior is None else posterior
 
