@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_numpy_array
 from sklearn.utils import _safe_indexing
 
 from latentia.engine.user_warnings import warn_at_caller
@@ -30,7 +31,10 @@ def doubt_labels(X: Any, y: Any, classes: np.ndarray, unlabeled: Mark) -> None:
     if is_lazy(X) or is_sparse(X) or len(classes) < 2:
         return
     X = plain_table(X)
-    X = X if frame_type(X) != "array" or hasattr(X, "ndim") else np.asarray(X)
+    if frame_type(X) == "array":
+        X = X if hasattr(X, "ndim") else np.asarray(X)
+        if not is_numpy_array(X):  # an array on a device stays there
+            return
     _warn_of_leaked_target(X, y, unlabeled)
 
 

@@ -15,7 +15,7 @@ from latentia.estimators.latent_classifier.reasons import as_reasons
 from latentia.estimators.probit_embedding.reading import label_matrix_accuracy
 from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import method_of_rows, plain_table
+from latentia.inputs.rows import AnswerPart, method_of_rows, plain_table
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Rows with a hidden cell that `explain` predicts together.
@@ -95,7 +95,7 @@ class StackPredictMixin(ProbabilisticClassifier):
         self._require_fitted()
         if not self.multilabel_:
             return super().score(X, y, sample_weight)
-        return label_matrix_accuracy(y, self.predict(X), sample_weight)
+        return label_matrix_accuracy(AnswerPart(self, "predict"), X, y, sample_weight)
 
     @method_of_rows
     def explain(self, X: Any) -> Any:
