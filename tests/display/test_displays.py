@@ -69,7 +69,7 @@ def test_a_map_shows_every_row_once_and_ellipses_of_one_and_two_standard_deviati
     assert len(drawn) == 150 and display.figure_ is display.ax_.figure
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert legend == ["0", "1", "2", "no label"]
-    chosen = [int(name.split()[1]) - 1 for name in display.axis_names]
+    chosen = list(display.factors)
     np.testing.assert_allclose(display.positions, factors.transform(X)[:, chosen])
     stds = np.sqrt(factors.latent_variances_[:, chosen])
     for place, ellipse in enumerate(display.ellipses_):

@@ -9,6 +9,7 @@ from sklearn import config_context
 from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
+from latentia.engine import source as source_module
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Hybrid, Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
@@ -113,6 +114,18 @@ def test_rows_that_are_dropped_do_not_train(table, weighted, cache_mib):
             np.testing.assert_allclose(a, b, **EQUAL)
     sample = left.sample_rows(500, np.random.default_rng(0))
     assert sample.y.shape[0] == stay.size and sample.rows.values.max() < 1e3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_share_of_each_class_is_held_out(seed, monkeypatch):
+    X = np.arange(60.0)[:, None]
+    y, weight = np.where(np.arange(60) < 12, -1, np.arange(60) % 2), (np.arange(60) % 3 > 0).astype(float)
+    rest, held_out = ArraySource(X, y, weight).hold_out(0.4, np.random.default_rng(seed))
+    assert np.bincount(held_out.y).tolist() == [6, 6] and (held_out.weight > 0).all()  # of 16 that count in each
+    assert rest.total_weight == weight.sum() - 12 and not rest.weight[held_out.X[:, 0].astype(int)].any()
+    assert ArraySource(X, y, weight).hold_out(0.01, np.random.default_rng(seed))[1] is None
+    monkeypatch.setattr(source_module, "MAX_HELD_OUT_MIB", 8 * 8 / 2**20)  # of a large table no more than eight rows
+    assert ArraySource(X, y, weight).hold_out(0.4, np.random.default_rng(seed))[1].n_rows == 8
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -5,8 +5,9 @@ import pytest
 from estimator_cases import answer, quietly
 
 from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
-from latentia.estimators.latent_softmax import distinct_rows
 from latentia.estimators.latent_softmax.distinct_rows import held_out_weight, merge_equal_rows
+from latentia.estimators.latent_softmax.training import hold_out
+from latentia.inputs import small_tables
 
 SEARCHES = [
     MultimodalSoftmaxClassifier(max_subclasses=2, max_models=3, n_init=2, max_iter=10, random_state=0),
@@ -60,8 +61,9 @@ def test_few_inputs_are_held_out_in_part():
 
 
 def test_large_tables_are_taken_as_they_come(monkeypatch):
-    monkeypatch.setattr(distinct_rows, "MAX_COMPARED_MIB", 0)
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
     X, y = np.zeros((40, 2)), np.repeat([0, 1], 20)
-    assert merge_equal_rows(X, y, None)[0] is X
-    apart = held_out_weight(X, y, None, 0.25, np.random.default_rng(0))
-    assert apart[:20].sum() == apart[20:].sum() == 5
+    data = MultimodalSoftmaxClassifier()._read_input(X, y, None)
+    assert data.rows.modeled.X is X and not data.rows.are_distinct
+    rest, apart = hold_out(data.rows, np.random.default_rng(0))
+    assert np.bincount(apart.y).tolist() == [5, 5] and rest.modeled.total_weight == 30

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import log_loss
@@ -9,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from tolerances import REFIT
 
 from latentia import LatentClassifier
+from latentia.estimators.latent_classifier.reasons import reasons_array
 from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
 
 FAST = {"effort": "fast", "random_state": 0}
@@ -72,6 +74,24 @@ def test_explanations_point_at_the_columns_that_tell(halves):
     np.testing.assert_array_equal(parts[::7, 1], 0.0)  # gaps add nothing
     shown = ~np.isnan(X[:, 1])
     assert (np.sign(parts[shown, 1, 1]) == np.sign(2 * y - 1)[shown]).mean() > 0.9
+
+
+def test_explanations_of_frames_have_classes_columns_and_index(halves):
+    X, y = halves[0][:60, :3], halves[2][:60]
+    model = LatentClassifier(**FAST).fit(X, np.array(["no", "yes", "maybe"])[y % 3])
+    expected = model.explain(X[:4])
+    table = pd.DataFrame(X[:4], columns=["a", "b", "c"], index=[7, 5, 3, 1])
+    with pytest.warns(UserWarning, match="feature names"):
+        found = model.explain(table)
+    assert found.columns.names == ["class", "column"] and found.index.equals(table.index)
+    with pytest.warns(UserWarning, match="feature names"):
+        structs = model.explain(pl.from_pandas(table))
+    for place, label in enumerate(model.classes_):
+        assert list(found[label].columns) == list("abc")
+        np.testing.assert_array_equal(found[label], expected[:, :, place])
+        np.testing.assert_array_equal(structs[label].struct.unnest()["b"], expected[:, 1, place])
+    for form in (expected, found, structs):
+        np.testing.assert_array_equal(reasons_array(form), expected)
 
 
 def test_told_to_stop_it_still_answers(halves):

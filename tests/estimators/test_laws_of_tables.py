@@ -249,4 +249,6 @@ def test_hard_tables_work(case, quick, kind, rng):
 
 @pytest.mark.estimators("classifier")
 def test_a_single_class_is_certain(case, quick, data):
-    np.testing.assert_allclose(quick.fit(data.X, np.ones(45, int)).predict_proba(data.X), 1.0, rtol=1e-12)
+    with pytest.warns(UserWarning, match="y has a single class, 1: every row will be predicted to be of it"):
+        quick.fit(data.X, np.ones(45, int))
+    np.testing.assert_allclose(quick.predict_proba(data.X), 1.0, rtol=1e-12)

@@ -160,7 +160,7 @@ def test_a_draw_weighs_its_density_by_that_of_the_proposal():
     for trial in range(6):
         family, params, cells, rng = a_mixed_model(trial)
         draw = rng.standard_normal(2)
-        rows = infer_rows(family.layout, params, cells, family.bound_tol, family.bound_max_iter)
+        rows = infer_rows(family.layout, params, cells, family.bound_rules)
         expected = np.full((family.n_classes, len(cells.values)), -np.inf)
         for c in range(family.n_classes):
             for m in range(family.n_components):

@@ -426,3 +426,22 @@ def test_an_update_takes_the_moments_of_the_posteriors(rng):
         z = old.means[c] + (X[y == c] - old.offsets[0] - L @ old.means[c]) / noise @ L @ cov
         np.testing.assert_allclose(new.means[c], z.mean(axis=0), rtol=1e-6)
         np.testing.assert_allclose(new.variances[c], np.diag(cov) + z.var(axis=0), rtol=1e-6)
+
+
+def test_lazy_bounds_never_fall_and_end_where_settled_ones_do(rng):
+    """One round of the bounds in each sweep: EM rises all the same, to the same place."""
+    y = np.arange(60) % 3
+    z = rng.normal(size=(60, 2)) + np.array([[0, 0], [3, 0], [0, 3]])[y]
+    X = np.concatenate([z @ rng.normal(size=(2, 2)), np.digitize(z @ rng.normal(size=(2, 3)), [-1, 1])], axis=1)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    source = ArraySource(X, np.where(rng.random(60) < 0.3, -1, y))
+    layout = ColumnLayout.from_kinds(["continuous"] * 2 + ["categorical"] * 3, [0, 0, 3, 3, 3])
+    model = LatentFactors(layout, 3, 2, bound_tol=1e-6)
+    ends = []
+    for lazy in (True, False):
+        family = BayesianLatentFactors(model, lazy_bounds=lazy)
+        problem = RowProblem(family, Likelihood(), ArraySource(source.X, source.y))
+        solution = EM(100, 0.0).solve(problem, family.init(source, np.random.default_rng(0), 1))
+        assert np.diff(solution.curves[0]).min() >= -1e-9 * np.abs(solution.value[0])
+        ends.append(solution.value[0])
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-4)

@@ -9,6 +9,7 @@ from latentia.engine.pytree import leaves
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors import e_step_no_latents
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
+from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.e_step_no_latents import infer_without_latents
@@ -42,7 +43,7 @@ def test_scores_and_statistics_are_those_of_rows(gaps, tied, uncertain, rng):
         params, uncertainty = bayesian.precompute(bayesian.init(source, rng, 2))
     rows = source.preprocess(source.X)
     scores, posterior = infer_without_latents(layout, params, rows, uncertainty)
-    by_rows = infer_rows(layout, params, rows, 1e-12, 100, uncertainty)
+    by_rows = infer_rows(layout, params, rows, BoundRules(1e-12, 100), uncertainty)
     np.testing.assert_allclose(scores, by_rows.scores, **EQUAL)
     weight = rng.normal(size=scores.shape)
     assert posterior.latent_means(params, rows).shape == by_rows.latent_means(params, rows).shape

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import latentia
-from latentia.inputs.splits import train_validation_split
 
 ESTIMATORS = [
     latentia.GaussianMixtureClassifier(random_state=0),
@@ -100,13 +99,6 @@ def test_densities_of_rows_with_gaps_change_with_the_units_of_their_known_cells(
     X[rng.random(X.shape) < 0.3] = np.nan
     plain, scaled = model.fit(X, y).score_samples(X), model.fit(X * units, y).score_samples(X * units)
     np.testing.assert_allclose(scaled, plain - ~np.isnan(X) @ np.log(units), rtol=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_rows_without_weight_are_never_held_out(seed):
-    weight = (np.arange(60) % 3 > 0).astype(float)
-    train, held_out = train_validation_split(np.arange(60) % 2, weight, 0.4, np.random.default_rng(seed))
-    assert held_out.size and (weight[held_out] > 0).all()
 
 
 @pytest.mark.filterwarnings("ignore:Column 1 has no known value")

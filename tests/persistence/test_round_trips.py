@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
-from sklearn.model_selection import StratifiedKFold
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold, StratifiedKFold
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
@@ -24,6 +25,7 @@ from latentia.engine.contracts import Objective
 from latentia.engine.objectives import Likelihood, Margin
 from latentia.persistence.decoding import Decoder
 from latentia.persistence.encoding import Encoder
+from latentia.persistence.model_files import save_model
 
 X, y = load_iris(return_X_y=True)
 
@@ -92,7 +94,10 @@ def test_every_estimator_comes_back_to_the_last_bit(case, fits, data, tmp_path):
 
 @pytest.mark.parametrize("cls", sorted(estimator_cases.public_estimators(), key=lambda c: c.__name__))
 def test_estimators_that_were_never_fitted_come_back(cls, tmp_path):
-    loaded = stored(cls(), tmp_path)
+    with pytest.raises(NotFittedError, match=f"{cls.__name__} instance is not fitted yet: there is nothing to save"):
+        cls().save(tmp_path / "a")
+    save_model(cls(), tmp_path / "a")  # as a part of others
+    loaded = latentia.load(tmp_path / "a")
     assert type(loaded) is cls and loaded.get_params() == cls().get_params()
     assert not hasattr(loaded, "classes_")
 
@@ -221,6 +226,20 @@ def test_arguments_come_back(options, tmp_path):
     assert np.array_equal(a[0], b[0])
 
 
+@pytest.mark.parametrize(
+    "folds", [RepeatedKFold(n_splits=3, n_repeats=2), RepeatedStratifiedKFold(n_splits=2, random_state=7)]
+)
+def test_repeated_folds_come_back(folds, tmp_path):
+    model = latentia.LatentClassificationModelCV([1], [1], cv=folds)
+    save_model(model, tmp_path / "a")
+    loaded = latentia.load(tmp_path / "a").cv
+    assert repr(loaded) == repr(folds) and loaded.get_n_splits(X, y) == folds.get_n_splits(X, y)
+    with pytest.raises(
+        ValueError, match="cv=GroupKFold.*of folds, model files hold KFold, .*RepeatedKFold.*pass cv as"
+    ):
+        save_model(model.set_params(cv=GroupKFold(3)), tmp_path / "a")
+
+
 def test_folds_and_generators_come_back():
     folds = StratifiedKFold(3, shuffle=True, random_state=np.random.RandomState(1))
     generator = np.random.default_rng(5)
@@ -282,7 +301,7 @@ def test_what_cannot_be_stored_is_named(name, value, reason, tmp_path):
     model = GaussianMixtureClassifier().set_params(**{name: value})
     (tmp_path / "a").write_bytes(b"before")
     with pytest.raises(ValueError, match=rf"GaussianMixtureClassifier\.{name}.*cannot be saved") as said:
-        model.save(tmp_path / "a")
+        save_model(model, tmp_path / "a")
     assert reason.replace("\\", "") in str(said.value)
     assert (tmp_path / "a").read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 1
 
@@ -291,14 +310,14 @@ def test_values_within_themselves_and_classes_of_others_are_refused(tmp_path):
     model = GaussianMixtureClassifier(priors=[])
     model.priors.append(model.priors)
     with pytest.raises(ValueError, match="too deep"):
-        model.save(tmp_path / "a")
+        save_model(model, tmp_path / "a")
     with pytest.raises(ValueError, match="MixedLCM is no estimator of latentia"):
-        estimator_cases.MixedLCM().save(tmp_path / "a")
+        save_model(estimator_cases.MixedLCM(), tmp_path / "a")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_callback_is_left_out_with_a_warning(tmp_path):
-    model = GaussianMixtureClassifier(callback=lambda step: False)
+    model = GaussianMixtureClassifier(callback=lambda step: False).fit(X, y)
     with pytest.warns(UserWarning, match="saved without callback"):
         loaded = stored(model, tmp_path)
     assert loaded.callback is None and model.callback is not None
@@ -316,11 +335,11 @@ def test_saving_replaces_the_file_and_is_the_same_each_time(tmp_path):
     loaded.save(path)
     assert path.read_bytes() == first
     assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError, match=r"no such folder/a'$"):  # the user's path, not that of a draft
         model.save(tmp_path / "no such folder" / "a")
     with pytest.raises(OSError):
         latentia.load(tmp_path / "no such file")
-    with pytest.raises(OSError):
+    with pytest.raises(IsADirectoryError, match="is a folder; a model file needs a name of its own"):
         model.save(tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -6,16 +6,18 @@ import warnings
 
 import numpy as np
 import pytest
+from scale_cases import CHUNKS, CLASSES, OUTPUTS, table
+from sklearn.base import clone
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.estimators.base import table_reading
+from latentia.inputs import small_tables
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
 pytestmark = [pytest.mark.matrix, pytest.mark.filterwarnings("ignore")]
 
-CHUNKS = (150, 0, 220, 1, 229)
+MODELS = {**CLASSES, **OUTPUTS}
 
 
 @pytest.fixture(scope="module")
@@ -26,69 +28,64 @@ def client():
 
 
 @pytest.fixture(autouse=True)
-def parts_stay_apart(monkeypatch):
+def parts_stay_apart_and_where_they_are(monkeypatch):
     """Small as they are."""
     monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
 
 
-def table():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 600)
-    X = rng.normal(size=(600, 4)) + y[:, None]
-    X[rng.random(X.shape) < 0.1] = np.nan
-    y[:150] = -1  # a partition without a label
-    y[150:370] = 1  # and one with a single class
-    return X, y
+def case(name):
+    """A model, and a table for it in an array and in parts."""
+    model = clone(MODELS[name])
+    X, y = table(name in OUTPUTS, gaps=name.startswith(("mixture", "factors")))
+    if hasattr(model, "unlabeled"):
+        model.set_params(unlabeled=-1)
+    return model, (X, y), (da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=100))
 
 
-def in_parts(X, y):
-    return da.from_array(X, chunks=(CHUNKS, 4)), da.from_array(y, chunks=(CHUNKS,))
+def answer(model, X):
+    return getattr(model, "predict_proba", model.predict)(X)
 
 
-def test_a_client_that_closes_is_named():
-    X, y = table()
-    rows, labels = in_parts(X, y)
-    model = GaussianMixtureClassifier(unlabeled=-1, random_state=0, n_init=1).fit(X, y)
-    before = model.means_.copy()
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
+@pytest.mark.parametrize("name", ["mixture", "experts", "embedding"])
+def test_a_client_that_closes_is_named(name):
+    model, in_memory, in_parts = case(name)
+    before = answer(model.fit(*in_memory), in_memory[0])
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
         client = distributed.Client(cluster)
         model.callback = lambda step: client.close() and False
         with warnings.catch_warnings(), pytest.raises(RuntimeError, match="Dask client was closed"):
             warnings.simplefilter("ignore")
-            model.fit(rows, labels)
-    np.testing.assert_array_equal(model.means_, before)
+            model.fit(*in_parts)
+    np.testing.assert_array_equal(answer(model, in_memory[0]), before)
 
 
 @pytest.mark.parametrize(
-    "model",
-    [GaussianMixtureClassifier(2, n_init=2), LatentClassificationModel(), LatentClassificationModel(inference="ml")],
-    ids=["mixture", "factors", "points"],
+    "name",
+    ["mixture", "factors", "mixture, early", "softmax, points", "experts", "embedding", "linear experts, search"],
 )
-def test_two_workers_agree_with_arrays(client, model):
-    X, y = table()
-    model.set_params(unlabeled=-1, random_state=0, tol=1e-2)
-    curve, proba = model.fit(X, y).objective_curve_, model.predict_proba(X)
-    rows, labels = in_parts(X, y)
-    model.fit(rows, labels)
+def test_two_workers_agree_with_arrays(client, name):
+    model, in_memory, in_parts = case(name)
+    curve, found = model.fit(*in_memory).objective_curve_, answer(model, in_memory[0])
+    model.fit(*in_parts)
     np.testing.assert_allclose(model.objective_curve_, curve, rtol=1e-8)
-    np.testing.assert_allclose(model.predict_proba(rows).compute(), proba, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(answer(model, in_parts[0]).compute(), found, rtol=1e-8, atol=1e-8)
 
 
-def test_a_worker_that_dies_changes_nothing(client):
-    X, y = table()
-    rows, labels = in_parts(X, y)
-    killed = []
+@pytest.mark.parametrize("name", ["mixture", "experts", "embedding"])
+def test_a_worker_that_dies_changes_nothing(client, name):
+    model, in_memory, in_parts = case(name)
+    curve = model.fit(*in_memory).objective_curve_
+    steps, killed = [], []
 
     def kill(step):
-        if step.iteration == 3 and not killed:
+        steps.append(step)
+        if len(steps) == 4:
             info = client.scheduler_info(n_workers=-1)["workers"]
             killed.append(next(iter(client.run(os.getpid, workers=list(info)[:1]).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    options = {"n_components": 2, "n_init": 2, "unlabeled": -1, "random_state": 0, "tol": 1e-2}
-    curve = GaussianMixtureClassifier(**options).fit(X, y).objective_curve_
-    model = GaussianMixtureClassifier(callback=kill, **options).fit(rows, labels)
-    assert killed and len(curve) > 4
+    model.set_params(callback=kill).fit(*in_parts)
+    assert killed and len(steps) > 5
     np.testing.assert_allclose(model.objective_curve_, curve, rtol=1e-8)

@@ -9,7 +9,8 @@ import pytest
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
-from latentia.estimators.base import table_reading
+from latentia.estimators.base import generative_input, table_reading
+from latentia.inputs import small_tables
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -164,23 +165,39 @@ def test_every_fitted_estimator_predicts_lazily():
         assert model.score(lazy, da.from_array(y, chunks=50)) == pytest.approx(model.score(X, y))
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        latentia.MultimodalSoftmaxClassifier(),
-        latentia.MixtureOfExpertsClassifier(),
-        latentia.MixtureOfExpertsRegressor(),
-        latentia.ProbitEmbeddingClassifier(),
-        latentia.LatentClassificationModelCV(),
-        latentia.LatentClassifier(),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_estimators_that_cannot_read_parts_say_so(model):
+def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+    monkeypatch.setattr(generative_input, "SAMPLE_MIB", 300 * 4 * 8 / 2**20)
     X, y = table()
-    dask_X, dask_y = in_parts(X, y)
-    with pytest.raises(TypeError, match=f"X is a Dask Array, which {type(model).__name__} cannot.*compute"):
-        model.fit(dask_X, dask_y)
+    rows, labels = in_parts(X, y)
+    stack = latentia.LatentClassifier(effort="fast", cv=2, tol=1e-1, unlabeled=-1, random_state=0).fit(rows, labels)
+    assert stack.training_record_["n_rows"] == 600 and 290 < len(stack.held_out_proba_) <= 300
+    alone = latentia.GaussianMixtureClassifier(covariance="diag", unlabeled=-1, unlabeled_weight=0.0, n_init=1).fit(
+        X, y
+    )
+    members = {vote.name: vote.member.model.params for vote in stack._model.votes if vote.name.startswith("Gaussians")}
+    np.testing.assert_allclose(  # which have seen all rows
+        members["Gaussians, no correlations"].means, alone._model.params.means, rtol=1e-6, atol=1e-6
+    )
+    sizes = latentia.LatentClassificationModelCV([1], [1], cv=2, n_init=1, tol=1e-1, unlabeled=-1, random_state=0)
+    assert sizes.fit(rows, labels).training_record_["n_rows"] == 600  # the chosen model sees all
+    with pytest.raises(TypeError, match="y is a matrix of labels and X a large table"):
+        stack.fit(rows, da.stack([labels, labels], axis=1))
+    for model in (stack, sizes):
+        with pytest.raises(ValueError, match="cv is a list that names rows"):
+            model.set_params(cv=[(np.arange(400), np.arange(400, 600))]).fit(rows, labels)
+
+
+def test_a_stack_of_a_large_table_of_mixed_columns(monkeypatch):
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+    monkeypatch.setattr(generative_input, "SAMPLE_MIB", 200 * 6 * 8 / 2**20)
+    frame = mixed_table()
+    lazy, y = dd.from_pandas(frame, npartitions=3), frame.pop("kind")
+    lazy_y = lazy.pop("kind")
+    stack = latentia.LatentClassifier(effort="fast", cv=2, tol=1.0, random_state=0).fit(lazy, lazy_y)
+    found = stack.predict_proba(lazy).compute()
+    np.testing.assert_allclose(found, stack.predict_proba(frame), rtol=1e-8)
+    assert len(stack.held_out_proba_) < 200 and stack.score(frame[~y.isna()], y[~y.isna()]) > 0.7
 
 
 def test_what_comes_to_the_client_does_not_grow(monkeypatch):

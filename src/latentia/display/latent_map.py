@@ -35,10 +35,13 @@ class LatentMapDisplay:
         Of the factors, given the class.
     names : sequence of str
         Names of the classes.
-    axis_names : tuple of str, default=("factor 1", "factor 2")
+    factors : tuple of two int, default=(0, 1)
+        Which factors the axes are, counted from zero.
 
     Attributes
     ----------
+    axis_names : tuple of str
+        "factor 1" is the first.
     figure_ : matplotlib Figure
     ax_ : matplotlib Axes
     ellipses_ : list of matplotlib Ellipse
@@ -62,14 +65,19 @@ class LatentMapDisplay:
         stds: np.ndarray,
         names: Any,
         *,
-        axis_names: tuple[str, str] = ("factor 1", "factor 2"),
+        factors: tuple[int, int] = (0, 1),
     ):
         self.positions = positions
         self.codes = codes
         self.means = means
         self.stds = stds
         self.names = names
-        self.axis_names = axis_names
+        self.factors = factors
+
+    @property
+    def axis_names(self) -> tuple[str, str]:
+        """What the axes are called."""
+        return f"factor {self.factors[0] + 1}", f"factor {self.factors[1] + 1}"
 
     @classmethod
     def from_estimator(
@@ -122,7 +130,7 @@ class LatentMapDisplay:
             means[:, chosen],
             np.sqrt(variances[:, chosen]),
             class_names(estimator),
-            axis_names=(f"factor {chosen[0] + 1}", f"factor {chosen[1] + 1}"),
+            factors=(chosen[0], chosen[1]),
         )
         return display.plot(ax=ax) if plot else display
 

@@ -8,7 +8,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from sklearn import get_config
 
 from latentia.engine.cached_rows import CachedRows, preprocess_rows
 from latentia.engine.masking import MaskMissing, Preprocess, is_mapped
-from latentia.engine.row_draws import draw_rows, evenly_spaced
+from latentia.engine.row_draws import Draw, Limits, draw_rows, evenly_spaced
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
 from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_totals
 from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
@@ -115,6 +115,10 @@ class ArraySource(TableSource):
         """The same rows with other weights."""
         return self if weight is self.weight else self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
 
+    def with_table(self, X: Array, y: np.ndarray) -> ArraySource:
+        """The same rows with other columns, labels or outputs."""
+        return self._with_rows(X, y, self.weight, self.skip_unlabeled)
+
     def with_preprocess(self, preprocess: Preprocess) -> ArraySource:
         return ArraySource(self.X, self.y, self.weight, preprocess, self.skip_unlabeled)
 
@@ -142,21 +146,24 @@ class ArraySource(TableSource):
         return source
 
     def subset(self, index: np.ndarray) -> ArraySource:
-        """The rows of these numbers, in this order."""
         weight = None if self.weight is None else self.weight[index]
         return self._with_rows(take_rows(self.X, index), self.y[index], weight, self.skip_unlabeled)
 
     def drop_rows(self, index: np.ndarray) -> ArraySource:
-        """All rows but these.
-
-        In a table that is not cached they get no weight instead: a copy might not fit into memory.
-        """
+        """They get no weight: the others, which are drawn by their numbers, keep these."""
         stays = np.ones(self.n_rows)
         stays[index] = 0.0
-        if self._fits_cache:
-            return self.subset(np.flatnonzero(stays))
-        weight = stays if self.weight is None else stays * self.weight
-        return self._with_rows(self.X, self.y, weight, self.skip_unlabeled)
+        return self.with_weight(stays if self.weight is None else stays * self.weight)
+
+    def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
+        return np.sort(np.concatenate([draw.rows for draw in self.draw(n_rows, seed, "counted").values()]))
+
+    def draw(self, n_rows: Limits, seed: int, rates: str, first_row: int = 0) -> dict[int, Draw]:
+        """Rows of each label by "weight", or alike those "counted" or "all"; from `first_row`."""
+        weight = None if self.weight is None or rates == "all" else self._mean_weight
+        if weight is not None and rates == "counted":
+            weight = (weight > 0).astype(float)
+        return draw_rows(self._sampled_labels, weight, n_rows, seed, first_row)
 
     def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
         read, tasks = self._plan(max_rows, by_label and self._has_codes)
@@ -169,11 +176,9 @@ class ArraySource(TableSource):
         return add_totals(parallel(run, pack_tasks(tasks, MAX_TASKS), is_numpy_array(self.X)))
 
     def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> ArraySource:
-        weight = self._mean_weight if by_weight and self.weight is not None else None
-        counts = self.label_totals.values()
-        crowded = any((c.n_rows if weight is None else c.n_weighted) > n_rows for c in counts)
-        seed = int(rng.integers(2**62)) if crowded else 0
-        draws = draw_rows(self._sampled_labels, weight, n_rows, seed)
+        counts = [total.n_weighted if by_weight else total.n_rows for total in self.label_totals.values()]
+        seed = int(rng.integers(2**62)) if max(counts) > n_rows else 0
+        draws = self.draw(n_rows, seed, "weight" if by_weight else "all")
         rows = [draw.rows for label, draw in draws.items() if not (self._skips and label < 0)]
         return self.subset(np.concatenate(rows))
 

@@ -14,7 +14,7 @@ for each row of an array is kept, or made, in the parts:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import Preprocess
 from latentia.engine.parts import Parts
-from latentia.engine.row_draws import Draw, draw_rows, evenly_spaced, join_draws
+from latentia.engine.row_draws import Draw, Limits, evenly_spaced, join_draws
 from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_totals
 
 
@@ -123,15 +123,40 @@ class ChunkedSource(TableSource):
         totals = self.label_totals
         counts = [total.n_weighted if by_weight else total.n_rows for total in totals.values()]
         seed = int(rng.integers(2**62)) if max(counts) > n_rows else 0
-        draw, join = _Draw(n_rows, seed, by_weight), partial(join_draws, n_rows=n_rows)
-        draws = join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
-        rows = np.concatenate([draw.rows for label, draw in draws.items() if label in totals])
-        sample = self._take(np.sort(rows))
-        return sample.subset(np.argsort(np.argsort(rows)))
+        draws = self._draw(n_rows, seed, "weight" if by_weight else "all")
+        return self.subset(np.concatenate([draw.rows for label, draw in draws.items() if label in totals]))
 
-    def _with_parts(self, fn: Callable[[Any], Any]) -> ChunkedSource:
+    def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
+        draws = self._draw(n_rows, seed, "counted")
+        return np.sort(np.concatenate([draw.rows for draw in draws.values()]))
+
+    def subset(self, index: np.ndarray) -> ArraySource:
+        return self._take(np.sort(index)).subset(np.argsort(np.argsort(index)))
+
+    def drop_rows(self, index: np.ndarray) -> ChunkedSource:
+        ends = np.searchsorted(index, self.starts)
+        local = [index[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self.starts[:-1], strict=True)]
+        source = self._with_parts(ArraySource.drop_rows, local)
+        source.totals = source.parts.gather(count_labels)
+        source.is_weighted = True
+        return source
+
+    def map_targets(self, fn: Callable[[np.ndarray], np.ndarray]) -> ChunkedSource:
+        """The same rows, whose y is `fn` of what it was."""
+        return self._with_parts(_MapTargets(fn))
+
+    def map_columns(self, fn: Callable[[Any], Any], n_features: int) -> ChunkedSource:
+        """The same rows, with the columns that `fn` makes of theirs."""
+        parts = self.parts.map(_MapColumns(fn)).keep()
+        return ChunkedSource(parts, self.totals, n_features, self.is_weighted, self.skip_unlabeled)
+
+    def _draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
+        draw, join = _Draw(n_rows, seed, rates), partial(join_draws, n_rows=n_rows)
+        return join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
+
+    def _with_parts(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> ChunkedSource:
         """The source whose parts are `fn` of these, kept where they are."""
-        parts = self.parts.map(fn).keep()
+        parts = self.parts.map(fn, args).keep()
         return ChunkedSource(parts, self.totals, self.n_features, self.is_weighted, self.skip_unlabeled)
 
     def _take(self, index: np.ndarray, starts: np.ndarray | None = None, take: Any = ArraySource.subset) -> ArraySource:
@@ -189,12 +214,33 @@ class _TakeLabeled:
 class _Draw:
     """Rows that a part draws, which begins at some row of the table."""
 
-    n_rows: int
+    n_rows: Limits
     seed: int
-    by_weight: bool
+    rates: str
 
     def __call__(self, rows: ArraySource, first_row: int) -> dict[int, Draw]:
-        return draw_rows(rows.y, rows.weight if self.by_weight else None, self.n_rows, self.seed, first_row)
+        return rows.draw(self.n_rows, self.seed, self.rates, first_row)
+
+
+@dataclass(frozen=True)
+class _MapTargets:
+    fn: Callable[[np.ndarray], np.ndarray]
+
+    def __call__(self, rows: ArraySource) -> ArraySource:
+        return rows.with_table(rows.X, self.fn(rows.y))
+
+
+@dataclass(frozen=True)
+class _MapColumns:
+    fn: Callable[[Any], Any]
+
+    def __call__(self, rows: ArraySource) -> ArraySource:
+        return rows.with_table(self.fn(rows.X), rows.y)
+
+
+def count_labels(rows: ArraySource) -> dict[int, LabelTotals]:
+    """The label totals of a part."""
+    return rows.label_totals
 
 
 def _scale_unlabeled(totals: dict[int, LabelTotals], factor: float) -> dict[int, LabelTotals]:

@@ -62,6 +62,11 @@ class Family(ABC):
         """The parameters with what all chunks of a sweep need of them; `infer` takes either."""
         return params
 
+    @property
+    def takes_all_labels(self) -> bool:
+        """Whether `infer`, given labels, scores a labeled row under its own class alone."""
+        return False
+
     @abstractmethod
     def infer(self, params: Params, rows: MaskedRows, y: Array | None = None) -> Any:
         """Score of each class in `params`, and the posterior of the latents."""
@@ -99,10 +104,12 @@ class WarmStartedFamily(Family):
     """A family whose inference of a row iterates, and may start where the last sweep has ended."""
 
     @abstractmethod
-    def infer_from(self, params: Params, rows: MaskedRows, memo: dict[str, Any]) -> Any:
-        """As `infer`; starts from what `memo` holds, if it fits, and leaves the end there.
+    def infer(
+        self, params: Params, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
+    ) -> Any:
+        """Starts from what `memo` holds, if it fits, and leaves the end there.
 
-        What is left must have `take_restarts(index)`, which cuts it to some restarts.
+        That must have `take_restarts(index)`, which cuts it to some restarts.
         """
 
 
@@ -154,9 +161,7 @@ class DampedFamily(Family):
 
     @abstractmethod
     def damped_update(self, params: Params, stats: Stats, step: float) -> Params | None:
-        """A fraction `step` of the way to where the statistics point; None where that is no
-        parameter.
-        """
+        """A fraction `step` of the way that the statistics point; None if that is no parameter."""
 
     @abstractmethod
     def to_accelerated(self, params: Params) -> Tree:
@@ -164,15 +169,11 @@ class DampedFamily(Family):
 
     @abstractmethod
     def from_accelerated(self, coordinates: Tree, params: Params) -> Params | None:
-        """The parameters at such coordinates, the rest taken from `params`; None where there are
-        none.
-        """
+        """The parameters there, the rest taken from `params`; None where there are none."""
 
     @abstractmethod
     def acceleration_metric(self, params: Params) -> Tree:
-        """Factors that bring residuals in each coordinate to one unit; zero leaves a coordinate
-        out.
-        """
+        """Factors that bring all residuals to one unit; zero leaves a coordinate out."""
 
 
 class QuasiNewtonFamily(EMFamily):

@@ -24,8 +24,10 @@ class Parts(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def map(self, fn: Callable[[Any], Any]) -> Parts:
-        """The pieces that `fn` makes of these, made where they are and when they are needed."""
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> Parts:
+        """The pieces that `fn` makes of these, and of an argument of its own for each if given;
+        made where they are and when they are needed.
+        """
 
     @abstractmethod
     def keep(self) -> Parts:
@@ -73,8 +75,10 @@ class LocalParts(Parts):
     def __len__(self) -> int:
         return len(self.readers)
 
-    def map(self, fn: Callable[[Any], Any]) -> LocalParts:
-        return LocalParts([_Chain(read, fn) for read in self.readers], self.fits_memory, self.is_kept)
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> LocalParts:
+        own = [()] * len(self) if args is None else [(arg,) for arg in args]
+        readers = [_Chain(read, fn, arg) for read, arg in zip(self.readers, own, strict=True)]
+        return LocalParts(readers, self.fits_memory, self.is_kept)
 
     def keep(self) -> LocalParts:
         if self.fits_memory:
@@ -85,7 +89,7 @@ class LocalParts(Parts):
         return LocalParts([_Stored(read(), folder, k) for k, read in enumerate(self.readers)], False, True)
 
     def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> LocalParts:
-        readers = [_Chain(_All([self.readers[k] for k in group]), fn) for group in groups]
+        readers = [_Chain(_All([self.readers[k] for k in group]), fn, ()) for group in groups]
         return LocalParts(readers, self.fits_memory, self.is_kept)
 
     def select(self, index: Sequence[int]) -> LocalParts:
@@ -119,11 +123,11 @@ def group_small(sizes: Sequence[int], limit: int) -> list[list[int]]:
 class _Chain:
     """A reader followed by a function."""
 
-    def __init__(self, read: Callable[[], Any], fn: Callable[[Any], Any]):
-        self.read, self.fn = read, fn
+    def __init__(self, read: Callable[[], Any], fn: Callable[..., Any], args: tuple[Any, ...]):
+        self.read, self.fn, self.args = read, fn, args
 
     def __call__(self) -> Any:
-        return self.fn(self.read())
+        return self.fn(self.read(), *self.args)
 
 
 class _All:

@@ -50,7 +50,8 @@ class RowProblem(Generic[F]):
         family = self.family
         visit = _Visit(family, self.objective, family.precompute(params))
         self._chunk_rows = self.rows_per_chunk(params)
-        by_label = self.source.sum_over_chunks(visit, self._chunk_rows, by_label=self._own_class)
+        one_class = self._own_class and not family.takes_all_labels
+        by_label = self.source.sum_over_chunks(visit, self._chunk_rows, by_label=one_class)
         value = sum(part.value for part in by_label.values()) + family.log_prior(params)
         all_classes = by_label.pop(None, None)
         if not by_label:
@@ -86,10 +87,11 @@ class _Visit:
         mine = self.precomputed
         if label is not None:
             mine = select_class(mine, family.precomputed_class_axes, label)
-        if chunk.memo is not None and isinstance(family, WarmStartedFamily):
-            posterior = family.infer_from(mine, chunk.rows, chunk.memo)
+        y = chunk.y if self.objective.own_class_only else None
+        if isinstance(family, WarmStartedFamily):
+            posterior = family.infer(mine, chunk.rows, y, chunk.memo)
         else:
-            posterior = family.infer(mine, chunk.rows, chunk.y)
+            posterior = family.infer(mine, chunk.rows, y)
         value, weight = self._value_and_weight(posterior.log_joint, chunk.y, label)
         stats = family.statistics(mine, chunk.rows, posterior, chunk.weighted(weight))
         return {label: Sweep(namespace(value).sum(chunk.weighted(value), axis=-1), stats)}

@@ -8,9 +8,13 @@ and the least keys of all parts together are those of the whole table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+
+#: Rows of each label at most: one number for all, or one for each; labels that it lacks have none.
+Limits = int | Mapping[int, int]
 
 
 class Draw(NamedTuple):
@@ -28,7 +32,7 @@ class Draw(NamedTuple):
 
 
 def draw_rows(
-    labels: np.ndarray, weight: np.ndarray | None, n_rows: int, seed: int, first_row: int = 0
+    labels: np.ndarray, weight: np.ndarray | None, n_rows: Limits, seed: int, first_row: int = 0
 ) -> dict[int, Draw]:
     """At most `n_rows` rows of each label; the first row is number `first_row` of the table.
 
@@ -44,19 +48,23 @@ def draw_rows(
         if weight is not None:
             rows, keys = rows[weight[rows] > 0], keys[weight[rows] > 0]
             keys = keys / weight[rows]
-        draws[int(label)] = Draw(keys, first_row + rows).least(n_rows)
+        draws[int(label)] = Draw(keys, first_row + rows).least(_limit(n_rows, label))
     return draws
 
 
-def join_draws(parts: list[dict[int, Draw]], n_rows: int) -> dict[int, Draw]:
+def join_draws(parts: list[dict[int, Draw]], n_rows: Limits) -> dict[int, Draw]:
     """The rows drawn from the whole table, from those drawn from its parts, in order."""
     labels = sorted({label for part in parts for label in part})
     joined = {}
     for label in labels:
         draws = [part[label] for part in parts if label in part]
         keys, rows = (np.concatenate(arrays) for arrays in zip(*draws, strict=True))
-        joined[label] = Draw(keys, rows).least(n_rows)
+        joined[label] = Draw(keys, rows).least(_limit(n_rows, label))
     return joined
+
+
+def _limit(n_rows: Limits, label: int) -> int:
+    return n_rows if isinstance(n_rows, int) else n_rows.get(label, 0)
 
 
 def evenly_spaced(n_rows: int, n_wanted: int) -> np.ndarray:

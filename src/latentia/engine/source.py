@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -92,6 +92,14 @@ class LabelTotals(NamedTuple):
     weight: float  # of all of them
 
 
+#: Rows that are held out lie in memory: at most so many MiB of them.
+MAX_HELD_OUT_MIB = 64
+
+
+#: Rows of a rare class in a sample of a large table.
+MIN_SAMPLED = 10
+
+
 class TableSource(Source):
     """Rows of a table with class codes, some of which can be brought into memory.
 
@@ -128,6 +136,44 @@ class TableSource(Source):
     @abstractmethod
     def spread_rows(self, n_rows: int, labeled: bool = False) -> Any:
         """An `ArraySource` of at most so many (labeled) rows, evenly spaced in the table."""
+
+    @abstractmethod
+    def subset(self, index: np.ndarray) -> Any:
+        """An `ArraySource` of the rows of these numbers, in this order."""
+
+    @abstractmethod
+    def drop_rows(self, index: np.ndarray) -> TableSource:
+        """The same table, in which the rows of these numbers count nothing."""
+
+    @abstractmethod
+    def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
+        """Sorted numbers of so many random rows of each label, of those that count."""
+
+    def hold_out(self, share: float, rng: np.random.Generator) -> tuple[TableSource, Any]:
+        """The table without a random share of each class, and an `ArraySource` of that share.
+
+        It is rounded down, so that every class stays; None if it is nothing. Unlabeled rows stay,
+        and so do rows without weight. Of large tables no more than `MAX_HELD_OUT_MIB` is held out.
+        """
+        counts = {label: total.n_weighted for label, total in self.label_totals.items() if label >= 0}
+        max_rows = MAX_HELD_OUT_MIB * 2**20 // (8 * self.n_features)
+        share = min(share, max_rows / max(1, sum(counts.values())))
+        counts = {label: int(share * n) for label, n in counts.items()}
+        if not any(counts.values()):
+            return self, None
+        numbers = self.draw_numbers(counts, int(rng.integers(2**62)))
+        return self.drop_rows(numbers), self.subset(numbers)
+
+    def sample_numbers(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Sorted numbers of at most about `n_rows` random rows, of each label its share and a few
+        at least; of all rows if they are no more.
+        """
+        if self.n_rows <= n_rows:
+            return np.arange(self.n_rows)
+        counts = {label: total.n_weighted for label, total in self.label_totals.items()}
+        share = n_rows / sum(counts.values())
+        few = {label: min(n, max(MIN_SAMPLED, int(share * n))) for label, n in counts.items()}
+        return self.draw_numbers(few, int(rng.integers(2**62)))
 
     @abstractmethod
     def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:

@@ -5,7 +5,10 @@
   `column_levels`, `dataframes`, `plain_values`: text and categories;
 - `labels`, `label_matrix`: classes and multilabel indicators, with unlabeled entries; `outputs`:
   numbers;
-- `standardization`: from raw rows to rows in standard units; `splits`: folds and held-out rows.
+- `lazy_tables`, `scanned_tables`, `file_parts`, `dask_tables`, `dask_cluster`, `lazy_answers`:
+  tables that are not in memory, and answers to them; `small_tables`: those that are brought here;
+  `table_digest`, `label_digest`, `target_parts`: what is learned of columns and labels in parts;
+- `standardization`, `power_transform`: from raw rows to rows in standard units; `splits`: folds.
 
 Every error names the argument, the value and what is allowed. May import `engine` and `numerics`.
 Start with `labels`.

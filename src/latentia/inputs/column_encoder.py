@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.column_kinds import (
     ColumnKind,
     as_numbers,
@@ -32,6 +31,7 @@ from latentia.inputs.dataframes import (
 )
 from latentia.inputs.plain_values import as_objects
 from latentia.inputs.table_digest import digest_of
+from latentia.inputs.unseen_values import report_unseen
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
@@ -59,8 +59,7 @@ class ColumnEncoder(NamedTuple):
         if any(kind is None for kind in given) and table.frame == "array" and not table.is_textual:
             found = "binary" if table.only_bits else "continuous"
             given = [kind or found for kind in given]
-        reader = TableReader(table, known_kinds, merging)
-        columns = tuple(reader.column(place, kind) for place, kind in enumerate(given))
+        columns = TableReader(table, known_kinds, merging).columns(given)
         return cls(columns, tuple(table.names), table.frame, table.types, table.whole)
 
     @classmethod
@@ -159,21 +158,9 @@ class ColumnEncoder(NamedTuple):
         values, numbers = distinct_values(X, place)
         if levels.values.is_numeric:
             values = as_numbers(as_objects(values), name).tolist()
-        codes = np.append(levels.find(values), np.nan)  # the number -1 is that of a missing cell
-        unseen = np.flatnonzero(np.isnan(codes[:-1]) & (np.bincount(numbers[numbers >= 0], minlength=len(values)) > 0))
-        if unseen.size:
-            text = (
-                f"column {name!r} holds {values[unseen[0]]!r}, which fit did not see; known are "
-                f"{levels.values.tolist()[:10]}"
-            )
-            if handle_unknown == "error":
-                raise ValueError(f"{text}. Pass handle_unknown='missing' to treat such cells as missing.")
-            numeric = levels.values.is_numeric
-            cure = f"kinds={{{name!r}: 'continuous'}} reads the column as numbers, " if numeric else ""
-            warn_at_caller(
-                f"{text}: such cells are treated as missing. {cure}handle_unknown='error' refuses such rows."
-            )
-        return codes[numbers]
+        counts = np.bincount(numbers[numbers >= 0], minlength=len(values))
+        report_unseen(name, levels, values, counts, handle_unknown)
+        return np.append(levels.find(values), np.nan)[numbers]  # the number -1 is that of a missing cell
 
     def decode(self, rows: Any, index: Any = None, source: Any = None) -> Any:
         """Coded rows as the user's values: a numeric array, an array of objects, or a data frame

@@ -14,13 +14,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.inputs.column_doubts import slip_in
 from latentia.inputs.dataframes import ColumnType, frame_type
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import to_numpy
-
-#: Text and categories with more values than this are expensive, and deserve a word.
-MANY_CATEGORIES = 30
 
 #: Rows that are looked at together when a table is searched for other cells than 0 and 1.
 SCAN_ROWS = 2**12
@@ -109,22 +106,6 @@ def found_kind(kind: ColumnType | None, values: Sequence[Any]) -> str:
     return "binary" if is_integer and two_valued else "continuous"
 
 
-def check_values(name: Any, n_values: int, n_known: int) -> None:
-    """Doubt text and categories of many values: an id says nothing, and many values cost much."""
-    if n_values <= MANY_CATEGORIES:
-        return
-    what = f"column {name!r} of X has {n_values} different values of text or categories in {n_known} known cells"
-    if 2 * n_values > n_known:
-        raise ValueError(
-            f"{what}, as names and ids have: little can be learned from it, at a high cost. Drop it, merge its rare "
-            f"values by max_categories or min_frequency, or pass kinds={{{name!r}: 'categorical'}} to use it as it is."
-        )
-    warn_at_caller(
-        f"{what}; time grows with the values. max_categories or min_frequency merge rare ones, "
-        f"kinds={{{name!r}: 'categorical'}} keeps them all and ends this warning."
-    )
-
-
 def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
     """Cells as float64, NaN where missing."""
     if cells.dtype.kind in "biuf":
@@ -142,8 +123,10 @@ def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
             ".astype('category') makes categories of them)."
         ) from error
     except ValueError as error:
+        slip = slip_in(cells[known].tolist())
         raise ValueError(
-            f"column {name!r} of X holds text, but its kind is 'continuous' or numeric: {error}. Pass "
+            f"column {name!r} of X holds text, but its kind is 'continuous' or numeric: "
+            f"{error if slip is None else slip.text}. Correct or remove such cells; pass "
             f"kinds={{{name!r}: 'categorical'}} if its values are categories."
         ) from error
     return out

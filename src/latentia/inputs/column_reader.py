@@ -8,13 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.inputs.column_kinds import (
-    ColumnKind,
-    check_counts,
-    check_finite,
-    check_values,
-    found_kind,
-)
+from latentia.inputs.column_doubts import DoubtfulColumn, dates_in, doubt_cells, doubt_many, doubt_text, refusal
+from latentia.inputs.column_kinds import ColumnKind, check_counts, check_finite, found_kind
 from latentia.inputs.column_levels import Levels, Merging
 from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.table_digest import TableDigest
@@ -36,20 +31,40 @@ class TableReader(NamedTuple):
     known_kinds: Mapping[str, type[ColumnKind]]
     merging: Merging
 
+    def columns(self, given: Sequence[str | None]) -> tuple[EncodedColumn, ...]:
+        """All columns; those that cannot be used are refused together."""
+        found, doubts = [], []
+        for place, kind in enumerate(given):
+            try:
+                found.append(self.column(place, kind))
+            except DoubtfulColumn as refused:
+                doubts.append(refused.doubt)
+        if doubts:
+            raise refusal(doubts)
+        return tuple(found)
+
     def column(self, place: int, given: str | None) -> EncodedColumn:
         """The kind of a column, given or found, and what it takes to read it."""
-        types = self.table.types
+        types, name = self.table.types, self.table.names[place]
+        if types and types[place].is_date:
+            raise DoubtfulColumn(dates_in(name, types[place].name))
         if given is None and types and types[place].is_float:
             given = "continuous"
         if given is not None and not self.known_kinds[given].is_coded:
             return self._numbers(place, given)
         values, counts = self.table.distinct(place)
         seen = [values[k] for k in np.flatnonzero(counts).tolist()]
+        is_category = bool(types) and types[place].is_category
+        if given is None and not is_category:
+            doubt_cells(name, seen)
         kind = given or found_kind(types[place] if types else None, seen)
         if not self.known_kinds[kind].is_coded:
             return self._numbers(place, kind)
-        if kind == "categorical" and given is None and not self.merging.is_asked_for:
-            check_values(self.table.names[place], len(seen), int(counts.sum()))
+        if kind == "categorical" and given is None:
+            if not is_category:
+                doubt_text(name, seen, counts[counts > 0], self.merging.is_asked_for)
+            if not self.merging.is_asked_for:
+                doubt_many(name, seen, int(counts.sum()))
         levels = self._levels(place, kind, values, counts)
         return EncodedColumn(kind, levels, max(1, levels.n_codes), False)
 

@@ -3,18 +3,26 @@
 Left to itself, the scheduler moves parts between workers in mid-fit: they arrive without what a
 worker has computed for them, and may all gather on one. So each part has a home, in even shares,
 and work on it goes there. If a home is lost, the scheduler makes its parts anew elsewhere.
+
+A task costs about a millisecond, and what it needs from another worker some more. So a sum over all
+parts is one task for each home, which adds up the parts that live there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from latentia.engine.parts import Parts
 from latentia.numerics.threads import one_thread
 
-#: Sums that are added by one task on their way to the client.
+#: Sums that are added by one task on their way to the client; so many are added there.
 FAN_IN = 8
+
+#: Up to so many homes are sent a function each; more get it from each other.
+MAX_SENT = 4
 
 GONE = (
     "The Dask client was closed, or its tasks were cancelled, before the computation ended; the estimator is as it "
@@ -22,28 +30,38 @@ GONE = (
 )
 
 
-class ClusterParts(Parts):
-    """Pieces that are futures of a `distributed.Client`, and the workers where they are at home."""
+class Home(NamedTuple):
+    """A thread of a worker."""
 
-    def __init__(self, client: Any, pieces: Sequence[Any], homes: Sequence[str]):
+    number: int
+    address: str
+
+
+class ClusterParts(Parts):
+    """Pieces that are futures of a `distributed.Client`, and where they are at home."""
+
+    def __init__(self, client: Any, pieces: Sequence[Any], homes: Sequence[Home]):
         self.client, self.pieces, self.homes = client, list(pieces), list(homes)
 
     @classmethod
     def settle(cls, client: Any, pieces: Sequence[Any]) -> ClusterParts:
         """Values of Dask, made and kept on the workers, in even shares of neighbors."""
-        threads = [address for address, n in sorted(client.nthreads().items()) for _ in range(n)]
-        if not threads:
+        addresses = [address for address, n in sorted(client.nthreads().items()) for _ in range(n)]
+        if not addresses:
             raise RuntimeError("The Dask client has no worker: start some before fit.")
-        homes = [threads[k * len(threads) // len(pieces)] for k in range(len(pieces))]
+        shares = [k * len(addresses) // len(pieces) for k in range(len(pieces))]
+        homes = [Home(share, addresses[share]) for share in shares]
         options = {"allow_other_workers": True, "optimize_graph": True}
-        made = [client.compute(piece, workers=[home], **options) for piece, home in zip(pieces, homes, strict=True)]
+        made = [
+            client.compute(piece, workers=[home.address], **options) for piece, home in zip(pieces, homes, strict=True)
+        ]
         return cls(client, made, homes)
 
     def __len__(self) -> int:
         return len(self.pieces)
 
-    def map(self, fn: Callable[[Any], Any]) -> ClusterParts:
-        return ClusterParts(self.client, self._each(fn, None), self.homes)
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> ClusterParts:
+        return ClusterParts(self.client, self._each(fn, args), self.homes)
 
     def keep(self) -> ClusterParts:
         return self
@@ -63,11 +81,16 @@ class ClusterParts(Parts):
         return self._fetch(self._each(fn, args))
 
     def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
-        sums = self._each(fn, args)
-        while len(sums) > 1:
+        at_home = [(home, list(places)) for home, places in groupby(range(len(self)), lambda k: self.homes[k])]
+        send = self._send(fn) if len(at_home) > MAX_SENT else Sent(fn)
+        sums = []
+        for home, places in at_home:
+            own = None if args is None else Sent([args[k] for k in places])
+            sums.append(self._submit(home, total_alone, send, Sent(add), [self.pieces[k] for k in places], own))
+        while len(sums) > FAN_IN:
             groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
             sums = [self._submit(None, apply_alone, Sent(add), group) for group in groups]
-        return self._fetch(sums)[0]
+        return add(self._fetch(sums))
 
     def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
         send = self._send(fn)
@@ -81,8 +104,8 @@ class ClusterParts(Parts):
         """A value that goes to the cluster once, and from worker to worker."""
         return self._submit(None, _itself, Sent(value))
 
-    def _submit(self, home: str | None, fn: Callable[..., Any], *args: Any) -> Any:
-        place = {} if home is None else {"workers": [home], "allow_other_workers": True}
+    def _submit(self, home: Home | None, fn: Callable[..., Any], *args: Any) -> Any:
+        place = {} if home is None else {"workers": [home.address], "allow_other_workers": True}
         try:
             return self.client.submit(fn, *args, pure=False, **place)
         except Exception as error:
@@ -113,6 +136,14 @@ def apply_alone(fn: Sent, piece: Any, *args: Sent) -> Any:
     """A function of a piece, on one thread: Dask has given this task one."""
     with one_thread():
         return fn.value(piece, *(arg.value for arg in args))
+
+
+def total_alone(fn: Sent, add: Sent, pieces: list[Any], args: Sent | None) -> Any:
+    """The sum over several pieces, one after the other."""
+    own = [()] * len(pieces) if args is None else [(arg,) for arg in args.value]
+    with one_thread():
+        found = (fn.value(piece, *arg) for piece, arg in zip(pieces, own, strict=True))
+        return reduce(lambda a, b: add.value([a, b]), found)
 
 
 def _itself(value: Any) -> Any:

@@ -29,8 +29,8 @@ class DaskParts(Parts):
     def __len__(self) -> int:
         return len(self.pieces)
 
-    def map(self, fn: Callable[[Any], Any]) -> DaskParts:
-        return DaskParts(self._each(fn, None))
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> DaskParts:
+        return DaskParts(self._each(fn, args))
 
     def keep(self) -> Parts:
         import dask
@@ -101,7 +101,7 @@ class DaskTable(LazyTable):
         self.is_frame = hasattr(X, "columns")
         self.name = f"a Dask {type(X).__name__}"
         if self.is_frame:
-            self.meta = X._meta
+            self.meta, self.n_rows = X._meta, None
             self._check_categories()
             self.blocks = list(X.to_delayed())
             return
@@ -115,6 +115,7 @@ class DaskTable(LazyTable):
         if X.numblocks[1] > 1:
             self.collection = X = X.rechunk({1: -1})
         self.meta = np.empty((0, X.shape[1]), dtype=X.dtype)
+        self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
         self.blocks = list(X.to_delayed().ravel())
 
     def _check_categories(self) -> None:
@@ -127,13 +128,13 @@ class DaskTable(LazyTable):
                 )
 
     def training_parts(self, y: Any, sample_weight: Any) -> DaskParts:
-        labels, weights = self._column(y, "y"), self._column(sample_weight, "sample_weight")
+        labels, weights = self._column(y, "y", 2), self._column(sample_weight, "sample_weight")
         return DaskParts([_call(RawPart, *part) for part in zip(self.blocks, labels, weights, strict=True)])
 
     def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
         return self.training_parts(y, sample_weight).gather(fn)
 
-    def _column(self, values: Any, what: str) -> list[Any]:
+    def _column(self, values: Any, what: str, max_axes: int = 1) -> list[Any]:
         """The parts of labels or weights, as X is divided."""
         if values is None:
             return [None] * len(self.blocks)
@@ -142,7 +143,7 @@ class DaskTable(LazyTable):
                 f"{what} is a {type(values).__name__}, but X is {self.name}: pass {what} as a column or an array of "
                 "Dask that is divided like X, for example dask.array.from_array(y, chunks=X.chunks[0])."
             )
-        if getattr(values, "ndim", 1) != 1:
+        if getattr(values, "ndim", 1) > max_axes:
             raise ValueError(f"{what} has {values.ndim} axes; allowed is one number or label for each row of X.")
         if hasattr(values, "chunks"):
             blocks = self._array_blocks(values, what)
@@ -161,8 +162,8 @@ class DaskTable(LazyTable):
             if values.shape[0] != self.collection.shape[0]:
                 n_rows = self.collection.shape[0]
                 raise ValueError(f"{what} has {values.shape[0]} entries and X has {n_rows} rows: they must be equal.")
-            values = values.rechunk((self.collection.chunks[0],))
-        return list(values.to_delayed())
+            values = values.rechunk({0: self.collection.chunks[0]})
+        return list(values.rechunk({axis: -1 for axis in range(1, values.ndim)}).to_delayed().ravel())
 
     def _series_blocks(self, values: Any) -> list[Any]:
         if self.is_frame and values.known_divisions and self.collection.known_divisions:

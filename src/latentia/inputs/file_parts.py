@@ -13,6 +13,14 @@ from typing import Any
 
 from latentia.inputs.lazy_tables import RawPart
 
+#: The column with the labels, or several.
+Target = str | tuple[str, ...] | None
+
+
+def target_names(target: Target) -> tuple[str, ...]:
+    """As many as there are."""
+    return () if target is None else (target,) if isinstance(target, str) else target
+
 
 @dataclass
 class DataFile:
@@ -110,11 +118,13 @@ class ReadBatch:
     group: RowGroup
     number: int
     to_frame: Callable[[Any], Any]
-    target: str | None
+    target: Target
     weight: str | None
 
     def __call__(self) -> RawPart:
         frame = self.to_frame(self.group.batch(self.number))
-        y = None if self.target is None else frame.pop(self.target)
         weight = None if self.weight is None else frame.pop(self.weight)
-        return RawPart(frame, y, weight)
+        if self.target is None or isinstance(self.target, str):
+            return RawPart(frame, None if self.target is None else frame.pop(self.target), weight)
+        columns = list(self.target)
+        return RawPart(frame.drop(columns=columns), frame[columns], weight)

@@ -37,15 +37,17 @@ def encode_label_matrix(y: Any, n_rows: int, unlabeled: Mark) -> LabelMatrix:
     if len(shape) > 2:
         raise ValueError(f"y has shape {shape}; allowed are (n_samples,) and (n_samples, n_labels).")
     labels = read_labels(y, n_rows, unlabeled)
-    n_classes = len(labels.classes)
+    return LabelMatrix(class_columns(labels.codes, len(labels.classes)), labels.classes, False, None)
+
+
+def class_columns(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Codes (N,) of classes as columns of 0 and 1, -1 for unlabeled rows; two classes make one."""
     if n_classes <= 2:
-        codes = labels.codes[:, None]
-        if n_classes == 1:  # which is always there
-            codes = codes + (codes >= 0)
-    else:
-        codes = (labels.codes[:, None] == np.arange(n_classes)).astype(np.int64)
-        codes[labels.codes < 0] = -1
-    return LabelMatrix(codes, labels.classes, False, None)
+        columns = codes[:, None]
+        return columns + (columns >= 0) if n_classes == 1 else columns  # a single class is always there
+    columns = (codes[:, None] == np.arange(n_classes)).astype(np.int64)
+    columns[codes < 0] = -1
+    return columns
 
 
 def _is_rectangular(y: Any) -> bool:
@@ -80,16 +82,17 @@ def _multilabel(y: Any, n_rows: int) -> LabelMatrix:
     if codes.shape[1] == 0:
         raise ValueError("y has 0 columns; a label matrix needs at least one label.")
     names = None if columns is None else np.asarray([str(c) for c in columns], dtype=object)
-    empty = np.flatnonzero((codes < 0).all(axis=0))
-    if empty.size:
-        raise ValueError(f"y has no known entry in column {_say(empty, names)}: drop it, or label at least one row.")
-    _warn_if_constant(codes, names)
+    check_label_columns((codes >= 0).sum(axis=0), (codes == 1).sum(axis=0), names)
     return LabelMatrix(codes, np.arange(codes.shape[1]), True, names)
 
 
-def _warn_if_constant(codes: np.ndarray, names: np.ndarray | None) -> None:
-    for code, name in ((1, "positive"), (0, "negative")):
-        columns = np.flatnonzero(~(codes == code).any(axis=0))
+def check_label_columns(n_known: np.ndarray, n_positive: np.ndarray, names: np.ndarray | None) -> None:
+    """Refuse labels (L,) without a known entry; tell of those that are always or never present."""
+    empty = np.flatnonzero(n_known == 0)
+    if empty.size:
+        raise ValueError(f"y has no known entry in column {_say(empty, names)}: drop it, or label at least one row.")
+    for count, name in ((n_positive, "positive"), (n_known - n_positive, "negative")):
+        columns = np.flatnonzero(count == 0)
         if columns.size:
             warn_at_caller(
                 f"y has no {name} entry in column {_say(columns, names)}: such a label's probability comes from "

@@ -93,10 +93,11 @@ def warn_of_empty_texts(classes: np.ndarray, codes: np.ndarray) -> None:
 
 def warn_of_assumed(n_assumed: int, n_rows: int) -> None:
     """Tell that -1 was taken for no label."""
-    warn_at_caller(
-        f"{n_assumed} of {n_rows} labels are -1 and count as unlabeled. If -1 is a class, pass "
-        "unlabeled=None; if it marks unlabeled rows, unlabeled=-1 says so and ends this warning."
+    what = (
+        "count as unlabeled. If -1 is a class, pass unlabeled=None; if it marks unlabeled rows, unlabeled=-1 says so "
+        "and ends this warning."
     )
+    warn_at_caller(f"{n_assumed} of {n_rows} labels are -1 and {what}", in_search=f"labels of -1 {what}")
 
 
 def encode_labels(y: Any, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabels:
@@ -122,7 +123,10 @@ def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -
     n_left_out = int(split.unlabeled.sum())
     if n_left_out and not _is_integer(unlabeled):
         cure = " -1 counts as such; pass unlabeled=None if it is a class." if split.n_assumed else ""
-        warn_at_caller(f"score leaves out {n_left_out} of {n_rows} rows, which have no label.{cure}")
+        warn_at_caller(
+            f"score leaves out {n_left_out} of {n_rows} rows, which have no label.{cure}",
+            in_search=f"score leaves out rows that have no label, in every fold.{cure}",
+        )
     return split
 
 

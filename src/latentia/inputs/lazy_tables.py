@@ -27,6 +27,8 @@ class LazyTable(ABC):
     name: str  # what errors call it
     #: An empty table with the columns and dtypes of all parts.
     meta: Any
+    #: How many rows there are; None where that is not known before they are read.
+    n_rows: int | None
 
     @abstractmethod
     def training_parts(self, y: Any, sample_weight: Any) -> Parts:
@@ -62,13 +64,8 @@ def is_lazy(X: Any) -> bool:
     return isinstance(X, LazyTable) or is_dask(X)
 
 
-def refuse_lazy(what: str, X: Any, who: str) -> None:
-    """Say what to do with a lazy table where only tables in memory serve."""
-    if not is_lazy(X):
-        return
-    kind = X.name if isinstance(X, LazyTable) else f"a Dask {type(X).__name__}"
-    raise TypeError(
-        f"{what} is {kind}, which {who} cannot read part by part. Bring it into memory if it fits (.compute() of Dask, "
-        "pandas.read_parquet), fit on a sample of its rows, or use GaussianMixtureClassifier or "
-        "LatentClassificationModel, which read it where it is."
-    )
+def refuse_lazy(what: str, values: Any, why: str) -> None:
+    """Say what is wrong with a lazy table or column where only values in memory serve."""
+    if is_lazy(values):
+        kind = values.name if isinstance(values, LazyTable) else f"a Dask {type(values).__name__}"
+        raise TypeError(f"{what} is {kind}, but {why}.")

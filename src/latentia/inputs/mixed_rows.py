@@ -17,7 +17,7 @@ from latentia.numerics.array_api import Array, namespace
 
 def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
     """A numeric array, or a table of text and numbers as it is."""
-    X = plain_table(X)
+    X = plain_table(X, allow_dates=reset)  # whoever learns the columns refuses all at once
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
         return validate_rows(estimator, X, reset, allow_text=True)

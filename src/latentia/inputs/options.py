@@ -5,6 +5,7 @@ Every error names the argument, the value received and the values allowed.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
@@ -113,6 +114,27 @@ def check_options(estimator: Any) -> None:
     for cls in reversed(type(estimator).__mro__):
         for name, check in vars(cls).get("_CHECKS", {}).items():
             check(name, getattr(estimator, name))
+
+
+#: What other libraries call an argument, and what it is called here.
+OTHER_NAMES = {
+    "covariance_type": ("covariance",),
+    "reg_covar": ("var_floor", "ridge"),
+    "n_factors": ("n_latent",),
+    "n_components": ("n_latent", "n_experts", "n_subclasses"),
+    "class_prior": ("priors",),
+    "prior": ("priors",),
+    "class_weight": ("priors",),
+    "seed": ("random_state",),
+}
+
+
+def name_hint(given: Collection[str], known: Collection[str]) -> str:
+    """Which argument may be meant by a name that is none."""
+    unknown = next((name for name in given if name.partition("__")[0] not in known), "")
+    likely = [name for name in OTHER_NAMES.get(unknown, ()) if name in known]
+    likely += difflib.get_close_matches(unknown, known, n=1)
+    return f" Did you mean {likely[0]!r}?" if likely else ""
 
 
 def random_generator(random_state: Any) -> np.random.Generator:

@@ -20,6 +20,10 @@ class OutputUnits(NamedTuple):
     scale: np.ndarray  # (O,)
     is_vector: bool  # whether y came as one column without an axis of its own
 
+    def standardize(self, outputs: np.ndarray) -> np.ndarray:
+        """Outputs (N, O) in standard units."""
+        return (outputs - self.shift) / self.scale
+
     @property
     def log_unit(self) -> float:
         """By how much log densities of standardized outputs exceed those of the raw outputs."""
@@ -30,8 +34,14 @@ class OutputUnits(NamedTuple):
 NO_UNITS = OutputUnits(np.zeros(0), np.ones(0), True)
 
 
-def read_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
-    """Outputs (N, O), and whether they came as one column without an axis of its own."""
+NO_OUTPUT = "y has no output: all its entries are NaN."
+
+
+def read_outputs(y: Any, n_rows: int, may_be_unknown: bool = False) -> tuple[np.ndarray, bool]:
+    """Outputs (N, O), and whether they came as one column without an axis of its own.
+
+    Those of a part of a table may all be unknown.
+    """
     if y is None:
         raise ValueError(
             "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
@@ -60,8 +70,8 @@ def read_outputs(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
         raise ValueError(
             "y has rows in which some outputs are NaN and others are not; drop those rows or fit the outputs apart."
         )
-    if missing.all():
-        raise ValueError("y has no output: all its entries are NaN.")
+    if missing.all() and not may_be_unknown:
+        raise ValueError(NO_OUTPUT)
     return values, is_vector
 
 
@@ -70,10 +80,17 @@ def output_units(outputs: np.ndarray, weight: np.ndarray | None, is_vector: bool
     with np.errstate(over="ignore", invalid="ignore"):
         shift = np.average(outputs, axis=0, weights=weight)
         variance = np.average((outputs - shift) ** 2, axis=0, weights=weight)
+    return units_of_moments(shift, variance, np.abs(outputs).max(axis=0), weight is not None, is_vector, largest)
+
+
+def units_of_moments(
+    shift: np.ndarray, variance: np.ndarray, extreme: np.ndarray, is_weighted: bool, is_vector: bool, largest: float
+) -> OutputUnits:
+    """The same from means, variances and largest absolute values (O,)."""
     limit = min(float(np.finfo(np.float64).max) ** 0.5, largest)
-    fits = np.isfinite(variance) & (np.abs(outputs).max(axis=0) < limit)
+    fits = np.isfinite(variance) & (extreme < limit)
     if not fits.all():
-        product, weights = ("", "") if weight is None else (", times sample_weight,", " or sample_weight")
+        product, weights = (", times sample_weight,", " or sample_weight") if is_weighted else ("", "")
         raise ValueError(
             f"y has values in output {int(np.argmin(fits))} whose squares{product} overflow; allowed are values below "
             f"{limit:.0e}. Rescale y{weights}."

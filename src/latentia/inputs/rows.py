@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from datetime import date
 from functools import wraps
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,12 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
+from latentia.inputs.column_doubts import dates_in, refusal, slip_in
 from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
 from latentia.inputs.labels import is_missing
 from latentia.inputs.lazy_tables import is_lazy, lazy_table
 from latentia.numerics.array_api import is_sparse, namespace, stored_values
-
-DATES = (
-    "column {name} of X holds dates ({what}): convert them to numbers first, for example to days since a start date."
-)
 
 
 def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False, **options: Any) -> Any:
@@ -43,28 +41,45 @@ def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False,
         if "infinity" in str(error) and frame_type(X) != "array":
             for place, name in enumerate(column_names(X)):
                 check_finite(as_numbers(raw_column(X, place), name), name)
-        name, cell = _first_object(X)
-        who = type(estimator).__name__
-        if isinstance(cell, str | bytes):
-            cure = "encode the column first, for example with scikit-learn's OneHotEncoder"
-            instead = "; a LatentClassificationModel takes data frames and object arrays with text"
-            raise ValueError(
-                f"X holds text in column {name!r}: {cell!r}. {who} takes numbers here: {cure}"
-                f"{instead if is_classifier(estimator) else ''}."
-            ) from error
-        if isinstance(cell, date):
-            raise TypeError(DATES.format(name=repr(name), what=type(cell).__name__)) from error
-        if cell is not None and not isinstance(cell, complex):
-            raise TypeError(
-                f"column {name!r} of X holds a {type(cell).__name__}, {cell!r}: argument must be a string or a number; "
-                f"{who} takes numbers."
-            ) from error
+        _refuse_objects(type(estimator).__name__, X, is_classifier(estimator), error)
         raise
 
 
-def plain_table(X: Any) -> Any:
+def _refuse_objects(who: str, X: Any, has_alternative: bool, error: Exception) -> None:
+    """Say which columns hold what is no number, if any do, and what to do about it."""
+    found = _strange_cells(X)
+    texts = [(name, cell, column) for name, cell, column in found if isinstance(cell, str | bytes)]
+    if texts:
+        slips = [slip_in(column) for _, _, column in texts]
+        shown = [
+            f"column {name!r}: {repr(cell) if slip is None else slip.text}"
+            for (name, cell, _), slip in zip(texts, slips, strict=True)
+        ]
+        if all(slips):
+            cure = "correct such cells, or make them missing, for example by pandas.to_numeric(..., errors='coerce')"
+            instead = ""
+        else:
+            cure = "encode such columns first, for example with scikit-learn's OneHotEncoder"
+            instead = "; a LatentClassificationModel takes data frames and object arrays with text"
+        raise ValueError(
+            f"X holds text in {'; '.join(shown)}. {who} takes numbers here: {cure}{instead if has_alternative else ''}."
+        ) from error
+    dates = [dates_in(name, type(cell).__name__) for name, cell, _ in found if isinstance(cell, date)]
+    if dates:
+        raise refusal(dates) from error
+    name, cell, _ = found[0] if found else (None, None, None)
+    if cell is not None and not isinstance(cell, complex):
+        raise TypeError(
+            f"column {name!r} of X holds a {type(cell).__name__}, {cell!r}: argument must be a string or a number; "
+            f"{who} takes numbers."
+        ) from error
+
+
+def plain_table(X: Any, allow_dates: bool = False) -> Any:
     """X without a mask, its masked cells missing; refuses tables that no estimator can read, and
     says what to do.
+
+    Columns of dates may pass, for who refuses them together with others.
     """
     if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
         X = X.to_native()
@@ -79,13 +94,42 @@ def plain_table(X: Any) -> Any:
         if len(lengths) > 1:
             raise ValueError(f"X has rows of {lengths[0]} and of {lengths[-1]} cells: all rows must be equally long.")
     if getattr(getattr(X, "dtype", None), "kind", None) in ("M", "m"):
-        raise TypeError(DATES.format(name=0, what=X.dtype))
+        raise refusal([dates_in(0, str(X.dtype))])
     if frame_type(X) != "array":
-        _check_frame(X)
+        _check_frame(X, allow_dates)
+    else:
+        _check_dimensions(X)
     return X
 
 
-def _check_frame(X: Any) -> None:
+def check_order(X: Any, y: Any) -> None:
+    """Refuse labels where the rows belong, and rows where the labels do."""
+    shapes = [tuple(getattr(values, "shape", ())) for values in (X, y)]
+    if len(shapes[0]) == 1 and len(shapes[1]) == 2 and shapes[1][1] > 1:
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: X has shape {shapes[0]} and y has shape {shapes[1]}. Were they "
+            "swapped? The table comes first: fit(X, y)."
+        )
+
+
+def _check_dimensions(X: Any) -> None:
+    """Refuse a single column or row without an axis of its own."""
+    shape = getattr(X, "shape", None)
+    if isinstance(X, list | tuple) and X and all(isinstance(v, str | Real) or v is None for v in X):
+        shape = (len(X),)
+    if shape is None or len(shape) != 1:
+        return
+    if hasattr(X, "to_frame"):
+        cure = "X.to_frame() is a table of one column"
+    else:
+        cure = "array.reshape(-1, 1) is a table of one column, array.reshape(1, -1) one of a single row"
+    raise ValueError(
+        f"Expected 2D array, got 1D array instead: X has shape {tuple(shape)}, and a table has rows and columns. "
+        f"Reshape your data: {cure}."
+    )
+
+
+def _check_frame(X: Any, allow_dates: bool) -> None:
     """Refuse data frames without columns, with several of one name, or with dates."""
     names = column_names(X)
     if not names:
@@ -95,10 +139,10 @@ def _check_frame(X: Any) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(f"X has several columns of the name {twice[0]!r}: give each column a name of its own.")
-    for place, name in enumerate(names):
-        dtype = str(column_dtype(X, place))
-        if ColumnType(dtype).is_date:
-            raise TypeError(DATES.format(name=repr(name), what=dtype))
+    dtypes = [str(column_dtype(X, place)) for place in range(len(names))]
+    dates = [dates_in(name, dtype) for name, dtype in zip(names, dtypes, strict=True) if ColumnType(dtype).is_date]
+    if dates and not allow_dates:
+        raise refusal(dates)
 
 
 def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,20 +221,26 @@ def reject_missing(estimator: Any, X: Any) -> None:
         )
 
 
-def _first_object(X: Any) -> tuple[Any, Any]:
-    """The first column with a cell that is no number, and that cell; None and None if there is
-    none.
-    """
+def _strange_cells(X: Any) -> list[tuple[Any, Any, list[Any]]]:
+    """Columns with a cell that is no number: their names, the first such cell, all known cells."""
     try:
         cells = np.asarray(X, dtype=object)
-    except ValueError:  # rows of different lengths
-        return None, None
+    except (TypeError, ValueError):  # an array on a device; rows of different lengths
+        return []
     if cells.ndim != 2:
-        return None, None
+        return []
+    found = []
     for name, column in zip(getattr(X, "columns", range(cells.shape[1])), cells.T, strict=False):
-        for cell in column[~is_missing(column)].tolist():
-            try:
-                float(cell)
-            except (TypeError, ValueError):
-                return name, cell
-    return None, None
+        known = column[~is_missing(column)].tolist()
+        strange = next((cell for cell in known if not _is_float(cell)), None)
+        if strange is not None:
+            found.append((name, strange, known))
+    return found
+
+
+def _is_float(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True

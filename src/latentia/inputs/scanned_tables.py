@@ -10,7 +10,7 @@ from typing import Any
 
 from latentia.engine.array_source import CACHE_MIB
 from latentia.engine.parts import LocalParts, TemporaryFolder
-from latentia.inputs.file_parts import DataFile, ReadBatch, RowGroup
+from latentia.inputs.file_parts import DataFile, ReadBatch, RowGroup, Target, target_names
 from latentia.inputs.lazy_answers import LazyAnswers
 from latentia.inputs.lazy_tables import LazyTable
 
@@ -30,20 +30,16 @@ class ScannedTable(LazyTable):
     Iterating over it yields its rows as pandas data frames, without target and weights.
     """
 
-    def __init__(self, files: list[DataFile], schema: Any, target: str | None, weight: str | None, folder: Any = None):
+    def __init__(self, files: list[DataFile], schema: Any, target: Target, weight: str | None, folder: Any = None):
         self.folder = folder  # where converted files lie, as long as the table lives
         self.files, self.schema, self.target, self.weight = files, schema, target, weight
-        self.columns = [name for name in schema.names if name not in (target, weight)]
+        self.columns = [name for name in schema.names if name not in (*target_names(target), weight)]
         self.meta = self._to_frame(schema.empty_table().select(self.columns))
         self.name = f"a table scanned from {files[0].path}" + (f" and {len(files) - 1} more" if files[1:] else "")
         fitting = PART_MIB * 2**20 // (8 * max(1, len(self.columns)))
         self.rows_per_part = max(1, min(MAX_PART_ROWS, fitting))
         self.sizes = [file.group_sizes() for file in files]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(sum(groups) for groups in self.sizes)
+        self.n_rows: int = sum(sum(groups) for groups in self.sizes)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,8 +74,8 @@ class ScannedTable(LazyTable):
     def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
         return self.training_parts(y, sample_weight).gather(fn)
 
-    def _readers(self, target: str | None, weight: str | None) -> list[ReadBatch]:
-        columns = [name for name in self.schema.names if name in (*self.columns, target, weight)]
+    def _readers(self, target: Target, weight: str | None) -> list[ReadBatch]:
+        columns = [name for name in self.schema.names if name in (*self.columns, *target_names(target), weight)]
         readers = []
         for file, sizes in zip(self.files, self.sizes, strict=True):
             for group, size in enumerate(sizes):
@@ -95,7 +91,7 @@ class ScannedTable(LazyTable):
 def scan(
     source: Any,
     *,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     weight: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> ScannedTable:
@@ -111,8 +107,9 @@ def scan(
         A Parquet or Arrow (Feather) file, a pattern such as ``"rows/*.parquet"``, or a folder,
         whose subfolders ``name=value`` make a column. CSV files are first converted to a
         temporary Parquet file.
-    target : str, default=None
-        The column with the labels; missing labels mark unlabeled rows.
+    target : str or sequence of str, default=None
+        The column with the labels; missing labels mark unlabeled rows. Several columns are those
+        of a label matrix, or of several outputs.
     weight : str, default=None
         The column with the sample weights.
     columns : sequence of str, default=None
@@ -140,6 +137,7 @@ def scan(
     except ImportError as error:
         raise ImportError("latentia.scan needs pyarrow and pandas: pip install latentia[files]") from error
     folder = None
+    target = target if target is None or isinstance(target, str) else tuple(target)
     if not isinstance(source, dataset.Dataset):
         source, folder = _open_dataset(source)
     if not getattr(source, "files", None):
@@ -196,16 +194,21 @@ def _convert(path: str, folder: str, number: int) -> str:
     return into
 
 
-def _read_schema(source: Any, target: str | None, weight: str | None, columns: Sequence[str] | None) -> Any:
+def _read_schema(source: Any, target: Target, weight: str | None, columns: Sequence[str] | None) -> Any:
     """The columns that are read, in the order of the files."""
     import pyarrow as pa
 
     schema = source.schema
-    named = [("target", target), ("weight", weight), *(("columns", name) for name in columns or ())]
+    targets = target_names(target)
+    named = [
+        *(("target", name) for name in targets),
+        ("weight", weight),
+        *(("columns", name) for name in columns or ()),
+    ]
     for what, name in named:
         if name is not None and name not in schema.names:
             raise ValueError(f"{what}={name!r} is no column of the files; they have {schema.names}.")
-    wanted = schema.names if columns is None else [*columns, target, weight]
+    wanted = schema.names if columns is None else [*columns, *targets, weight]
     return pa.schema([field for field in schema if field.name in wanted])
 
 

@@ -20,6 +20,15 @@ ALLOWED = (
 )
 
 
+def refuse_row_numbers(cv: Any) -> None:
+    """Folds of a sample cannot be told by the numbers of the rows of a table in parts."""
+    if not (cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")):
+        raise ValueError(
+            f"cv is a {type(cv).__name__} that names rows, but X is a large table in parts, of which a sample is "
+            "searched: allowed are None, an integer and a splitter with a method split."
+        )
+
+
 def make_folds(
     cv: Any,
     codes: np.ndarray,
@@ -95,20 +104,3 @@ def _part(rows: Any, n_rows: int, what: str) -> np.ndarray:
     if outside.size:
         raise ValueError(f"cv holds the row {outside[0]}; allowed are 0 to {n_rows - 1}, numbers of {what}.")
     return numbers
-
-
-def train_validation_split(
-    labels: np.ndarray, weight: np.ndarray | None, share: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows that stay and of those set apart: a share of each class, rounded down, so
-    that every class stays.
-
-    Unlabeled rows (-1) stay, and so do rows without weight, which say nothing where they are
-    predicted.
-    """
-    useful = labels >= 0 if weight is None else (labels >= 0) & (weight > 0)
-    apart = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels[useful]):
-        members = rng.permutation(np.flatnonzero(useful & (labels == label)))
-        apart[members[: int(share * len(members))]] = True
-    return np.flatnonzero(~apart), np.flatnonzero(apart)

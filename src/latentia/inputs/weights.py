@@ -31,11 +31,17 @@ def check_weight(
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
         raise ValueError(f"sample_weight holds {bad}; weights must be finite and not negative.")
-    if not may_be_zero and not (weight > 0).any():
-        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
+    if not may_be_zero:
+        check_total_weight(float(weight.max(initial=0.0)))
     if codes is not None:
         check_class_weights(np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes)), classes)
     return weight
+
+
+def check_total_weight(total: float) -> None:
+    """Refuse weights that are all zero."""
+    if total <= 0:
+        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
 
 
 def check_class_weights(in_class: np.ndarray, classes: np.ndarray) -> None:

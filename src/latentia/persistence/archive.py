@@ -7,6 +7,7 @@ leave, no links, nothing encrypted, nothing before, between or after.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -31,8 +32,12 @@ _END = struct.Struct("<4s4H2LH")
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name only when all is written."""
+    """A file to write to that takes its name only when all is written; errors name it, not the
+    draft.
+    """
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; a model file needs a name of its own", str(target))
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(draft, "xb") as file:
@@ -40,6 +45,10 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)
+    except OSError as error:
+        if error.filename not in (str(draft), None):
+            raise
+        raise type(error)(error.errno, error.strerror, str(target)) from None
     finally:
         draft.unlink(missing_ok=True)
 

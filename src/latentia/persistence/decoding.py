@@ -13,7 +13,7 @@ import sklearn.model_selection
 
 from latentia.inputs.plain_values import PlainValues
 from latentia.persistence.array_members import DTYPE
-from latentia.persistence.encoding import BIT_GENERATORS, MAX_DEPTH, SPLITTERS, Json
+from latentia.persistence.encoding import BIT_GENERATORS, MAX_DEPTH, REPEATED, SPLITTERS, Json
 from latentia.persistence.errors import Damage
 from latentia.persistence.package_classes import class_of_name, from_state
 
@@ -71,7 +71,7 @@ class Decoder:
         return values.to_index()[0]
 
     def _splitter(self, name: Json, state: Json, depth: int) -> Any:
-        if name not in SPLITTERS:
+        if name not in (*SPLITTERS, *REPEATED):
             raise Damage(f"it names the folds {str(name)[:80]!r}")
         return getattr(sklearn.model_selection, name)(**self._state(state, depth))
 

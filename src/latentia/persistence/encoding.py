@@ -42,6 +42,9 @@ BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "SFC64")
 #: Folds of scikit-learn whose constructor takes their attributes.
 SPLITTERS = ("KFold", "LeaveOneOut", "ShuffleSplit", "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit")
 
+#: Those that repeat others, whose arguments they keep apart.
+REPEATED = ("RepeatedKFold", "RepeatedStratifiedKFold")
+
 PANDAS_SCALARS = ("Interval", "Period", "Timedelta", "Timestamp")
 
 
@@ -79,7 +82,7 @@ class Encoder:
         if cls.__module__.partition(".")[0] == "pandas" and cls.__name__ in PANDAS_SCALARS:
             return Encoder._pandas
         if cls.__module__.startswith("sklearn.") and cls is getattr(sklearn.model_selection, cls.__name__, None):
-            return Encoder._splitter if cls.__name__ in SPLITTERS else None
+            return Encoder._splitter if cls.__name__ in (*SPLITTERS, *REPEATED) else None
         return Encoder._object if class_name(cls) else None
 
     def _sequence(self, value: Any, path: str, depth: int) -> list[Json]:
@@ -116,6 +119,8 @@ class Encoder:
 
     def _splitter(self, value: Any, path: str, depth: int) -> Json:
         state = {name: part for name, part in vars(value).items() if not name.startswith("_")}
+        if type(value).__name__ in REPEATED:
+            state = {**state.pop("cvargs"), **{name: part for name, part in state.items() if name != "cv"}}
         return {"splitter": type(value).__name__, "state": self._state(state, path, depth)}
 
     def _generator(self, value: np.random.Generator, path: str, depth: int) -> Json:
@@ -185,4 +190,6 @@ def _reason(value: Any) -> str:
     cls = type(value)
     if callable(value) and not isinstance(value, type):
         return "model files hold no functions"
+    if hasattr(value, "get_n_splits"):
+        return f"of folds, model files hold {', '.join((*SPLITTERS, *REPEATED))}; pass cv as an integer or one of these"
     return f"model files hold plain values and objects of latentia, and this is a {cls.__module__}.{cls.__qualname__}"

@@ -18,7 +18,7 @@ import numpy as np
 from latentia.engine.contracts import AcceleratedFamily, Params, Problem
 from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.anderson import AndersonHistory
-from latentia.solvers.em import rounding_unit, warn_if_decreased
+from latentia.solvers.em import rising_sweep, rounding_unit, warn_if_decreased
 from latentia.solvers.restarts import RestartHistory, to_float_array
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
@@ -92,12 +92,12 @@ class _Batch:
             return
         self.history.forget(~good)
         if not good.any():  # nothing to put together, and no copies of large parameters
-            fallback = self.problem.sweep(plain)
+            fallback = rising_sweep(self.problem, plain, self.values)
             self.params, self.stats, self.values = plain, fallback.stats, to_float_array(fallback.value)
             return
         bad = np.flatnonzero(~good)
         plain = take_restarts(plain, bad.tolist())
-        fallback = self.problem.take_restarts(bad).sweep(plain)
+        fallback = rising_sweep(self.problem.take_restarts(bad), plain, self.values[bad])
         values[bad] = to_float_array(fallback.value)
         self.params = replace_restarts(trial, bad, plain)
         self.stats = replace_restarts(sweep.stats, bad, fallback.stats)

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from latentia.engine.contracts import EMFamily, Params, Problem
+from latentia.engine.contracts import EMFamily, Params, Problem, Sweep, WarmStartedFamily
 from latentia.engine.pytree import leaves, select_restart, take_restarts
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.numerics.array_api import namespace
@@ -22,6 +22,10 @@ from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_st
 MAX_RELATIVE_DECREASE = 1e-6
 
 MAX_DECREASE_UNITS = 1000
+
+#: Inference that iterates has settled when a further look raises the objective by less than this
+#: share of it.
+MIN_RELATIVE_RISE = 1e-7
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class EM:
         stopped = False
         unit = rounding_unit(params)
         for iteration in range(self.max_iter + 1):
-            sweep = problem.sweep(params)
+            sweep = rising_sweep(problem, params, before)
             values = to_float_array(sweep.value)
             record.add(values)
             gain = values - before
@@ -60,6 +64,21 @@ class EM:
             params = problem.family.update(params, stats)
             before = values
         return record.solution()
+
+
+def rising_sweep(problem: Problem[EMFamily], params: Params, least: np.ndarray) -> Sweep:
+    """A sweep at parameters whose objective is at least so large.
+
+    The first look at rows whose inference iterates may still be lower; each further look raises it.
+    """
+    sweep = problem.sweep(params)
+    values = to_float_array(sweep.value)
+    while isinstance(problem.family, WarmStartedFamily) and (values < least).any():
+        sweep = problem.sweep(params)
+        before, values = values, to_float_array(sweep.value)
+        if not (values > before + MIN_RELATIVE_RISE * np.abs(before)).any():
+            break
+    return sweep
 
 
 def rounding_unit(params: Params) -> float:

@@ -19,6 +19,7 @@ import latentia as library
 from latentia.__main__ import main
 from latentia.apps.tables.table_files import Reading, read_table
 from latentia.apps.tables.typed_columns import find_features, read_labels
+from latentia.persistence.model_files import save_model
 
 
 def rows_of(text):
@@ -101,6 +102,39 @@ def test_new_rows_are_read_as_the_model_knows_the_columns(latentia, fitted):
     ]
     ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color\n1,red\n")
     assert ended.code == 3 and "needs the columns 'two', 'code'" in ended.err
+
+
+def odd_table(n=90):
+    """A number with one word, a small number with another, dates as text, codes with a leading zero."""
+    rows = ["age,visits,day,code,kind"]
+    for k in range(n):
+        age, visits = ("forty" if k == 7 else 20 + k / 4), ("don't know" if k == 9 else k % 5)
+        rows.append(f"{age},{visits},2020-{k // 28 + 1:02d}-{k % 28 + 1:02d},{k % 9:03d},{'no' if k % 2 else 'yes'}")
+    return "\n".join(rows) + "\n"
+
+
+def test_words_among_numbers_and_dates_are_named_with_the_cure(latentia, tmp_path):
+    table, model = tmp_path / "a.csv", tmp_path / "m"
+    table.write_text(odd_table())
+    ended = latentia("fit", table, "-t", "kind", "-o", model, "--effort", "fast")
+    assert ended.code == 0
+    age, visits = "'forty' among 89 numbers; --missing forty", '"don\'t know" among 89 numbers; --missing'
+    assert f"column 'age' is left out: {age} makes gaps of such cells and numbers of the others" in ended.err
+    assert f"column 'visits' is text, since it holds {visits}" in ended.err
+    assert "column 'day' is left out: dates, 90 different ones" in ended.err
+    assert ended.err.count("visits") == 1  # the library need not say it again
+    assert library.load(model).kinds_ == ("categorical", "categorical")  # codes as 007 stay text
+    options = ("--missing", "forty", "--missing", "don't know", "--force", "--quiet")
+    ended = latentia("fit", table, "-t", "kind", "-o", model, "--effort", "fast", *options)
+    assert ended.code == 0 and library.load(model).kinds_ == ("continuous", "continuous", "categorical")
+
+
+def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
+    numbers = [str(k + 100) for k in range(89)] + ["012"]
+    path = tmp_path / "a.csv"
+    path.write_text("number,kind\n" + "".join(f"{v},{k % 2}\n" for k, v in enumerate(numbers)))
+    found = find_features(read_table(str(path), Reading()), ["number", "kind"])
+    assert "'012' among 89 numbers, and a leading zero makes codes of numbers" in found.left_out["number"]
 
 
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
@@ -254,10 +288,12 @@ def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
     table, found = typed("\n".join(lines), path=tmp_path / "a.csv")
     assert list(found.frame) == ["x"] and set(found.left_out) == {"id", "day", "mixed"}
     assert "120 different values in 120 cells" in found.left_out["id"]
-    assert len(found.notes) == 1 and "'many'" in found.notes[0]
+    assert found.notes == [] and "'many' among 119 numbers; --missing many" in found.left_out["mixed"]
     stamps = pd.DataFrame({"t": pd.date_range("2020-01-01", periods=3), "x": [1.0, 2.0, 3.0]})
     stamps.to_parquet(tmp_path / "a.parquet")
-    assert find_features(read_table(str(tmp_path / "a.parquet"), Reading()), ["t", "x"]).left_out == {"t": "dates"}
+    assert (
+        find_features(read_table(str(tmp_path / "a.parquet"), Reading()), ["t", "x"]).left_out["t"].startswith("dates;")
+    )
 
 
 @pytest.mark.parametrize(
@@ -345,7 +381,7 @@ def test_models_that_do_not_serve_are_refused(latentia, kind, fitted, tmp_path):
     }[kind]
     if kind != "unfitted":
         model.fit(X, y)
-    model.save(tmp_path / "m")
+    save_model(model, tmp_path / "m")
     ended = latentia("impute", tmp_path / "m", fitted / "table.csv")
     assert ended.code == 4 and len(ended.err.splitlines()) == 1
 

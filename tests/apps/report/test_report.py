@@ -19,6 +19,7 @@ from latentia import (
 from latentia.apps.report import report_html, write_report
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
+from latentia.estimators.latent_classifier.reasons import reasons_array
 
 pandas = pytest.importorskip("pandas")
 
@@ -140,13 +141,13 @@ def test_held_out_predictions_serve_the_rows_of_fit_alone(stack):
 def test_reasons_are_differences_to_rows_with_a_hidden_cell(stack, monkeypatch):
     model, X, _ = stack
     rows = X[:8]
-    found = model.explain(rows)
+    found = reasons_array(model.explain(rows))
     hidden = rows.assign(income=np.nan)
     proba = [np.asarray(model.predict_proba(r)) for r in (rows, hidden)]
     odds = [np.log(p) - np.log1p(-p) for p in proba]
     np.testing.assert_allclose(found[:, 0], odds[0] - odds[1], rtol=1e-6, atol=1e-9)
     monkeypatch.setattr("latentia.estimators.latent_classifier.answers.EXPLAINED_ROWS", 1)
-    np.testing.assert_allclose(model.explain(rows), found, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(reasons_array(model.explain(rows)), found, rtol=1e-9, atol=1e-9)
     assert (found[rows["age"].isna(), 1] == 0).all()
 
 

@@ -18,6 +18,7 @@ from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.table_view import TableView
 from latentia.apps.studio.workspace import Workspace
 from latentia.apps.tables.table_files import Table
+from latentia.estimators.latent_classifier.reasons import reasons_array
 
 N_ROWS = 90
 
@@ -109,7 +110,7 @@ def test_a_row_is_answered_as_the_library_does(studio):
         found = studio.post("/api/row", {"row": row, "changes": {}})
         one = view.frame.iloc[[row]]
         np.testing.assert_allclose(found["proba"], view.model.predict_proba(one)[0], atol=1e-9)
-        np.testing.assert_allclose(found["added"], view.model.explain(one)[0], atol=2e-4)
+        np.testing.assert_allclose(found["added"], reasons_array(view.model.explain(one))[0], atol=2e-4)
         np.testing.assert_allclose([found["x"], found["y"]], view.plane.place(one)[0], atol=1e-9)
         assert [cell is None for cell in found["cells"]] == one.isna().to_numpy()[0].tolist()
 

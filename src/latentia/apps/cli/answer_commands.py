@@ -15,6 +15,7 @@ from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
+from latentia.estimators.latent_classifier.reasons import reasons_array
 
 
 def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
@@ -135,7 +136,7 @@ def explain(
     reading = options.reading(encoding, delimiter, missing)
     fitted, found, frame = _opened(model, table, output, force, reading, "explain")
     with blaming(found.source), screen.work("explaining"):
-        cells = np.asarray(fitted.explain(frame))  # (rows, columns, classes)
+        cells = reasons_array(fitted.explain(frame))  # (rows, columns, classes)
         proba = np.asarray(fitted.predict_proba(frame))
     best = proba.argmax(axis=1)
     rows = pandas.DataFrame(cells[np.arange(len(best)), :, best], columns=list(frame))

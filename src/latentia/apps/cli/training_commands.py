@@ -55,7 +55,7 @@ def fit(
     write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, screen)
-    model = _classifier(effort, seed, jobs if jobs > 1 else None)
+    model = _classifier(effort, seed, features, jobs if jobs > 1 else None)
     with blaming(found.source), screen.work("fitting") as tell:
         model.set_params(callback=listener(tell)).fit(features.frame, labels)
     model.set_params(callback=None)
@@ -83,10 +83,19 @@ def _check_effort(effort: str) -> None:
         raise Failure(ExitCode.USAGE, f"--effort {effort}: allowed are {', '.join(EFFORTS)}")
 
 
-def _classifier(effort: str, seed: int, n_jobs: int | None = None) -> Any:
-    return LatentClassifier(
-        effort=effort, random_state=seed, n_jobs=n_jobs, unlabeled=None, max_categories=MAX_CATEGORIES
-    )
+def _classifier(effort: str, seed: int, features: Features, n_jobs: int | None = None) -> Any:
+    return LatentClassifier(effort=effort, n_jobs=n_jobs, **_reading(seed, features))
+
+
+def _reading(seed: int, features: Features) -> dict[str, Any]:
+    """Options of all models of tables; who was told of a doubt need not hear of it again."""
+    kinds = {name: "categorical" for name in sorted(features.doubted)}
+    return {
+        "random_state": seed,
+        "unlabeled": None,
+        "max_categories": MAX_CATEGORIES,
+        "kinds": kinds or "auto",
+    }
 
 
 def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Screen) -> tuple[np.ndarray, Features]:
@@ -187,10 +196,8 @@ def compare(
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, screen)
     candidates = {
-        "LatentClassifier": _classifier(effort, seed),
-        "LatentClassificationModel": LatentClassificationModel(
-            random_state=seed, unlabeled=None, max_categories=MAX_CATEGORIES
-        ),
+        "LatentClassifier": _classifier(effort, seed, features),
+        "LatentClassificationModel": LatentClassificationModel(**_reading(seed, features)),
     }
     if all(kind_of(features.frame[name]) != "categorical" for name in features.frame):
         candidates["GaussianMixtureClassifier"] = GaussianMixtureClassifier(random_state=seed, unlabeled=None)

@@ -8,8 +8,9 @@ from scipy.special import logsumexp
 from latentia.apps.report.elements import Bar, Cell, Section, beside, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import codes_of, numbers_of, read_column, rows_of, stacked, without_columns
+from latentia.estimators.latent_classifier.reasons import reasons_array
 from latentia.inputs.labels import is_missing
-from latentia.numerics.array_api import is_sparse, to_numpy
+from latentia.numerics.array_api import is_sparse
 
 #: Rows that are explained, columns that are looked at, those that are listed for a class, classes.
 MAX_ROWS, MAX_COLUMNS, MAX_LISTED, MAX_CLASSES = 60, 24, 6, 12
@@ -62,7 +63,7 @@ def _contributions(facts: Facts, rows: np.ndarray, columns: np.ndarray) -> np.nd
     """What cells add to the log odds, (rows, columns, classes)."""
     table = rows_of(facts.predicted_table, rows)
     if hasattr(facts.model, "explain") and columns.size == facts.n_columns:
-        return to_numpy(facts.model.explain(table)).astype(float)
+        return reasons_array(facts.model.explain(table)).astype(float)
     whole = log_odds(facts.proba[rows])
     values = [np.nan if facts.takes_gaps else float(numbers_of(facts.X, k).mean()) for k in columns.tolist()]
     hidden = [without_columns(table, {k: value}) for k, value in zip(columns.tolist(), values, strict=True)]

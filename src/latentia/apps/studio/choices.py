@@ -11,7 +11,7 @@ import pandas
 from latentia.apps.studio.limits import MIN_LABELED
 from latentia.apps.studio.problems import Problem, explained
 from latentia.apps.studio.table_view import TableView
-from latentia.apps.tables.typed_columns import kind_of, read_labels, useless_because
+from latentia.apps.tables.typed_columns import kind_of, read_labels, useless_because, word_among_numbers
 from latentia.estimators.latent_classifier import LatentClassifier
 
 EFFORTS = ("fast", "balanced", "best")
@@ -87,7 +87,8 @@ def _features(view: TableView, target: str, kinds: dict[str, str]) -> tuple[pand
         if kind not in view.allowed_kinds(name):
             raise Problem(f"The column {name!r} cannot be {kind}. Choose {' or '.join(view.allowed_kinds(name))}.")
         frame[name] = column
-        if kind != kind_of(column) or reason:
+        doubt = view.table.is_text and word_among_numbers(view.table, name)  # which the page has told
+        if kind != kind_of(column) or reason or doubt:
             given[name] = kind
     if not frame:
         raise Problem(

@@ -42,8 +42,7 @@ class FactorPlane(Plane):
     def __init__(self, model: Any, frame: Any):
         found = LatentMapDisplay.from_estimator(model, frame[:2], plot=False)
         self._model = factor_model(model)
-        self._factors = [int(name.split()[-1]) - 1 for name in found.axis_names]
-        self.axis_names = (found.axis_names[0], found.axis_names[1])
+        self._factors, self.axis_names = list(found.factors), found.axis_names
         self._means, self._stds = found.means, found.stds
 
     def place(self, frame: Any) -> np.ndarray:

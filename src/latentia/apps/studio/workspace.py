@@ -109,7 +109,7 @@ class Workspace:
 
             def finished(job: FitJob, model: LatentClassifier) -> None:
                 view = MapView(model, choices.frame, choices.labels, origin)
-                board = model._model.leaderboard
+                board = model.leaderboard_
                 job.result = {
                     "weights": dict(zip(board["candidate"], board["weight"], strict=True)),
                     "together": view.scores if view.scores["log_loss"] is not None else None,

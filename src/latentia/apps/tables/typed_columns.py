@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,19 +16,13 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.table_files import Table
+from latentia.inputs.column_doubts import DATE_TEXT, LEADING_ZERO, NUMBER, is_numeric, slip_in
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
-#: A number does not start so; numbers of articles and postal codes do.
-LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
-
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
-
-#: Share of numbers from which text among them is a surprise.
-MOSTLY = 0.8
 
 TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
@@ -39,6 +34,7 @@ class Features:
     frame: pandas.DataFrame
     left_out: dict[str, str] = field(default_factory=dict)  # column to reason
     notes: list[str] = field(default_factory=list)
+    doubted: set[str] = field(default_factory=set)  # columns that are text for a word among numbers
 
 
 def find_features(table: Table, names: Sequence[str]) -> Features:
@@ -46,12 +42,16 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
     features = Features(pandas.DataFrame(index=table.frame.index))
     kept: dict[str, Any] = {}
     for name in names:
-        column = typed_column(table, name, features.notes) if table.is_text else table.frame[name]
+        notes: list[str] = []
+        column = typed_column(table, name, notes) if table.is_text else table.frame[name]
+        doubt = word_among_numbers(table, name) if table.is_text else None
         reason = useless_because(column)
         if reason is None:
             kept[name] = column
+            features.notes += notes
+            features.doubted |= {name} if doubt else set()
         else:
-            features.left_out[name] = reason
+            features.left_out[name] = doubt or reason
     if not kept:
         raise bad_table(table.source, "no column is left to learn from" + _because(features.left_out))
     features.frame = pandas.DataFrame(kept)
@@ -69,13 +69,25 @@ def typed_column(table: Table, name: str, notes: list[str]) -> Any:
     if not known:
         return pandas.Series(np.full(len(cells), np.nan))
     texts = _with_points(known, table.decimal_comma)
-    is_number = [NUMBER.fullmatch(text) is not None for text in texts]
-    if all(is_number) and not any(LEADING_ZERO.fullmatch(text) for text in texts):
+    if all(is_numeric(text) for text in texts):
         return _numbers(cells, texts)
-    if MOSTLY < np.mean(is_number) < 1:
-        other = next(text for text, number in zip(texts, is_number, strict=True) if not number)
-        notes.append(f"column {name!r} is text, since it holds {other[:40]!r} among numbers; --missing makes it a gap")
+    doubt = word_among_numbers(table, name)
+    if doubt:
+        notes.append(f"column {name!r} is text, since it holds {doubt}")
     return pandas.Series(cells.tolist())
+
+
+def word_among_numbers(table: Table, name: str) -> str | None:
+    """Which cells make text of a column of numbers, and how to read it as numbers."""
+    texts = _with_points(table.frame[name].dropna().tolist(), table.decimal_comma)
+    slip = slip_in(texts)
+    if slip is None:
+        return None
+    odd = sorted({text for text in texts if not is_numeric(text)})
+    if all(LEADING_ZERO.fullmatch(text) for text in odd):
+        return f"{slip.text}, and a leading zero makes codes of numbers; write them without it if they are none"
+    shown = " ".join(f"--missing {shlex.quote(text[:40])}" for text in odd[:3])
+    return f"{slip.text}; {shown}{' ...' if len(odd) > 3 else ''} makes gaps of such cells and numbers of the others"
 
 
 def _with_points(known: list[str], decimal_comma: bool) -> list[str]:
@@ -104,7 +116,7 @@ def useless_because(column: Any) -> str | None:
     """Why nothing is learned from a column."""
     dtype = str(column.dtype)
     if dtype.startswith(("datetime", "timedelta", "period", "date", "time")):
-        return "dates"
+        return "dates; as numbers, such as days, they could be used"
     if pandas.api.types.is_numeric_dtype(column.dtype) or pandas.api.types.is_bool_dtype(column.dtype):
         return None
     try:
@@ -112,6 +124,8 @@ def useless_because(column: Any) -> str | None:
     except TypeError:
         return "lists"
     if n_values > MANY_VALUES and 2 * n_values > n_known:
+        if all(isinstance(v, str) and DATE_TEXT.fullmatch(v) for v in column.dropna()):
+            return f"dates, {n_values} different ones in {n_known} cells; as numbers, such as days, they could be used"
         return f"names or ids: {n_values} different values in {n_known} cells"
     return None
 

@@ -3,7 +3,8 @@
 - `fitting`: the template of `fit`; a failed fit changes nothing;
 - `classifier`: predictions from log probabilities, accuracy, BIC and AIC;
 - `generative`, `generative_prediction`, `component_methods`: training and prediction of models of
-  p(x, c); `generative_input`, `table_reading`: what they are given; `generative_options`,
+  p(x, c); `generative_input`, `table_reading`: what they are given, in memory or in parts;
+  `number_tables`: the same for models of p(y | x), which take numbers alone; `generative_options`,
   `generative_losses`: what they are told, and how restarts are compared;
 - `unlabeled_weight`: chooses how much unlabeled rows count (`ArraySource.with_unlabeled_weight`
   applies it); `temperature`: how sure class probabilities may be;

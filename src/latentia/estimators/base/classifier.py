@@ -146,6 +146,17 @@ class _CorrectWeight:
         return float(weight @ (codes == found)), float(weight.sum())
 
 
+@dataclass(frozen=True)
+class _PartLikelihood:
+    """Log likelihood of the rows of a part, and how many of them count."""
+
+    log_likelihood: AnswerPart
+
+    def __call__(self, part: RawPart) -> tuple[float, int]:
+        found: tuple[float, int] = self.log_likelihood(part.X, part.y) if part.X.shape[0] else (0.0, 0)
+        return found
+
+
 class InformationCriteriaMixin:
     """BIC and AIC from the log likelihood of rows and the number of free parameters."""
 
@@ -157,7 +168,15 @@ class InformationCriteriaMixin:
     def _n_free_params(self) -> int:
         """Number of free parameters."""
 
-    def bic(self, X: Any, y: Any) -> float:
+    def _all_log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
+        """The same for tables in parts, too: each adds up its rows where they are."""
+        table = lazy_table(X)
+        if table is None:
+            return self._log_likelihood(X, y)
+        parts = table.reduce_rows(_PartLikelihood(AnswerPart(self, "_log_likelihood")), y, None)
+        return sum(value for value, _ in parts), sum(n_rows for _, n_rows in parts)
+
+    def bic(self, X: Any, y: Any = None) -> float:
         """Bayesian information criterion; lower is better.
 
         Generative models count unlabeled rows by their density; models of p(y | x) leave them out
@@ -167,25 +186,27 @@ class InformationCriteriaMixin:
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+            Classes; scanned tables have them inside.
 
         Returns
         -------
         bic : float
         """
-        log_likelihood, n_rows = self._log_likelihood(X, y)
+        log_likelihood, n_rows = self._all_log_likelihood(X, y)
         return -2 * log_likelihood + self._n_free_params() * float(np.log(n_rows))
 
-    def aic(self, X: Any, y: Any) -> float:
+    def aic(self, X: Any, y: Any = None) -> float:
         """Akaike information criterion; lower is better. Rows count as in `bic`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+            Classes; scanned tables have them inside.
 
         Returns
         -------
         aic : float
         """
-        log_likelihood, _ = self._log_likelihood(X, y)
+        log_likelihood, _ = self._all_log_likelihood(X, y)
         return -2 * log_likelihood + 2 * self._n_free_params()

@@ -31,8 +31,11 @@ from latentia.estimators.base.callbacks import (
 )
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.estimators.base.training_record import LabelCounts, training_record
-from latentia.inputs.lazy_tables import is_lazy, refuse_lazy
-from latentia.inputs.options import Check, check_options, random_generator
+from latentia.inputs.label_doubts import doubt_labels
+from latentia.inputs.lazy_tables import lazy_table, refuse_lazy
+from latentia.inputs.options import Check, check_options, name_hint, random_generator
+from latentia.inputs.rows import check_order
+from latentia.inputs.small_tables import bring_small
 from latentia.inputs.standardization import ColumnError
 from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
 from latentia.numerics.threads import one_blas_thread
@@ -68,8 +71,8 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     Subclasses say how input is read, what is trained, what is learned.
     """
 
-    #: Whether `fit` takes tables that are not in memory, part by part.
-    _reads_parts: ClassVar[bool] = False
+    #: Whether the rows of tables in parts stay where they are even if the table is small.
+    _leaves_rows_in_place: ClassVar[bool] = False
     #: Whether all large work goes by chunks of rows, one for each core. A second thread of linear
     #: algebra then only takes a core from another chunk, or waits for products that are too small.
     _works_by_chunks: ClassVar[bool] = True
@@ -112,13 +115,14 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         started = time.perf_counter()
         self._check_options()
-        if not (self._reads_parts and is_lazy(X)):
-            for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-                refuse_lazy(what, values, type(self).__name__)
+        X, y, sample_weight = self._bring_small(X, y, sample_weight)
+        check_order(X, y)
         try:
             data = self._read_input(X, y, sample_weight)
         except ColumnError as error:
             raise error.of_table(X) from None
+        if "classes_" in data.attributes and not data.attributes.get("multilabel_"):
+            doubt_labels(X, y, data.attributes["classes_"], getattr(self, "unlabeled", None))
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier, one_blas_thread(self._works_by_chunks):
             fitted = self._train(data, rng, notifier)
@@ -128,6 +132,17 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         warn_unless_converged(self, fitted.outcome)
         self._set_learned(on_device_of(attributes, data.X))
         return self
+
+    def _bring_small(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """What `fit` was given, in memory if it comes in parts and is small."""
+        table = lazy_table(X)
+        if table is None:
+            in_memory = "X is in memory: bring it there, too (.compute() of Dask), or pass all from one table"
+            refuse_lazy("y", y, in_memory)
+            refuse_lazy("sample_weight", sample_weight, in_memory)
+            return X, y, sample_weight
+        small = None if self._leaves_rows_in_place else bring_small(table, y, sample_weight)
+        return small or (X, y, sample_weight)
 
     def _n_rows(self, X: Any, data: Any) -> int:
         """How many rows the table has."""
@@ -156,7 +171,26 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         path : str or path-like
             The file, by custom with the ending ``.latentia``.
         """
+        check_is_fitted(self, msg="This %(name)s instance is not fitted yet: there is nothing to save. Call fit first.")
         save_model(self, path)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments.
+
+        Parameters
+        ----------
+        **params : dict
+            Arguments by name.
+
+        Returns
+        -------
+        self : estimator
+        """
+        try:
+            super().set_params(**params)
+        except ValueError as error:
+            raise ValueError(f"{error}{name_hint(params, self.get_params(deep=False))}") from None
+        return self
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, and below it the summary of a fitted estimator."""

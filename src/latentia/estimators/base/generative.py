@@ -41,8 +41,8 @@ from latentia.inputs.options import Check, check_bool, choice, integer, number, 
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import plain_table, validate_rows
-from latentia.inputs.splits import train_validation_split
 from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
+from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.weights import check_loss_matrix, check_priors
 from latentia.numerics.array_api import Array, to_numpy
 from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
@@ -68,7 +68,9 @@ class GenerativeFit(NamedTuple):
 class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
-    _reads_parts = True
+    _leaves_rows_in_place = True
+    #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
+    _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
         "inference": choice("vb", "ml"),
@@ -131,8 +133,12 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         table = lazy_table(X)
-        read = read_in_memory(self, X, y, sample_weight) if table is None else read_parts(self, table, y, sample_weight)
-        rows, encoder, classes, attributes = read
+        if table is None:
+            rows, encoder, targets, attributes, _ = read_in_memory(self, X, y, sample_weight)
+        else:
+            reader = ClassReader(self.unlabeled)
+            rows, encoder, targets, attributes, _ = read_parts(self, table, y, sample_weight, reader)
+        classes = targets.classes
         log_prior = check_priors(self.priors, classes)
         check_loss_matrix(self.loss_matrix, len(classes))
         moments = source_moments(rows)
@@ -172,6 +178,9 @@ class GenerativeClassifier(GenerativePredictMixin):
             objective, source = Likelihood(), em_source
         elif not objective.rises_under_em:
             check_compatible(family, objective, needs_em=False, needs_gradient=True)
+            if trained is not family:
+                solution, trained = solution._replace(params=trained.predictive(solution.params)), family
+                self._tell_of(family, trained, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
             solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
@@ -195,7 +204,7 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _trained_family(self, family: Any, data: TrainingTable, objective: Objective) -> Any:
         """What the solver sees: the posterior, or the points themselves."""
         posterior = None
-        if self.inference == "vb" and objective.rises_under_em:
+        if self.inference == "vb" and (objective.rises_under_em or self._starts_from_posterior):
             posterior = self._make_posterior_family(family, data)
         return family if posterior is None else posterior
 
@@ -222,15 +231,7 @@ class GenerativeClassifier(GenerativePredictMixin):
         """Rows to train on, and labeled rows that say when L-BFGS stops."""
         if not self.early_stopping or objective.rises_under_em:
             return source, None
-        if not isinstance(source, ArraySource):
-            raise ValueError(
-                "early_stopping=True holds out rows of a table in memory, but X is read in parts; allowed is "
-                "early_stopping=False."
-            )
-        _, held_out = train_validation_split(source.y, source.weight, self.validation_fraction, rng)
-        if not held_out.size:  # there are too few rows to spare any
-            return source, None
-        return source.drop_rows(held_out), source.subset(held_out)
+        return source.hold_out(self.validation_fraction, rng)
 
     def _run_em_restarts(
         self, family: Any, source: TableSource, rng: np.random.Generator, notifier: StepNotifier

@@ -15,6 +15,9 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array, to_numpy
 
+#: Samples of tables in parts have at most so many MiB.
+SAMPLE_MIB = 64
+
 
 class GenerativeInput(NamedTuple):
     """A table in memory."""
@@ -97,6 +100,11 @@ class PartedInput(NamedTuple):
 
     def make_source(self) -> ChunkedSource:
         return self.rows.with_preprocess(self.preprocessor)
+
+    def sample(self, rng: np.random.Generator) -> GenerativeInput:
+        """Random rows of the table, as many as may be brought into memory, for searches."""
+        rows = self.rows.subset(self.rows.sample_numbers(SAMPLE_MIB * 2**20 // (8 * self.n_features), rng))
+        return GenerativeInput(rows.X, rows.y, rows.weight, *self[1:])
 
 
 #: What training sees.

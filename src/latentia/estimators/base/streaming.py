@@ -131,7 +131,7 @@ class StreamMixin(GenerativeClassifier):
         if forgetting > 1:
             raise ValueError(f"forgetting={forgetting}; allowed are numbers > 0.5 and <= 1.")
         for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-            refuse_lazy(what, values, "partial_fit")
+            refuse_lazy(what, values, "partial_fit takes a batch in memory: pass one part after the other, or call fit")
         stream = getattr(self, "_stream_", None)
         if stream is None:
             stream, source = self._start_stream(X, y, classes, sample_weight)

@@ -1,4 +1,4 @@
-"""How a table and its labels become rows that a generative model trains on.
+"""How a table and its labels become rows that a model trains on.
 
 A table in memory is read in one piece. One in parts is read in two passes: the first takes a digest
 of each part, from which columns and classes are learned by the same rules; the second encodes the
@@ -14,19 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource, join_sources
+from latentia.engine.chunked_source import ChunkedSource, count_labels, join_sources
 from latentia.engine.masking import MaskMissing
 from latentia.engine.parts import Parts, group_small
 from latentia.engine.source import TableSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.column_kinds import as_numbers, holds_only_bits
-from latentia.inputs.dataframes import column_dtype, frame_type
-from latentia.inputs.label_digest import LabelDigest, digest_labels, read_classes
-from latentia.inputs.labels import Mark, encode_known_labels, read_labels
+from latentia.inputs.dataframes import frame_type
+from latentia.inputs.labels import read_labels
 from latentia.inputs.lazy_tables import LazyTable, RawPart
+from latentia.inputs.small_tables import CountRows
 from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
-from latentia.inputs.weights import check_class_weights, check_weight
+from latentia.inputs.target_parts import Classes, TargetReader, Targets
+from latentia.inputs.weights import check_class_weights, check_total_weight, check_weight
 from latentia.numerics.array_api import compute_dtype
 
 #: Neighboring parts are joined up to this size, in MiB: each costs time in every pass.
@@ -38,8 +39,9 @@ class ReadTable(NamedTuple):
 
     rows: TableSource
     encoder: ColumnEncoder
-    classes: np.ndarray
+    targets: Any  # the `Targets` that y holds
     attributes: Attributes
+    n_rows: int  # of the table, with those that were dropped
 
 
 def read_in_memory(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ReadTable:
@@ -48,41 +50,51 @@ def read_in_memory(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ReadTa
     labels = read_labels(y, X.shape[0], estimator.unlabeled)
     weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
     rows = ArraySource(X, labels.codes, weight, MaskMissing(compute_dtype(X)))
-    return ReadTable(rows, encoder, labels.classes, attributes)
+    return ReadTable(rows, encoder, Classes(labels.classes, estimator.unlabeled), attributes, X.shape[0])
 
 
-def read_parts(estimator: Any, table: LazyTable, y: Any, sample_weight: Any) -> ReadTable:
-    """A table in parts."""
+def read_parts(
+    estimator: Any, table: LazyTable, y: Any, sample_weight: Any, reader: TargetReader, only_known: bool = False
+) -> ReadTable:
+    """A table in parts; if asked, without the rows of which y says nothing."""
     parts = table.training_parts(y, sample_weight)
-    heads = parts.gather(_TakeHead(table.meta))
+    heads = parts.gather(_TakeHead(table.meta, reader))
     filled = [k for k, head in enumerate(heads) if head.n_rows > 0]
     if not filled:
         raise ValueError(f"X is {table.name} without any row: at least one is required.")
     parts, heads = parts.select(filled), [heads[k] for k in filled]
-    classes = read_classes([head.labels for head in heads], estimator.unlabeled)
+    targets = reader.learn([head.targets for head in heads])
     blank = estimator._blank_copy().set_params(callback=None)
     blank._validate_table(heads[0].first_row, reset=True)
     encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts))
-    encode = _EncodePart(blank, encoder, classes, estimator.unlabeled)
-    encoded = parts.map(encode)
+    encoded = parts.map(_EncodePart(blank, encoder, targets, only_known))
     groups = group_small([head.n_rows for head in heads], int(SMALL_MIB * 2**20) // (8 * len(encoder.columns)))
     if len(groups) < len(encoded):
         encoded = encoded.join(groups, join_sources)
     encoded = encoded.keep()
-    totals = encoded.gather(_label_totals)
+    totals = encoded.gather(count_labels)
+    filled = [k for k, part in enumerate(totals) if part]
     is_weighted = any(head.is_weighted for head in heads)
-    rows = ChunkedSource(encoded, totals, len(encoder.columns), is_weighted)
+    columns = len(encoder.columns)
+    rows = ChunkedSource(encoded.select(filled), [totals[k] for k in filled], columns, is_weighted)
     if is_weighted:
-        joined = rows.label_totals
-        check_class_weights(np.array([joined[c].weight for c in range(len(classes))]), classes)
-    return ReadTable(rows, encoder, classes, input_attributes(blank) | attributes)
+        _check_weights(rows, targets)
+    attributes = input_attributes(blank) | attributes
+    return ReadTable(rows, encoder, targets, attributes, sum(head.n_rows for head in heads))
+
+
+def _check_weights(rows: ChunkedSource, targets: Targets) -> None:
+    check_total_weight(rows.total_weight)
+    if isinstance(targets, Classes):
+        joined, codes = rows.label_totals, range(len(targets.classes))
+        check_class_weights(np.array([joined[c].weight for c in codes]), targets.classes)
 
 
 class _Head(NamedTuple):
     """What is asked of a part first."""
 
     n_rows: int
-    labels: LabelDigest
+    targets: Any  # the digest of y
     is_weighted: bool
     first_row: Any  # of the table
 
@@ -92,37 +104,14 @@ class _TakeHead:
     """Rows and labels of a part, whose columns must be those of the whole table."""
 
     meta: Any
+    reader: TargetReader
 
     def __call__(self, part: RawPart) -> _Head:
         X, y, weight = part
-        n_rows = X.shape[0]
-        for what, values in (("y", y), ("sample_weight", weight)):
-            if values is not None and len(values) != n_rows:
-                raise ValueError(
-                    f"{what} has {len(values)} entries where X has {n_rows} rows, in one partition: they must be "
-                    "divided alike."
-                )
-        if n_rows:
-            check_schema(X, self.meta)
+        n_rows = CountRows(self.meta)(part)
         first_row = (X.iloc[:1] if hasattr(X, "iloc") else X[:1]).copy()  # which does not hold the others
-        return _Head(n_rows, digest_labels(y), weight is not None, first_row)
-
-
-def check_schema(X: Any, meta: Any) -> None:
-    """Refuse a part whose columns are not those of the whole table."""
-    if frame_type(meta) == "array":
-        if X.shape[1] != meta.shape[1]:
-            raise ValueError(f"a part of X has {X.shape[1]} columns, but X has {meta.shape[1]}.")
-        return
-    if list(X.columns) != list(meta.columns):
-        raise ValueError(f"a part of X has the columns {list(X.columns)}, but X has {list(meta.columns)}.")
-    for place, name in enumerate(meta.columns):
-        found, told = str(column_dtype(X, place)), str(column_dtype(meta, place))
-        if found != told:
-            raise ValueError(
-                f"column {name!r} of X has the dtype {found} in one of its parts and {told} in the whole: allowed is "
-                "one dtype. Convert the column when the table is read."
-            )
+        digest = self.reader.digest(y, n_rows) if n_rows else None
+        return _Head(n_rows, digest, weight is not None, first_row)
 
 
 @dataclass(frozen=True)
@@ -131,18 +120,16 @@ class _EncodePart:
 
     reader: Any  # an estimator that has seen the columns
     encoder: ColumnEncoder
-    classes: np.ndarray
-    unlabeled: Mark
+    targets: Targets
+    only_known: bool
 
     def __call__(self, part: RawPart) -> ArraySource:
         X = self.reader._encode_table(part.X, self.encoder)
-        codes = encode_known_labels(part.y, self.classes, X.shape[0], self.unlabeled)
+        y = self.targets.encode(part.y, X.shape[0])
         weight = check_weight(part.weight, X.shape[0], may_be_zero=True)
-        return ArraySource(X, codes, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
-
-
-def _label_totals(rows: ArraySource) -> Any:
-    return rows.label_totals
+        rows = ArraySource(X, y, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
+        known = self.targets.known(y) if self.only_known else None
+        return rows if known is None or known.all() else rows.subset(np.flatnonzero(known))
 
 
 class PartedDigest(TableDigest):

@@ -15,7 +15,7 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
-from latentia.engine.pytree import leaves
+from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.numerics.logspace import log_softmax
@@ -56,12 +56,13 @@ def choose_unlabeled_weight(family: Any, rows: TableSource, rng: np.random.Gener
     batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
     params = family.init(batch, rng, len(settings))
     params = EM(MAX_ITER, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
-    labeled = source.subset(np.flatnonzero(source.y >= 0))
-    losses = _log_losses(family, params, labeled)  # (settings, rows)
-    own = folds[source.y >= 0]
-    held_out = np.stack([losses[own * len(WEIGHTS) + k, np.arange(own.size)] for k in range(len(WEIGHTS))])
-    counted = own >= 0
-    return WEIGHTS[_best(held_out[:, counted], weight[source.y >= 0][counted])]
+    losses, counts = [], []
+    for fold in range(n_folds):
+        held_out = np.flatnonzero(folds == fold)
+        mine = take_restarts(params, list(range(fold * len(WEIGHTS), (fold + 1) * len(WEIGHTS))))
+        losses.append(_log_losses(family, mine, source.subset(held_out)))
+        counts.append(weight[held_out])
+    return WEIGHTS[_best(np.concatenate(losses, axis=1), np.concatenate(counts))]
 
 
 def _best(losses: np.ndarray, weight: np.ndarray) -> int:

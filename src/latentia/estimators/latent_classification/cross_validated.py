@@ -14,21 +14,15 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.delegation import LearnedAttributesMixin
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_input import PartedInput, TrainingTable
+from latentia.estimators.latent_classification import size_grid
 from latentia.estimators.latent_classification.chosen_model import ChosenModelMixin, SearchedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_grid import (
-    RIDGE,
-    as_list,
-    check_grids,
-    is_mixed,
-    refinements,
-    search_settings,
-)
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.lazy_tables import is_lazy
 from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
-from latentia.inputs.splits import make_folds
+from latentia.inputs.splits import make_folds, refuse_row_numbers
 from latentia.solvers import Outcome
 
 #: Arguments that the search has beyond those of the model.
@@ -38,7 +32,7 @@ SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")
 SEARCH_N_INIT = 2
 
 #: Stands for whatever the search will choose, where the rest of the model is checked.
-DEFAULT_SETTING = Setting(1, 1, "likelihood", RIDGE)
+DEFAULT_SETTING = Setting(1, 1, "likelihood", size_grid.RIDGE)
 
 
 class LatentClassificationModelCV(
@@ -55,7 +49,7 @@ class LatentClassificationModelCV(
     Every setting of the numbers of factors and components, the objective and the ridge is scored on
     `cv` folds by its accuracy or log loss; the best is fitted on all rows. Sizes with ``n_latent >
     n_features * n_classes`` or ``n_latent * n_components > n_samples`` of a training fold are left
-    out, as in the papers.
+    out, as in the papers. Of a large table in parts a sample of 64 MiB is searched.
 
     Parameters
     ----------
@@ -217,7 +211,7 @@ class LatentClassificationModelCV(
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_grids(self._grids())
+        size_grid.check_grids(self._grids())
         self._model_with(DEFAULT_SETTING)._check_options()
 
     def _model_with(self, setting: Setting, **others: Any) -> LatentClassificationModel:
@@ -225,24 +219,30 @@ class LatentClassificationModelCV(
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
         return LatentClassificationModel(**(own | setting._asdict() | others))
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
-        return self._model_with(DEFAULT_SETTING)._read_in_memory(X, y, sample_weight)
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        if is_lazy(X):
+            refuse_row_numbers(self.cv)
+        return self._model_with(DEFAULT_SETTING)._read_input(X, y, sample_weight)
 
-    def _train(self, data: GenerativeInput, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
+    def _n_rows(self, X: Any, data: TrainingTable) -> int:
+        return data.rows.n_rows
+
+    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
         state = legacy_generator(self.random_state)
-        scoring = self.scoring or ("log_loss" if is_mixed(data.encoder) else "accuracy")
-        folds = make_folds(self.cv, data.codes, data.weight, lambda: state.randint(2**31 - 1))
+        scoring = self.scoring or ("log_loss" if size_grid.is_mixed(data.encoder) else "accuracy")
+        some = data.sample(rng) if isinstance(data, PartedInput) else data
+        folds = make_folds(self.cv, some.codes, some.weight, lambda: state.randint(2**31 - 1))
         search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)
         seed = int(state.randint(2**31 - 1))
         n_rows = min(len(train) for train, _ in folds)
-        groups = search_settings(self._grids(), data, n_rows)
-        rows = TrainingRows(data.X, data.codes, data.weight)
+        groups = size_grid.search_settings(self._grids(), data, n_rows)
+        rows = TrainingRows(some.X, some.codes, some.weight)
         trials = search.run(
             groups,
             lambda setting: self._candidate(data.encoder, setting, seed),
             rows,
             self._report,
-            lambda best: refinements(self._grids(), data, n_rows, best),
+            lambda best: size_grid.refinements(self._grids(), data, n_rows, best),
         )
         best = search.best(trials)
         n_init = self.n_init if self.refit_n_init is None else self.refit_n_init
@@ -257,7 +257,7 @@ class LatentClassificationModelCV(
         learned = data.attributes | model._fitted_attributes(data, fitted)
         return searched._replace(learned=learned, outcome=fitted.outcome)
 
-    def _fitted_attributes(self, data: GenerativeInput, fitted: SearchedModel) -> Attributes:
+    def _fitted_attributes(self, data: TrainingTable, fitted: SearchedModel) -> Attributes:
         best = clone(fitted.model)
         best._set_learned(on_device_of(fitted.learned, data.X))
         return {
@@ -269,7 +269,7 @@ class LatentClassificationModelCV(
 
     def _grids(self) -> dict[str, list[Any] | None]:
         """What the arguments ask to be tried; None for the defaults."""
-        return {n: None if getattr(self, n) is None else as_list(getattr(self, n)) for n in Setting._fields}
+        return {n: None if getattr(self, n) is None else size_grid.as_list(getattr(self, n)) for n in Setting._fields}
 
     def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
         """A model to be scored on folds of the coded rows."""

@@ -66,7 +66,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         the labeled rows ask for, at least one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
-        * margin by L-BFGS from the best EM solution.
+        * margin by L-BFGS, from the mean of the posterior or, with "ml", the best EM solution.
     trade_off, margin : float, default=1.0
         Weight of the margin term of the hybrid objective, and the desired log ratio between a row's
         class and its best competitor.

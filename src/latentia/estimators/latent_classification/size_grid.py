@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from latentia.engine.objectives import OBJECTIVES
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.size_search import Setting
 from latentia.inputs.column_encoder import ColumnEncoder
@@ -34,7 +34,7 @@ MIXED_COMPONENTS = (1, 2)
 MIXED_RIDGES = (0.3, 3.0)
 
 
-def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n_rows: int) -> list[list[Setting]]:
+def search_settings(grids: dict[str, list[Any] | None], data: TrainingTable, n_rows: int) -> list[list[Setting]]:
     """What is tried, by the number of factors: what is given, else what is usual for tables of this
     kind.
     """
@@ -57,7 +57,7 @@ def search_settings(grids: dict[str, list[Any] | None], data: GenerativeInput, n
     return groups
 
 
-def refinements(grids: dict[str, list[Any] | None], data: GenerativeInput, n_rows: int, best: Setting) -> list[Setting]:
+def refinements(grids: dict[str, list[Any] | None], data: TrainingTable, n_rows: int, best: Setting) -> list[Setting]:
     """What is tried beside the best of the settings: components, where only one was tried."""
     if grids["n_components"] is not None or set(data.encoder.kinds) != {"continuous"}:
         return []
@@ -65,7 +65,7 @@ def refinements(grids: dict[str, list[Any] | None], data: GenerativeInput, n_row
     return [best._replace(n_latent=q, n_components=m) for q in sizes for m in COMPONENTS if q * m <= n_rows]
 
 
-def default_grids(data: GenerativeInput, q: int) -> dict[str, Sequence[Any]]:
+def default_grids(data: TrainingTable, q: int) -> dict[str, Sequence[Any]]:
     """Numbers of factors, and what is tried with q of them, for tables of this kind."""
     if set(data.encoder.kinds) == {"continuous"}:
         latent = [q for q in LATENT if q <= data.X.shape[1] * data.n_classes]

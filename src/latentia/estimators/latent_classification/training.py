@@ -18,6 +18,7 @@ from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
+from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.family import LatentFactors
@@ -34,6 +35,20 @@ POINT_N_LATENT = 2
 POSTERIOR_N_INIT = 5
 
 
+#: How far bounds settle where models are only compared.
+ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
+
+
+def with_rough_bounds(family: LatentFactors | BayesianLatentFactors) -> LatentFactors | BayesianLatentFactors:
+    """The same family, whose bounds settle less."""
+    other = copy(family)
+    if isinstance(other, BayesianLatentFactors):
+        other.model = copy(other.model)
+    points = other.model if isinstance(other, BayesianLatentFactors) else other
+    points.bound_rules = ROUGH_BOUNDS
+    return other
+
+
 def check_n_latent(name: str, value: Any) -> None:
     """A number of factors, or "auto"."""
     if isinstance(value, str):
@@ -45,6 +60,7 @@ def check_n_latent(name: str, value: Any) -> None:
 class FactorTrainingMixin(StreamMixin):
     """The family, the solver and the starts that the options ask for."""
 
+    _starts_from_posterior = True
     n_latent: int | str
     n_components: int
     noise: str
@@ -97,6 +113,9 @@ class FactorTrainingMixin(StreamMixin):
 
     def _make_posterior_family(self, family: LatentFactors, data: TrainingTable) -> BayesianLatentFactors | None:
         return BayesianLatentFactors(family) if family.all_edges else None
+
+    def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
+        return super()._choose_unlabeled_weight(with_rough_bounds(family), source, rng)
 
     def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
         if isinstance(family, BayesianLatentFactors):

@@ -11,10 +11,11 @@ from latentia.estimators.base.classifier import ProbabilisticClassifier
 from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.latent_classifier.multilabel import MultilabelModel
 from latentia.estimators.latent_classifier.prediction import StackModel
+from latentia.estimators.latent_classifier.reasons import as_reasons
 from latentia.estimators.probit_embedding.reading import label_matrix_accuracy
 from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import method_of_rows
+from latentia.inputs.rows import AnswerPart, method_of_rows, plain_table
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Rows with a hidden cell that `explain` predicts together.
@@ -94,10 +95,10 @@ class StackPredictMixin(ProbabilisticClassifier):
         self._require_fitted()
         if not self.multilabel_:
             return super().score(X, y, sample_weight)
-        return label_matrix_accuracy(y, self.predict(X), sample_weight)
+        return label_matrix_accuracy(AnswerPart(self, "predict"), X, y, sample_weight)
 
     @method_of_rows
-    def explain(self, X: Any) -> Array:
+    def explain(self, X: Any) -> Any:
         """What each known cell adds to the log odds of each class against all others.
 
         The difference between the log odds of the row and those of the row without that cell, whose
@@ -111,7 +112,10 @@ class StackPredictMixin(ProbabilisticClassifier):
 
         Returns
         -------
-        contributions : array of shape (n_samples, n_features, n_classes)
+        contributions : array of shape (n_samples, n_features, n_classes), or a data frame
+            Classes are in the order of `classes_`. For a frame of pandas, a frame with its index
+            and columns for each class: ``explain(X)["yes"]`` is what cells add to the log odds of
+            the class "yes". For one of polars, the same as a struct for each class.
         """
         rows = self._check_rows(X)
         rows = asarray_like(rows, self._model.rows_like)
@@ -126,7 +130,8 @@ class StackPredictMixin(ProbabilisticClassifier):
             without = self._model.log_odds(xp.concat([xp.where(h, xp.full_like(rows, np.nan), rows) for h in hidden]))
             parts.append(xp.reshape(without, (len(places), n_rows, -1)))
         added = xp.permute_dims(whole[None, ...] - xp.concat(parts), (1, 0, 2))
-        return xp.where(missing[..., None], xp.zeros_like(added), added)
+        added = xp.where(missing[..., None], xp.zeros_like(added), added)
+        return as_reasons(added, plain_table(X), self.classes_)
 
     @method_of_rows
     def score_samples(self, X: Any) -> Array:

@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.generative_input import GenerativeInput, PartedInput
 from latentia.estimators.base.weight_columns import train_columns
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns
-from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member, as_numbers
+from latentia.estimators.latent_classifier.members import (
+    CompletedMember,
+    GenerativeMember,
+    Member,
+    as_numbers,
+    as_numbers_in_parts,
+)
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
 from latentia.numerics.array_api import take_rows, to_numpy
@@ -95,6 +102,17 @@ class GenerativeCandidate(Candidate):
             GenerativeMember(fit.model, columns, estimator if columns is None and k == last else None)
             for k, fit in enumerate(fits)
         ]
+
+    def fit_in_parts(self, data: PartedInput, seed: int) -> GenerativeMember:
+        """A model of all rows of a table in parts."""
+        estimator, columns = self.kind(**self.settings, temperature=1.0, random_state=seed), None
+        if self.kind is GaussianMixtureClassifier and set(data.encoder.kinds) != {"continuous"}:
+            columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
+            data = as_numbers_in_parts(data, columns)
+        fit = estimator._train(data, np.random.default_rng(seed), StepNotifier())
+        if columns is None:
+            estimator._set_learned(data.attributes | estimator._fitted_attributes(data, fit))
+        return GenerativeMember(fit.model, columns, estimator if columns is None else None)
 
 
 @dataclass(frozen=True)

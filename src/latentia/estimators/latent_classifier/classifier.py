@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_input import PartedInput, TrainingTable
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.answers import StackPredictMixin
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
@@ -31,7 +31,9 @@ from latentia.estimators.latent_classifier.stacking import (
     predict_held_out,
 )
 from latentia.inputs.column_levels import check_min_frequency
+from latentia.inputs.lazy_tables import is_lazy
 from latentia.inputs.options import Check, choice, integer, number, optional
+from latentia.inputs.splits import refuse_row_numbers
 from latentia.numerics.array_api import compute_dtype
 from latentia.solvers import Outcome, ignore_step
 
@@ -51,7 +53,8 @@ class LatentClassifier(StackPredictMixin):
     factor models, Gaussians and a softmax on completed rows are cross-validated on the same folds,
     tempered, weighted by their held-out log loss with a prior towards equal weights, and fitted
     again to all rows; their probabilities are averaged. A label matrix (several labels a row) goes
-    to a `ProbitEmbeddingClassifier` on completed rows.
+    to a `ProbitEmbeddingClassifier` on completed rows. Of a large table in parts (files, Dask), a
+    sample of 64 MiB is cross-validated, and the softmax is fitted to it; the other members see all.
 
     Parameters
     ----------
@@ -112,7 +115,8 @@ class LatentClassifier(StackPredictMixin):
         the other folds. NaN where no row could be held out.
     held_out_proba_ : array of shape (n_samples, n_classes)
         Probabilities of the rows of `fit` by members and weights of the other folds, under the
-        classes' shares of the labeled rows; NaN for rows that were never held out.
+        classes' shares of the labeled rows; NaN for rows that were never held out. Of a large table
+        in parts, of the rows of the sample.
     priors_ : array of shape (n_classes,)
         What is said of a row without any cell.
     kinds_ : tuple of str
@@ -191,21 +195,36 @@ class LatentClassifier(StackPredictMixin):
         names = ("kinds", "priors", "loss_matrix", "max_categories", "min_frequency", "handle_unknown", "unlabeled")
         return LatentClassificationModel(**{name: getattr(self, name) for name in names})
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput | MultilabelInput:
-        if is_label_matrix(y):
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable | MultilabelInput:
+        matrix = is_label_matrix(y) or isinstance(getattr(X, "target", None), tuple)
+        if is_lazy(X):
+            refuse_row_numbers(self.cv)
+        if is_lazy(X) and matrix:
+            raise TypeError(
+                "y is a matrix of labels and X a large table in parts, which LatentClassifier does not take together: "
+                "ProbitEmbeddingClassifier does, if no cell is missing; or fit on a sample of the rows."
+            )
+        if matrix:
             return read_multilabel(self._reader(), X, y, sample_weight)
-        data = self._reader()._read_in_memory(X, y, sample_weight)
+        data = self._reader()._read_input(X, y, sample_weight)
         return data._replace(attributes={**data.attributes, "multilabel_": False})
+
+    def _n_rows(self, X: Any, data: Any) -> int:
+        rows = data.rows.rows if isinstance(data, MultilabelInput) else data.rows
+        return int(rows.n_rows)
 
     def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> FittedStack | FittedEmbedding:
         options = Options(self.n_init, self.max_iter, self.tol)
         if isinstance(data, MultilabelInput):
             return fit_multilabel(data, options, self.cv, rng, notifier)
-        seed = int(rng.integers(2**31))
+        seed, whole = int(rng.integers(2**31)), None
+        if isinstance(data, PartedInput):
+            some = data.sample(rng)
+            whole, data = data if some.codes.size < data.rows.n_rows else None, some
         n_repeats = N_REPEATS[self.effort] if (data.codes >= 0).sum() < FEW_ROWS else 1
         folds = search_folds(self.cv, data, MAX_SEARCH_ROWS[self.effort], n_repeats, rng)
         search = run_search(make_candidates(self.effort, data, options), data, folds, seed, self.n_jobs, self._report)
-        refit, stack = Refit(search, data, seed), equal_stack(len(search.candidates))
+        refit, stack = Refit(search, data, seed, whole), equal_stack(len(search.candidates))
         if folds:
             temperatures = fit_temperatures(search.held_out)
             stack = stack._replace(temperatures=temperatures)

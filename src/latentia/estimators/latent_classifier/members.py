@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
 from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
-from latentia.inputs.standardization import Standardizer, column_moments
+from latentia.inputs.standardization import Standardizer, column_moments, source_moments
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, transpose
 from latentia.numerics.logspace import log_softmax
 
@@ -69,12 +70,27 @@ def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput
     X = columns(data.X)
     moments = column_moments(X, data.weight, compute_dtype(X))
     standardizer = Standardizer.from_moments(*moments)
-    is_number = [
-        kind == "continuous" for kind, n in zip(data.encoder.kinds, columns.n_codes, strict=True) for _ in range(n)
-    ]
+    is_number = _came_as_numbers(data, columns)
     return data._replace(
         X=X,
         moments=moments,
         preprocessor=learn_power_transform(X, data.weight, standardizer, is_number),
         encoder=ColumnEncoder.continuous(X),
     )
+
+
+def as_numbers_in_parts(data: PartedInput, columns: NumberColumns) -> PartedInput:
+    """The same for a table in parts."""
+    rows = data.rows.map_columns(columns.__call__, columns.n_columns)
+    moments, some = source_moments(rows), rows.spread_rows(TRANSFORM_ROWS)
+    standardizer = Standardizer.from_moments(*moments)
+    preprocessor = learn_power_transform(some.X, some.weight, standardizer, _came_as_numbers(data, columns))
+    return data._replace(
+        rows=rows, moments=moments, preprocessor=preprocessor, encoder=ColumnEncoder.continuous(some.X)
+    )
+
+
+def _came_as_numbers(data: TrainingTable, columns: NumberColumns) -> list[bool]:
+    """Which of the columns of numbers are no categories."""
+    kinds = zip(data.encoder.kinds, columns.n_codes, strict=True)
+    return [kind == "continuous" for kind, n in kinds for _ in range(n)]

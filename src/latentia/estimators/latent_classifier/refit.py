@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.generative_input import GenerativeInput, PartedInput
+from latentia.estimators.latent_classifier.candidates import GenerativeCandidate
 from latentia.estimators.latent_classifier.members import GenerativeMember, Member
 from latentia.estimators.latent_classifier.prediction import StackModel, Vote
 from latentia.estimators.latent_classifier.search import SearchResult
@@ -37,7 +38,9 @@ class Refit:
     search: SearchResult
     data: GenerativeInput
     seed: int
+    whole: PartedInput | None = None  # the table in parts that `data` is a sample of
     members: dict[int, Member] = field(default_factory=dict)
+    of_whole: dict[int, Member] = field(default_factory=dict)
 
     def member(self, number: int) -> Member:
         """The candidate of this number on all rows."""
@@ -51,16 +54,27 @@ class Refit:
                 self.members[number] = self.search.candidates[number].fit(rows, bases, self.seed)[-1]
         return self.members[number]
 
+    def voter(self, number: int) -> Member:
+        """The same on all rows of a table in parts, if it is a generative one."""
+        candidate = self.search.candidates[number]
+        if self.whole is None or not isinstance(candidate, GenerativeCandidate):
+            return self.member(number)
+        if number not in self.of_whole:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.of_whole[number] = candidate.fit_in_parts(self.whole, self.seed)
+        return self.of_whole[number]
+
     def stack_model(self, stack: Stack) -> StackModel:
         """The members with weight, and the best of them that has a density."""
         weights = without_small(stack.weights)
         chosen = [int(k) for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
         candidates = self.search.candidates
         votes = [
-            Vote(candidates[k].name, self.member(k), float(weights[k]), float(stack.temperatures[k])) for k in chosen
+            Vote(candidates[k].name, self.voter(k), float(weights[k]), float(stack.temperatures[k])) for k in chosen
         ]
         densities = [v.member for v in votes if isinstance(v.member, GenerativeMember) and v.member.estimator]
-        base = self.member(0)
+        base = self.member(0) if densities else self.voter(0)
         assert isinstance(base, GenerativeMember)
         nothing = np.zeros(self.data.n_classes)
         model = StackModel(

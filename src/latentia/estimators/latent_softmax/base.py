@@ -12,9 +12,10 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
 from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import MaskedRows
+from latentia.engine.source import MaskedRows, TableSource
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitting import Attributes, LatentEstimator, input_attributes
+from latentia.estimators.base.fitting import Attributes, input_attributes
+from latentia.estimators.base.number_tables import NumberTableMixin
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_softmax.effort import COARSE, FULL
 from latentia.estimators.latent_softmax.fitted import AVERAGES, CRITERIA, Averaging, Candidate, FittedModel
@@ -24,8 +25,7 @@ from latentia.estimators.latent_softmax.training import Trainer, hold_out
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.inputs.options import Check, check_bool, check_choice, choice, integer, number
 from latentia.inputs.outputs import NO_UNITS, OutputUnits
-from latentia.inputs.rows import reject_missing, validate_rows
-from latentia.inputs.standardization import Standardizer, column_moments
+from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.numerics.array_api import Array, compute_dtype, namespace
 from latentia.solvers import Outcome
 
@@ -38,13 +38,10 @@ class SoftmaxInput(NamedTuple):
     preprocessor: Standardizer  # from X to the rows as they are modeled
     n_targets: int  # classes, or outputs
     attributes: Attributes
+    n_rows: int  # with those that were dropped
+    label_counts: LabelCounts | None = None  # of the classes; None for numbers to predict
     outputs: OutputUnits = NO_UNITS
     missing_shares: None = None  # no cell may be missing
-
-    @property
-    def label_counts(self) -> LabelCounts | None:
-        """Of the classes; None for numbers to predict."""
-        return LabelCounts.of_codes(self.rows.modeled.y) if self.outputs is NO_UNITS else None
 
 
 class SoftmaxFit(NamedTuple):
@@ -77,7 +74,7 @@ class PredictionModel(NamedTuple):
         return namespace(parts[0]).concat(parts, axis=0)
 
 
-class LatentSoftmaxEstimator(LatentEstimator):
+class LatentSoftmaxEstimator(NumberTableMixin):
     """Trains models and keeps the best. Subclasses say which models, and what is learned of one."""
 
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -137,21 +134,26 @@ class LatentSoftmaxEstimator(LatentEstimator):
     def _read_rows(self, X: Any) -> tuple[Array, Attributes]:
         """Rows as numbers without missing cells, and what is learned from them."""
         blank = self._blank_copy()
-        X = validate_rows(blank, X, reset=True)
-        reject_missing(blank, X)
-        return X, input_attributes(blank)
+        return blank._validate_table(X, reset=True), input_attributes(blank)
 
-    def _modeled_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None) -> tuple[ModeledRows, Standardizer]:
+    def _array_rows(
+        self, X: Array, y: np.ndarray, weight: np.ndarray | None, are_distinct: bool
+    ) -> tuple[ModeledRows, Standardizer]:
+        """Rows of an array, as `_modeled_rows` makes them."""
+        return self._modeled_rows(ArraySource(X, y, weight), column_moments(X, weight, compute_dtype(X)), are_distinct)
+
+    def _modeled_rows(
+        self, rows: TableSource, moments: ColumnMoments, are_distinct: bool = False
+    ) -> tuple[ModeledRows, Standardizer]:
         """The rows as modeled, and standardized for initial points; how they come from X."""
-        xp = namespace(X)
-        moments = column_moments(X, weight, compute_dtype(X))
+        xp = namespace(moments.mean)
         standardizer = Standardizer.from_moments(*moments)
         identity = Standardizer(xp.zeros_like(moments.mean), xp.ones_like(moments.mean), None)
+        standardized = rows.with_preprocess(standardizer)
         if self.standardize:
-            modeled = ArraySource(X, y, weight, standardizer)
-            return ModeledRows(modeled, modeled, identity), standardizer
-        modeled, standardized = ArraySource(X, y, weight, identity), ArraySource(X, y, weight, standardizer)
-        return ModeledRows(modeled, standardized, standardizer), identity
+            return ModeledRows(standardized, standardized, identity, are_distinct), standardizer
+        modeled = rows.with_preprocess(identity)
+        return ModeledRows(modeled, standardized, standardizer, are_distinct), identity
 
     def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:
         notifier.attributes_at = lambda model: data.attributes | self._attributes_of(data, model)
@@ -188,9 +190,7 @@ class LatentSoftmaxEstimator(LatentEstimator):
         self, X: Any, fn: Callable[[WeightEstimate, MaskedRows], Array], averaging: Averaging | None = None
     ) -> Array:
         """`fn` of an estimate of the weights and of rows to predict, in chunks."""
-        self._require_fitted()
-        X = validate_rows(self, X, reset=False)
-        reject_missing(self, X)
+        X = self._check_rows(X)
         estimate = (averaging or self._averaging)(self._model.fitted)
         return self._model.map_rows(X, lambda rows: fn(estimate, rows))
 

@@ -10,11 +10,17 @@ import numpy as np
 from latentia.engine.source import MaskedRows
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
+from latentia.estimators.base.table_reading import read_parts
+from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, SoftmaxInput
 from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows
 from latentia.estimators.latent_softmax.fitted import plugin
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.inputs.labels import encode_known_labels, read_labels
+from latentia.inputs.lazy_tables import LazyTable, lazy_table
+from latentia.inputs.small_tables import is_small
+from latentia.inputs.standardization import source_moments
+from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.weights import check_loss_matrix, check_weight
 from latentia.numerics.array_api import Array, take_rows, to_numpy
 
@@ -29,23 +35,45 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
         """Log probabilities (N, C) of rows."""
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxInput:
+        table = lazy_table(X)
+        if table is not None:
+            return self._read_in_parts(table, y, sample_weight)
         X, attributes = self._read_rows(X)
+        n_rows, distinct = X.shape[0], is_small(*X.shape)
         labels = read_labels(y, X.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
         check_loss_matrix(self.loss_matrix, len(labels.classes))
         codes, labeled = labels.codes, labels.codes >= 0
+        self._warn_of_dropped(int((~labeled).sum()), n_rows)
         if not labeled.all():
-            warn_at_caller(
-                f"{int((~labeled).sum())} of {labeled.size} rows have no label and are dropped: {type(self).__name__} "
-                "models p(y | x), so they carry no information. GaussianMixtureClassifier and "
-                "LatentClassificationModel learn from them."
-            )
             X = take_rows(X, np.flatnonzero(labeled))
             codes, weight = codes[labeled], None if weight is None else weight[labeled]
-        X, codes, weight = merge_equal_rows(X, codes, weight)
-        rows, preprocessor = self._modeled_rows(X, codes, weight)
+        if distinct:
+            X, codes, weight = merge_equal_rows(X, codes, weight)
+        rows, preprocessor = self._array_rows(X, codes, weight, distinct)
         attributes = {**attributes, "classes_": labels.classes}
-        return SoftmaxInput(X, rows, preprocessor, len(labels.classes), attributes)
+        counts = LabelCounts.of_codes(labels.codes)
+        return SoftmaxInput(X, rows, preprocessor, len(labels.classes), attributes, n_rows, counts)
+
+    def _read_in_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> SoftmaxInput:
+        """The same for a large table in parts."""
+        read = read_parts(self, table, y, sample_weight, ClassReader(self.unlabeled), only_known=True)
+        classes = read.targets.classes
+        check_loss_matrix(self.loss_matrix, len(classes))
+        self._warn_of_dropped(read.n_rows - read.rows.n_rows, read.n_rows)
+        moments = source_moments(read.rows)
+        rows, preprocessor = self._modeled_rows(read.rows, moments)
+        attributes, counts = {**read.attributes, "classes_": classes}, LabelCounts.of_totals(read.rows.label_totals)
+        like = to_numpy(moments.mean)[None, :]
+        return SoftmaxInput(like, rows, preprocessor, len(classes), attributes, read.n_rows, counts)
+
+    def _warn_of_dropped(self, n_dropped: int, n_rows: int) -> None:
+        if n_dropped:
+            warn_at_caller(
+                f"{n_dropped} of {n_rows} rows have no label and are dropped: {type(self).__name__} models p(y | x), "
+                "so they carry no information. GaussianMixtureClassifier and LatentClassificationModel learn from "
+                "them."
+            )
 
     def _log_proba(self, X: Any) -> Array:
         return self._map_rows(X, self._class_log_proba)

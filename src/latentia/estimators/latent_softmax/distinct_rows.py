@@ -4,19 +4,16 @@ Restarts and held-out rows are drawn at random. Drawn among rows as they came, a
 and that row twice would be drawn differently, and a row might be held out while its twin is trained
 on. So equal rows are merged first and put in an order of their own: a fit is then the same, to the
 last digit, however its rows were written down, and equal rows are computed once.
+
+Only the rows of small tables are compared (`inputs.small_tables`): a copy of others might not fit
+into memory, and draws of many rows differ little.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import is_numpy_array
 
-from latentia.inputs.splits import train_validation_split
 from latentia.numerics.array_api import Array, take_rows, to_numpy
-
-#: Larger tables are taken as they come: their copy might not fit into memory, and draws of many
-#: rows differ little.
-MAX_COMPARED_MIB = 64
 
 #: Equal inputs with more than this part of all weight are not held out as a whole.
 MAX_HELD_OUT = 0.05
@@ -27,8 +24,6 @@ def merge_equal_rows(X: Array, y: np.ndarray, weight: np.ndarray | None) -> tupl
 
     Pairs without weight are dropped; the weights are None if all are one.
     """
-    if not _is_compared(X):
-        return X, y, weight
     weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=float)
     counted = np.flatnonzero(weight > 0)
     first, place = _distinct(np.column_stack([y[counted], to_numpy(X)[counted]]))
@@ -46,9 +41,6 @@ def held_out_weight(
     make up a table, such as those of one binary column, give a share of their weight each.
     """
     total = np.ones(X.shape[0]) if weight is None else weight
-    if not _is_compared(X):
-        apart = train_validation_split(labels, weight, share, rng)[1]
-        return np.where(np.isin(np.arange(len(total)), apart), total, 0.0)
     first, group = _distinct(to_numpy(X))
     size = np.bincount(group, total)
     heavy = size > MAX_HELD_OUT * total.sum()
@@ -66,8 +58,3 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     as_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
     _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)
     return first, place
-
-
-def _is_compared(X: Array) -> bool:
-    fits = X.shape[0] * X.shape[1] * 8 <= MAX_COMPARED_MIB * 2**20
-    return bool(fits and not (is_numpy_array(X) and isinstance(X, np.memmap)))

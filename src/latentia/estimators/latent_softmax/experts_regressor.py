@@ -6,24 +6,31 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 
+from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.source import MaskedRows
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.latent_softmax.base import SoftmaxInput
 from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.estimators.latent_softmax.fitted import FittedModel
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
+from latentia.estimators.latent_softmax.parted_score import PartedScoreMixin
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
+from latentia.inputs.lazy_tables import LazyTable, lazy_table
 from latentia.inputs.outputs import OutputUnits, output_units, read_outputs
 from latentia.inputs.rows import method_of_rows
+from latentia.inputs.small_tables import is_small
+from latentia.inputs.standardization import source_moments
+from latentia.inputs.target_parts import OutputReader, output_moments
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy, transpose
 
 
-class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimator):
+class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstimator):
     """Linear models, each in charge of a part of the feature space that a gate assigns it.
 
     ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its
@@ -190,20 +197,39 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         return LinearGaussianExpert(n_targets, self._prior)
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxInput:
+        table = lazy_table(X)
+        if table is not None:
+            return self._read_in_parts(table, y, sample_weight)
         X, attributes = self._read_rows(X)
+        n_rows, distinct = X.shape[0], is_small(*X.shape)
         weight = check_weight(sample_weight, X.shape[0])
         outputs, is_vector = read_outputs(y, X.shape[0])
         observed = ~np.isnan(outputs).all(axis=1)
         if not observed.all():
-            warn_at_caller(f"{int((~observed).sum())} of {observed.size} rows have no output and are dropped.")
+            warn_at_caller(NO_OUTPUTS.format(int((~observed).sum()), n_rows))
             X, outputs = take_rows(X, np.flatnonzero(observed)), outputs[observed]
             weight = None if weight is None else check_weight(weight[observed], int(observed.sum()))
-        X, outputs, weight = merge_equal_rows(X, outputs, weight)
+        if distinct:
+            X, outputs, weight = merge_equal_rows(X, outputs, weight)
         units = output_units(outputs, weight, is_vector, float(namespace(X).finfo(compute_dtype(X)).max))
-        rows, preprocessor = self._modeled_rows(X, (outputs - units.shift) / units.scale, weight)
-        n_outputs = outputs.shape[1]
-        attributes |= {"n_outputs_": n_outputs, "output_shift_": units.shift, "output_scale_": units.scale}
-        return SoftmaxInput(X, rows, preprocessor, n_outputs, attributes, units)
+        rows, preprocessor = self._array_rows(X, units.standardize(outputs), weight, distinct)
+        attributes |= _unit_attributes(units)
+        return SoftmaxInput(X, rows, preprocessor, outputs.shape[1], attributes, n_rows, None, units)
+
+    def _read_in_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> SoftmaxInput:
+        """The same for a large table in parts."""
+        read = read_parts(self, table, y, sample_weight, OutputReader(), only_known=True)
+        source = read.rows
+        assert isinstance(source, ChunkedSource)
+        if source.n_rows < read.n_rows:
+            warn_at_caller(NO_OUTPUTS.format(read.n_rows - source.n_rows, read.n_rows))
+        moments = source_moments(source)
+        like = to_numpy(moments.mean)[None, :]
+        largest = float(np.finfo(like.dtype).max)
+        units = read.targets.units(*output_moments(source), source.is_weighted, largest)
+        rows, preprocessor = self._modeled_rows(source.map_targets(units.standardize), moments)
+        attributes = read.attributes | _unit_attributes(units)
+        return SoftmaxInput(like, rows, preprocessor, read.targets.n_outputs, attributes, read.n_rows, None, units)
 
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
         attributes = super()._model_attributes(data, model)
@@ -250,6 +276,13 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, ExpertEstimato
         center = xp.sum(expert_probs * mean, axis=0)
         total = xp.sum(expert_probs * (variance + (mean - center) ** 2), axis=0)
         return xp.stack([transpose(center), transpose(total)], axis=-1)
+
+
+NO_OUTPUTS = "{} of {} rows have no output and are dropped."
+
+
+def _unit_attributes(units: OutputUnits) -> Attributes:
+    return {"n_outputs_": len(units.shift), "output_shift_": units.shift, "output_scale_": units.scale}
 
 
 def _units_like(units: OutputUnits, like: Array) -> tuple[Array, Array]:

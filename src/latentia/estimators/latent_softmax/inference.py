@@ -23,6 +23,7 @@ from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
+from latentia.engine.source import TableSource
 from latentia.estimators.latent_softmax.effort import FULL, Effort
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.fitted import Candidate, Criterion, FittedModel, minus_half_bic
@@ -43,15 +44,17 @@ ANNEALING_STEPS = 20
 class ModeledRows(NamedTuple):
     """The same rows as they are modeled and standardized, often one and the same."""
 
-    modeled: ArraySource
-    standardized: ArraySource
+    modeled: TableSource
+    standardized: TableSource
     preprocess: Standardizer  # from the former to the latter
+    are_distinct: bool = True  # whether equal rows were merged, as those of small tables are
 
-    def with_weight(self, weight: np.ndarray) -> ModeledRows:
-        """The rows with other weights."""
-        modeled = with_weight(self.modeled, weight)
+    def replace(self, modeled: TableSource) -> ModeledRows:
+        """Other rows, modeled and standardized alike."""
         same = self.standardized is self.modeled
-        return ModeledRows(modeled, modeled if same else with_weight(self.standardized, weight), self.preprocess)
+        return self._replace(
+            modeled=modeled, standardized=modeled if same else modeled.with_preprocess(self.preprocess)
+        )
 
 
 def with_weight(rows: ArraySource, weight: np.ndarray) -> ArraySource:
@@ -218,7 +221,7 @@ INFERENCES: dict[str, Inference] = {"vb": VariationalBayes(), "ml": MaximumLikel
 
 
 def _ascend_bound(
-    spec: ModelSpec, rows: ArraySource, points: Params, options: Options, on_step: StepCallback
+    spec: ModelSpec, rows: TableSource, points: Params, options: Options, on_step: StepCallback
 ) -> Solution:
     """Variational Bayes from all points, by successive halving."""
     params = spec.posterior_around(points, INITIAL_VARIANCE)

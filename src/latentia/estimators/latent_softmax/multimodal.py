@@ -238,7 +238,8 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         return self.search == "exhaustive"
 
     def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
-        n_rows = np.bincount(trainer.rows.modeled.y, minlength=data.n_targets)
+        totals = trainer.rows.modeled.label_totals
+        n_rows = np.array([totals[c].n_weighted if c in totals else 0 for c in range(data.n_targets)])
         if self.patience and not self._is_exhaustive:
             # a subclass with fewer rows than weights could separate anything; two are always tried
             n_rows = np.minimum(n_rows, np.maximum(2, n_rows // trainer.rows.modeled.n_features))

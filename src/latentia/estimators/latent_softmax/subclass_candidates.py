@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, Totals
+from latentia.engine.source import Chunk, Source, Totals
 from latentia.estimators.latent_softmax.fitted import Candidate, search_table
 from latentia.estimators.latent_softmax.subclass_search import (
     Configuration,
@@ -58,7 +57,7 @@ def _kept_weights(parent: Parent) -> SoftmaxWeights:
 
 
 def subclass_proportions(
-    configuration: Configuration, family: ConditionalFamily, params: Params, rows: ArraySource
+    configuration: Configuration, family: ConditionalFamily, params: Params, rows: Source
 ) -> np.ndarray:
     """Part (S,) of its class that each subclass holds (eq. 33)."""
 

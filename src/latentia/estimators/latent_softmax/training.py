@@ -125,9 +125,13 @@ class Trainer:
 def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:
     """Rows to train on, and a quarter of each class to compare on; None if that is nothing."""
     source = rows.modeled
+    if not rows.are_distinct:
+        rest, apart = source.hold_out(HELD_OUT, rng)
+        return (rows, None) if apart is None else (rows.replace(rest), apart)
+    assert isinstance(source, ArraySource)
     labels = source.y if source.y.ndim == 1 and source.y.dtype.kind in "iu" else np.zeros(source.n_rows, dtype=int)
     held_out = held_out_weight(source.X, labels, source.weight, HELD_OUT, rng)
     if not held_out.any():
         return rows, None
     kept = (1.0 if source.weight is None else source.weight) - held_out
-    return rows.with_weight(kept), with_weight(source, held_out)
+    return rows.replace(with_weight(source, kept)), with_weight(source, held_out)

@@ -11,19 +11,22 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.classifier import ProbabilisticClassifier
 from latentia.estimators.base.fitting import Attributes, solution_attributes
+from latentia.estimators.base.number_tables import NumberTableMixin
+from latentia.estimators.probit_embedding import reading
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
-from latentia.estimators.probit_embedding.reading import EmbeddingInput, label_matrix_accuracy, read_input, read_rows
 from latentia.estimators.probit_embedding.training import EmbeddingFit, Trainer, check_n_latent
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.inputs.options import Check, check_bool, choice, integer, number
-from latentia.inputs.rows import method_of_rows
+from latentia.inputs.rows import AnswerPart, method_of_rows
 from latentia.numerics.array_api import Array, eye_like, namespace
 from latentia.solvers import QuasiNewtonVB
 
 
-class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier):
+class ProbitEmbeddingClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier, NumberTableMixin
+):
     """A linear embedding and a probit classifier per label in it, learned by variational Bayes.
 
     A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) >
@@ -118,7 +121,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_iter_, converged_, stopping_reason_ : int, bool, str
         Iterations, whether the fit converged, why it stopped.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
-        Number of features, and their names when X has string column names.
+        Number of features, and their names if X has any.
 
     References
     ----------
@@ -191,22 +194,24 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.callback = callback
         self.verbose = verbose
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> EmbeddingInput:
-        return read_input(self._blank_copy(), X, y, sample_weight)
+    def _validate_table(self, X: Any, reset: bool) -> Array:
+        return reading.read_rows(self, X, reset)
 
-    def _train(self, data: EmbeddingInput, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
-        n_labels = data.labels.codes.shape[1]
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> reading.TrainingTable:
+        return reading.read_input(self._blank_copy(), X, y, sample_weight)
+
+    def _train(self, data: reading.TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
         options: dict[str, Any] = {
             "sharing": PRECISION_SHARING[self.prior],
             "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
             "latent_noise": float(self.latent_noise),
             "margin": float(self.margin) if self.semi_supervised else 0.0,
         }
-        solver = QuasiNewtonVB(self.max_iter, self.tol * n_labels)
-        trainer = Trainer(data, ProbitEmbedding(n_labels, **options), solver, self.n_init, rng, notifier)
+        solver = QuasiNewtonVB(self.max_iter, self.tol * data.n_labels)
+        trainer = Trainer(data, ProbitEmbedding(data.n_labels, **options), solver, self.n_init, rng, notifier)
         return trainer.fit(self.n_latent)
 
-    def _fitted_attributes(self, data: EmbeddingInput, fitted: EmbeddingFit) -> Attributes:
+    def _fitted_attributes(self, data: Any, fitted: EmbeddingFit) -> Attributes:
         results = fitted.search_results
         return {
             **solution_attributes(fitted.solution),
@@ -214,11 +219,6 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             "log_evidence_": fitted.log_evidence,
             "search_results_": None if results is None else results._asdict(),
         }
-
-    def _check_rows(self, X: Any) -> Array:
-        """Rows to predict, as numbers."""
-        self._require_fitted()
-        return read_rows(self, X, reset=False)
 
     @method_of_rows
     def transform(self, X: Any, return_cov: bool = False) -> Any:
@@ -285,7 +285,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self._require_fitted()
         if not self.multilabel_:
             return super().score(X, y, sample_weight)
-        return label_matrix_accuracy(y, self.predict(X), sample_weight)
+        return reading.label_matrix_accuracy(AnswerPart(self, "predict"), X, y, sample_weight)
 
     @property
     def _n_features_out(self) -> int:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.source import Preprocessor
+from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import Chunk, Preprocessor, TableSource, Totals
 from latentia.estimators.base.fitting import Attributes, input_attributes
+from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix, read_label_matrix
-from latentia.inputs.lazy_tables import refuse_lazy
-from latentia.inputs.rows import reject_missing, validate_rows
-from latentia.inputs.standardization import make_preprocessor
+from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
+from latentia.inputs.rows import AnswerPart, reject_missing, validate_rows
+from latentia.inputs.standardization import Standardizer, make_preprocessor, source_moments
+from latentia.inputs.target_parts import LabelColumns, LabelMatrixReader
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import Array, is_sparse, to_numpy
 
@@ -31,6 +35,19 @@ class EmbeddingInput(NamedTuple):
     missing_shares: None = None  # no cell may be missing
 
     @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.labels.codes.shape[1])
+
+    @property
+    def n_classes(self) -> int | None:
+        """None for a label matrix."""
+        return None if self.labels.multilabel else len(self.labels.classes)
+
+    @property
     def label_counts(self) -> LabelCounts:
         """Rows with each label, or of each class if there are at most two."""
         codes, n_classes = self.labels.codes, len(self.labels.classes)
@@ -43,6 +60,28 @@ class EmbeddingInput(NamedTuple):
         return ArraySource(self.X, self.labels.codes, self.weight, self.preprocessor)
 
 
+class PartedInput(NamedTuple):
+    """The same for a large table in parts."""
+
+    X: Array  # what learned arrays are like; the rows are elsewhere
+    source: TableSource
+    n_labels: int
+    n_classes: int | None  # None for a label matrix
+    label_counts: LabelCounts
+    preprocessor: Preprocessor
+    attributes: Attributes
+
+    missing_shares: None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+
+#: What training sees.
+TrainingTable = EmbeddingInput | PartedInput
+
+
 def read_rows(estimator: Any, X: Any, reset: bool) -> Array:
     """Rows as numbers, dense or sparse, without missing cells."""
     X = validate_rows(estimator, X, reset, accept_sparse="csr")
@@ -50,39 +89,99 @@ def read_rows(estimator: Any, X: Any, reset: bool) -> Array:
     return sparse.csr_array(X) if is_sparse(X) else X
 
 
-def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> EmbeddingInput:
+def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
     """Rows, labels and weights; `blank` is a copy of the estimator to validate on."""
+    table = lazy_table(X)
+    if table is not None:
+        return _read_in_parts(blank, table, y, sample_weight)
     X = read_rows(blank, X, reset=True)
     labels = encode_label_matrix(y, X.shape[0], blank.unlabeled)
     weight = check_weight(sample_weight, X.shape[0])
-    _check_label_weights(labels, weight)
-    attributes = {**input_attributes(blank), "classes_": labels.classes, "multilabel_": labels.multilabel}
-    if labels.names is not None:
-        attributes["label_names_"] = labels.names
+    if weight is not None:
+        _check_label_weights(weight @ (labels.codes >= 0))
+    attributes = input_attributes(blank) | _label_attributes(labels.classes, labels.multilabel, labels.names)
     return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
 
 
-def label_matrix_accuracy(y: Any, answers: Any, sample_weight: Any) -> float:
+def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> PartedInput:
+    read = read_parts(blank, table, y, sample_weight, LabelMatrixReader(blank.unlabeled))
+    targets, multilabel = read.targets, isinstance(read.targets, LabelColumns)
+    sums = _label_sums(read.rows)
+    if read.rows.is_weighted:
+        _check_label_weights(sums["weight"])
+    if multilabel:
+        counts = LabelCounts(list(targets.n_positive), targets.n_labeled)
+    else:
+        of_class, n_labeled = sums["present"].astype(int).tolist(), int(sums["known"][0])
+        of_class = [n_labeled - of_class[0], *of_class] if len(targets.classes) == 2 else of_class
+        counts = LabelCounts(of_class, n_labeled)
+    moments = source_moments(read.rows)
+    preprocessor = Standardizer.from_moments(*moments)
+    if not blank.standardize:
+        preprocessor = Standardizer(np.zeros_like(moments.mean), np.ones_like(moments.mean), None)
+    attributes = read.attributes | _label_attributes(targets.classes, multilabel, targets.names if multilabel else None)
+    return PartedInput(
+        X=to_numpy(moments.mean)[None, :],
+        source=read.rows.with_preprocess(preprocessor),
+        n_labels=sums["known"].size,
+        n_classes=None if multilabel else len(targets.classes),
+        label_counts=counts,
+        preprocessor=preprocessor,
+        attributes=attributes,
+    )
+
+
+def _label_sums(rows: TableSource) -> Totals:
+    """Of each label: rows in which it is known, in which it is present, and the weight of the
+    former.
+    """
+
+    def visit(chunk: Chunk) -> Totals:
+        known = to_numpy(chunk.y) >= 0
+        present = (to_numpy(chunk.y) == 1).sum(axis=0)
+        return {"known": known.sum(axis=0), "present": present, "weight": chunk.mean_weight() @ known}
+
+    return rows.sum_over_chunks(visit, rows_per_chunk(4 * rows.n_features))
+
+
+def _label_attributes(classes: np.ndarray, multilabel: bool, names: np.ndarray | None) -> Attributes:
+    found: Attributes = {"classes_": classes, "multilabel_": multilabel}
+    return found if names is None else {**found, "label_names_": names}
+
+
+@dataclass(frozen=True)
+class RightRows:
+    """The weight of rows all of whose known labels are predicted, and of all that have any."""
+
+    predict: AnswerPart
+
+    def __call__(self, part: RawPart) -> tuple[float, float]:
+        if not part.X.shape[0]:
+            return 0.0, 0.0
+        predicted = to_numpy(self.predict(part.X))
+        codes = read_label_matrix(part.y)
+        if codes.shape != predicted.shape:
+            raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
+        given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
+        weight = (codes >= 0).any(axis=1) * (1.0 if given is None else given)
+        right = ((codes == predicted) | (codes < 0)).all(axis=1)
+        return float(weight @ right), float(weight.sum())
+
+
+def label_matrix_accuracy(predict: AnswerPart, X: Any, y: Any, sample_weight: Any) -> float:
     """The share of rows all of whose known labels are right; rows without any do not count."""
-    for what, values in (("y", y), ("the prediction", answers)):
-        refuse_lazy(what, values, "the score of a label matrix")
-    predicted = to_numpy(answers)
-    codes = read_label_matrix(y)
-    if codes.shape != predicted.shape:
-        raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
-    labeled = (codes >= 0).any(axis=1)
-    if not labeled.any():
+    table, count = lazy_table(X), RightRows(predict)
+    if table is None:
+        right, total = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
+    else:
+        right, total = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
+    if not total:
         raise ValueError("y has no known label: all its entries are -1 or NaN.")
-    right = ((codes == predicted) | (codes < 0)).all(axis=1)
-    weight = check_weight(sample_weight, codes.shape[0])
-    return float(np.average(right[labeled], weights=None if weight is None else weight[labeled]))
+    return right / total
 
 
-def _check_label_weights(labels: LabelMatrix, weight: np.ndarray | None) -> None:
+def _check_label_weights(weight_sums: np.ndarray) -> None:
     """Every label needs a known entry of positive weight."""
-    if weight is None:
-        return
-    weight_sums = weight @ (labels.codes >= 0)
     if (weight_sums <= 0).any():
         column = int(np.argmin(weight_sums))
         raise ValueError(f"sample_weight is zero for every row with a known entry in column {column} of y.")

@@ -12,7 +12,7 @@ from latentia.engine.contracts import Params
 from latentia.engine.pytree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
-from latentia.estimators.probit_embedding.reading import EmbeddingInput
+from latentia.estimators.probit_embedding.reading import TrainingTable
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.problem import problem_maker
 from latentia.inputs.options import check_choice, check_number
@@ -60,7 +60,7 @@ class Trainer:
 
     def __init__(
         self,
-        data: EmbeddingInput,
+        data: TrainingTable,
         family: ProbitEmbedding,
         solver: QuasiNewtonVB,
         n_restarts: int,
@@ -70,7 +70,7 @@ class Trainer:
         self.data, self.family, self.solver = data, family, solver
         self.n_restarts, self.rng, self.notifier = n_restarts, rng, notifier
         self.make_problem = problem_maker(data.source)
-        self.n_classes = None if data.labels.multilabel else len(data.labels.classes)
+        self.n_classes = data.n_classes
 
     def train(self, n_latent: int) -> EmbeddingFit:
         """Variational Bayes from all restarts; the largest bound wins."""

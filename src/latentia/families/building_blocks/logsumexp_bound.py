@@ -53,23 +53,39 @@ def softmax_bound(mean: Array, variance: Array) -> SoftmaxBound:
     if mean.shape[-2] == 1:
         none = xp.zeros_like(mean)
         return SoftmaxBound(mean[..., 0, :], none, none - 1.0, none[..., 0, :])
-    center = _center(mean, variance)
-    xi, curvature, slope = _quadratic_at(center, mean, variance)
-    value = center + xp.sum((mean - center[..., None, :]) / 2 + log_two_cosh(xi), axis=-2)
-    return SoftmaxBound(value, curvature, slope, center)
+    return _bound_at(_center(mean, variance), mean, variance)
 
 
-def approximate_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
-    """Curvature, slope and center of a bound that is nearly the best.
+def softmax_bound_near(mean: Array, variance: Array, near: Array | None) -> SoftmaxBound:
+    """A bound that is nearly the best.
 
     One step from the center `near` of scores that were nearly these; a few steps without one.
     """
     if mean.shape[-2] == 1:
+        return softmax_bound(mean, variance)
+    return _bound_at(_center_near(mean, variance, near), mean, variance)
+
+
+def approximate_bound(mean: Array, variance: Array, near: Array | None) -> tuple[Array, Array, Array]:
+    """Curvature, slope and center of the same bound, without its value."""
+    if mean.shape[-2] == 1:
         return softmax_bound(mean, variance)[1:]
-    bracket = _bracket(mean, variance, near)
-    center = _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].center
+    center = _center_near(mean, variance, near)
     _, curvature, slope = _quadratic_at(center, mean, variance)
     return curvature, slope, center
+
+
+def _center_near(mean: Array, variance: Array, near: Array | None) -> Array:
+    bracket = _bracket(mean, variance, near)
+    return _newton(mean, variance, bracket, FIRST_STEPS if near is None else 1)[0].center
+
+
+def _bound_at(center: Array, mean: Array, variance: Array) -> SoftmaxBound:
+    """The bound with the best xi under a center."""
+    xp = namespace(mean)
+    xi, curvature, slope = _quadratic_at(center, mean, variance)
+    value = center + xp.sum((mean - center[..., None, :]) / 2 + log_two_cosh(xi), axis=-2)
+    return SoftmaxBound(value, curvature, slope, center)
 
 
 def _quadratic_at(center: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:

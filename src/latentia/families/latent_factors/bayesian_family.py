@@ -25,7 +25,7 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors.bayesian_m_step import update_belief
 from latentia.families.latent_factors.class_moments import ClassMoments
-from latentia.families.latent_factors.e_step import infer_latents
+from latentia.families.latent_factors.e_step import infer_posterior
 from latentia.families.latent_factors.e_step_complete import RowInvariantPosterior, row_invariant_posterior
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.posterior import (
@@ -40,7 +40,7 @@ from latentia.families.latent_factors.posterior import (
 from latentia.families.latent_factors.principal_start import principal_start
 from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats
 from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import log_softmax, logsumexp_and_softmax
+from latentia.numerics.logspace import log_softmax
 
 #: Counts of a belief that is as good as certain, to take first statistics by.
 CERTAIN_COUNT = 1e6
@@ -59,14 +59,19 @@ class BeliefCoordinates(NamedTuple):
 
 
 class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
-    """The posterior of a latent classification model, whose points are those of `model`."""
+    """The posterior of a latent classification model, whose points are those of `model`.
+
+    With `lazy_bounds` the bounds of rows take one round in each sweep and settle as the parameters
+    do; otherwise they settle in each sweep.
+    """
 
     params_class_axes = BELIEF_CLASS_AXES
     precomputed_class_axes = EXPECTED_CLASS_AXES
     stats_class_axes = LatentFactors.stats_class_axes
 
-    def __init__(self, model: LatentFactors, prior: FactorPrior | None = None):
+    def __init__(self, model: LatentFactors, prior: FactorPrior | None = None, lazy_bounds: bool = True):
         self.model, self.prior = model, prior or FactorPrior()
+        self.lazy_bounds = lazy_bounds
         self.n_classes = model.n_classes
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorBelief:
@@ -102,24 +107,20 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     def precompute(self, params: FactorBelief) -> ExpectedParams:
         return expected_params(params)
 
-    def infer(self, params: FactorBelief | ExpectedParams, rows: MaskedRows, y: Array | None = None) -> FactorPosterior:
-        return self._infer(params, rows, None)
+    @property
+    def takes_all_labels(self) -> bool:
+        return self.model.takes_all_labels
 
-    def infer_from(
-        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any]
-    ) -> FactorPosterior:
-        return self._infer(params, rows, memo)
-
-    def _infer(
-        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, memo: dict[str, Any] | None
+    def infer(
+        self,
+        params: FactorBelief | ExpectedParams,
+        rows: MaskedRows,
+        y: Array | None = None,
+        memo: dict[str, Any] | None = None,
     ) -> FactorPosterior:
         point, uncertainty = self._expected(params)
-        model = self.model
-        scores, latents = infer_latents(
-            model.layout, point, rows, model.bound_tol, model.bound_max_iter, uncertainty, memo
-        )
-        log_joint, component = logsumexp_and_softmax(scores, axis=-2)
-        return FactorPosterior(log_joint, component, latents)
+        rules = self.model.bound_rules._replace(one_round=self.lazy_bounds and y is not None)
+        return infer_posterior(self.model.layout, point, rows, y, rules, uncertainty, memo)
 
     def _expected(self, params: FactorBelief | ExpectedParams) -> ExpectedParams:
         return params if isinstance(params, ExpectedParams) else self.precompute(params)
@@ -189,7 +190,9 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[Any]:
         """Those of the points, with bounds as tight as theirs."""
-        return [cls(model) for model in LatentFactors.examples(n_features, n_classes) if model.all_edges]
+        return [
+            cls(model, lazy_bounds=False) for model in LatentFactors.examples(n_features, n_classes) if model.all_edges
+        ]
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.model.example_rows(rng, n_rows, n_features)

@@ -147,6 +147,12 @@ class BoundedColumnModel(ColumnModel):
         They are (..., 1, H) where the rows share them.
         """
 
+    def bound_near(
+        self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
+    ) -> Quadratic:
+        """Nearly the best quadratic, near those that `approximate_bound` came to."""
+        return self.bound(values, observed, mean, variance)
+
     @abstractmethod
     def approximate_bound(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from latentia.engine.source import MaskedRows
+from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.e_step_by_label import infer_by_label
 from latentia.families.latent_factors.e_step_complete import infer_complete_rows, row_invariant_posterior
 from latentia.families.latent_factors.e_step_no_latents import infer_without_latents
 from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.posterior import Uncertainty
-from latentia.families.latent_factors.values import FactorParams, LatentPosterior
+from latentia.families.latent_factors.values import FactorParams, FactorPosterior, LatentPosterior
 from latentia.numerics.array_api import Array, namespace
+from latentia.numerics.logspace import logsumexp_and_softmax
 
 
 def shares_posterior(layout: ColumnLayout, rows: MaskedRows) -> bool:
@@ -19,12 +22,37 @@ def shares_posterior(layout: ColumnLayout, rows: MaskedRows) -> bool:
     return layout.all_gaussian and rows.observed is None
 
 
+def has_row_posteriors(layout: ColumnLayout, params: FactorParams, rows: MaskedRows) -> bool:
+    """Whether each row has latents with a posterior of its own."""
+    return params.means.shape[-1] > 0 and not shares_posterior(layout, rows)
+
+
+def infer_posterior(
+    layout: ColumnLayout,
+    params: FactorParams,
+    rows: MaskedRows,
+    y: Array | None,
+    rules: BoundRules,
+    uncertainty: Uncertainty | None = None,
+    memo: dict[str, Any] | None = None,
+) -> FactorPosterior:
+    """Scores of rows, and the posteriors of components and latents; of labeled rows, where labels y
+    are given, perhaps under their own class alone.
+    """
+    if y is not None and has_row_posteriors(layout, params, rows):
+        return infer_by_label(layout, params, rows, y, rules, uncertainty, memo)
+    scores, latents = infer_latents(layout, params, rows, rules, uncertainty, memo)
+    if scores.shape[-2] == 1:
+        return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), latents)
+    log_joint, component = logsumexp_and_softmax(scores, axis=-2)
+    return FactorPosterior(log_joint, component, latents)
+
+
 def infer_latents(
     layout: ColumnLayout,
     params: FactorParams,
     rows: MaskedRows,
-    tol: float,
-    max_rounds: int,
+    rules: BoundRules,
     uncertainty: Uncertainty | None = None,
     memo: dict[str, Any] | None = None,
 ) -> tuple[Array, LatentPosterior]:
@@ -33,5 +61,5 @@ def infer_latents(
         return infer_complete_rows(row_invariant_posterior(params, uncertainty), rows.values)
     if not params.means.shape[-1] and (found := infer_without_latents(layout, params, rows, uncertainty)):
         return found
-    posterior = infer_rows(layout, params, rows, tol, max_rounds, uncertainty, memo)
+    posterior = infer_rows(layout, params, rows, rules, uncertainty, memo)
     return namespace(posterior.scores).asarray(posterior.scores, copy=True), posterior

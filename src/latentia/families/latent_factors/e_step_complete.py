@@ -53,7 +53,6 @@ class RowInvariantPosterior(NamedTuple):
 def row_invariant_posterior(params: FactorParams, uncertainty: Uncertainty | None = None) -> RowInvariantPosterior:
     """Log density and posterior of z of each class and component, as functions of x."""
     xp = namespace(params.loadings)
-    spread = WeightSpread.of(params, uncertainty)
     mu, root = params.means[..., :, None, :], xp.sqrt(params.variances)[..., :, None, None, :]
     loadings, theta = params.loadings[..., None, :, :, :], params.noise[..., None, :, :]
     K = loadings * root  # (..., C, M, n, q)
@@ -61,17 +60,21 @@ def row_invariant_posterior(params: FactorParams, uncertainty: Uncertainty | Non
     scaled = K / theta[..., None]
     q = K.shape[-1]
     A = eye_like(q, K) + xp.matmul(transpose(K), scaled)
-    shift = scaled * a0[..., None] + spread.linear
-    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta + spread.constant)
+    shift = xp.sum(scaled * a0[..., None], axis=-2)
+    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta)
     constant = params.log_prior[..., :, None] + params.log_mix
     if uncertainty is not None:
-        A = A + unpack(xp.sum(spread.precision, axis=-2), q)
-        per_cell = per_cell + uncertainty.cell_constant[..., None, :, :]
-        constant = constant + uncertainty.class_constant[..., :, None]
+        spread = WeightSpread.of(uncertainty, slice(None), q)
+        P, cross = unpack(xp.sum(spread.square, axis=-2), q), xp.sum(spread.cross, axis=-2)
+        lean = xp.matmul(P, mu[..., None])[..., 0] + cross
+        A = A + root * transpose(root) * P
+        shift = shift + root[..., 0, :] * lean
+        per_cell = per_cell + uncertainty.cell_constant[..., None, :, :] - 0.5 * spread.one
+        constant = constant + uncertainty.class_constant[..., :, None] - 0.5 * xp.sum((lean + cross) * mu, axis=-1)
     W, log_det = spd_inverse_root(A)
     return RowInvariantPosterior(
         gain=xp.matmul(W, transpose(scaled)),
-        offset=-xp.matmul(W, xp.sum(shift, axis=-2)[..., None])[..., 0],
+        offset=-xp.matmul(W, shift[..., None])[..., 0],
         back=transpose(W * root),
         means=mu,
         square=-0.5 / theta,

@@ -1,19 +1,11 @@
-r"""The quadratics in u that the columns of a row add up to, and the bounds' fixed point.
-
-In the coordinates of `e_step_rows`, a row's columns add up to :math:`k + h^\top u - \tfrac12
-u^\top Ru`. Bounded columns take the bounds for the moments of their predictors, first under the
-prior, or where the last sweep has ended, then under the posterior, until the curvatures settle
-(Algorithm 1 of Langseth & Nielsen 2009). A bound that is off by a small step costs only the step's
-square.
+r"""The quadratics :math:`k + h^\top z - \tfrac12 z^\top Rz` that the columns of a row add up to,
+and the posterior of z that they make of its prior (see `e_step_rows`).
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from latentia.engine.pytree import take_restarts, tree_map
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout
@@ -23,80 +15,129 @@ from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, tra
 from latentia.numerics.linalg import spd_inverse
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
-#: Longest step beyond an iteration's image, in steps between images: with more, some rows
-#: oscillate.
-MAX_EXTRAPOLATION = 1.0
-
 
 class RowForm(NamedTuple):
-    """k + h'u - u'Ru/2 of each row; R packed. Some parts have one row where all rows share them."""
+    """k + h'z - z'Rz/2 of each row; R packed. Some parts have one row where all rows share them."""
 
-    precision: Any  # (..., N, q(q+1)/2)
-    linear: Any  # (..., N, q)
-    constant: Any  # (..., N)
+    precision: Any  # (..., C or 1, M, N, q(q+1)/2)
+    linear: Any  # (..., C or 1, M, N, q)
+    constant: Any  # (..., C or 1, M, N)
 
 
 class LatentMoments(NamedTuple):
-    """Mean and packed covariance of u. Rows may share either, so that it has one row."""
+    """Mean and packed covariance of z. Rows may share either, so that it has one row."""
 
-    mean: Array  # (..., N, q)
-    cov: Array  # (..., N, q(q+1)/2)
+    mean: Array  # (..., C, M, N, q)
+    cov: Array  # (..., C, M, N, q(q+1)/2)
+
+    def averaged(self, class_probs: Array) -> LatentMoments:
+        """Those of the mixture of the classes by probabilities (..., C, M, N)."""
+        xp = namespace(self.mean)
+        w = class_probs[..., None]
+        mean = xp.sum(w * self.mean, axis=-4, keepdims=True)
+        square = xp.sum(w * (self.cov + packed_outer(self.mean)), axis=-4, keepdims=True)
+        return LatentMoments(mean, square - packed_outer(mean))
+
+
+class LatentPrior(NamedTuple):
+    """The prior of z, of each class for all rows, or of each row by its own class."""
+
+    mean: Array  # (..., C, 1, 1 or N, q), where C is 1 if rows have their own classes
+    root: Array  # (..., C, 1, 1 or N, q) standard deviations
+    log_weight: Array  # (..., C, M, 1 or N) log p(c) p(m | c), and what the spread of the prior costs
+
+    @classmethod
+    def of(cls, params: FactorParams, uncertainty: Uncertainty | None, labels: Array | None) -> LatentPrior:
+        """Of all classes, or of the `labels` (N,) of rows."""
+        xp = namespace(params.means)
+        mean, variance = params.means, params.variances
+        log_weight = params.log_prior[..., None] + params.log_mix
+        if uncertainty is not None:
+            log_weight = log_weight + uncertainty.class_constant[..., None]
+        if labels is None:
+            return cls(mean[..., None, None, :], xp.sqrt(variance)[..., None, None, :], log_weight[..., None])
+        mean, variance, log_weight = (xp.take(a, labels, axis=-2) for a in (mean, variance, log_weight))
+        root = xp.sqrt(variance)
+        return cls(mean[..., None, None, :, :], root[..., None, None, :, :], transpose(log_weight)[..., None, :, :])
+
+    def move(self, moments: LatentMoments, old: LatentPrior) -> LatentMoments:
+        """Moments under another prior, as they would be under this one if u had the same."""
+        scale = self.root / old.root
+        return LatentMoments(self.mean + scale * (moments.mean - old.mean), moments.cov * packed_outer(scale))
+
+    @property
+    def moments(self) -> LatentMoments:
+        q = self.mean.shape[-1]
+        return LatentMoments(self.mean, pack((self.root * self.root)[..., None] * eye_like(q, self.root)))
+
+
+class ScoredLatents(NamedTuple):
+    """The posterior of z, and the scores of the rows."""
+
+    scores: Array  # (..., C, M, N) log joint of class, component and row
+    mean: Array  # (..., C, M, N, q)
+    cov: Array  # (..., C, M, N, q, q)
+
+    @property
+    def moments(self) -> LatentMoments:
+        return LatentMoments(self.mean, pack(self.cov))
+
+
+def posterior_of(form: RowForm, prior: LatentPrior) -> ScoredLatents:
+    """Prior times quadratic, in the coordinates z = mu + Gamma^(1/2) u (see `e_step_rows`)."""
+    xp = namespace(prior.mean)
+    q = prior.mean.shape[-1]
+    mu, root = prior.mean, prior.root
+    scale = root[..., None] * root[..., None, :]
+    R = unpack(form.precision, q)
+    lean = xp.matmul(R, mu[..., None])[..., 0]
+    A = eye_like(q, mu) + scale * R
+    h = root * (form.linear - lean)
+    cov, log_det = spd_inverse(A, many=True)
+    u = xp.matmul(cov, h[..., None])[..., 0]
+    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there,
+    # has it in full
+    maximum = xp.sum((h - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
+    at_mu = form.constant + xp.sum((form.linear - 0.5 * lean) * mu, axis=-1)
+    scores = at_mu + maximum - 0.5 * log_det + prior.log_weight
+    return ScoredLatents(scores, mu + root * u, scale * cov)
 
 
 class WeightSpread(NamedTuple):
-    """Of each predictor, the quadratic c + 2 l'u + u'Pu that its weights' spread adds to its
-    square.
-
-    Zero where the weights are known.
+    """Of some predictors, the expected z~'V z~ = z'Pz + 2 l'z + c that their weights' spread adds
+    to their squares.
     """
 
-    precision: Any  # (..., C, M, H, q(q+1)/2) P, packed
-    linear: Any  # (..., C, M, H, q)
-    constant: Any  # (..., C, M, H)
+    square: Array  # (..., 1, M, H, q(q+1)/2) P, packed
+    cross: Array  # (..., 1, M, H, q) l
+    one: Array  # (..., 1, M, H) c
 
     @classmethod
-    def of(cls, params: FactorParams, uncertainty: Uncertainty | None) -> WeightSpread:
-        if uncertainty is None:
-            return cls(0.0, 0.0, 0.0)
-        xp = namespace(params.means)
-        q = params.means.shape[-1]
-        V = uncertainty.weights[..., None, :, :, :]
-        square, cross, one = V[..., : -q - 1], V[..., -q - 1 : -1], V[..., -1]
-        mu, root = params.means[..., :, None, None, :], xp.sqrt(params.variances)[..., :, None, None, :]
-        shift = xp.matmul(unpack(square, q), mu[..., None])[..., 0] + cross  # V_zz mu + V_zb
-        constant = xp.sum((shift + cross) * mu, axis=-1) + one
-        return cls(square * packed_outer(root), root * shift, constant)
-
-    @property
-    def is_zero(self) -> bool:
-        return isinstance(self.constant, float)
-
-    def first(self, G: int) -> WeightSpread:
-        """That of the continuous predictors."""
-        return self if self.is_zero else WeightSpread(*(self._cut(slice(None, G))))
-
-    def rest(self, G: int) -> WeightSpread:
-        """That of the bounded ones."""
-        return self if self.is_zero else WeightSpread(*(self._cut(slice(G, None))))
-
-    def _cut(self, index: slice) -> tuple[Array, Array, Array]:
-        return self.precision[..., index, :], self.linear[..., index, :], self.constant[..., index]
+    def of(cls, uncertainty: Uncertainty, index: slice, q: int) -> WeightSpread:
+        V = uncertainty.weights[..., None, :, index, :]
+        return cls(V[..., : -q - 1], V[..., -q - 1 : -1], V[..., -1])
 
 
 def gaussian_form(
-    layout: ColumnLayout, K: Array, a0: Array, theta: Array, rows: MaskedRows, spread: WeightSpread, cells: Any
+    layout: ColumnLayout, params: FactorParams, uncertainty: Uncertainty | None, rows: MaskedRows
 ) -> RowForm:
-    """What the continuous columns add; `cells` is added for each known cell."""
-    xp = namespace(K)
-    if not layout.n_gaussian:
+    """What the continuous columns add."""
+    xp = namespace(params.loadings)
+    G = layout.n_gaussian
+    W, b = params.loadings[..., None, :, :G, :], params.offsets[..., None, :, :G]
+    if not G:
         return RowForm(0.0, 0.0, 0.0)
+    theta = params.noise[..., None, :, :]
     x, observed = layout.select_columns(layout.gaussian, rows)
-    scaled = K / theta[..., None]
-    square = packed_outer(K) / theta[..., None] + spread.precision
+    scaled = W / theta[..., None]
+    square, shift = packed_outer(W) / theta[..., None], scaled * b[..., None]
+    per_cell = -0.5 * (LOG_2PI + xp.log(theta) + b * b / theta)
+    if uncertainty is not None:
+        spread = WeightSpread.of(uncertainty, slice(None, G), W.shape[-1])
+        square, shift = square + spread.square, shift + spread.cross
+        per_cell = per_cell + uncertainty.cell_constant[..., None, :, :] - 0.5 * spread.one
     linear = xp.matmul(x, scaled)
-    shift = scaled * a0[..., None] + spread.linear
-    per_cell = cells - 0.5 * (LOG_2PI + xp.log(theta) + a0 * a0 / theta + spread.constant)
-    constant = xp.matmul(x, (a0 / theta)[..., None])[..., 0] - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])[..., 0]
+    constant = xp.matmul(x, (b / theta)[..., None])[..., 0] - 0.5 * xp.matmul(x * x, (1.0 / theta)[..., None])[..., 0]
     if observed is None:  # all rows share their precision: it has one row
         linear = linear - xp.sum(shift, axis=-2, keepdims=True)
         constant = constant + xp.sum(per_cell, axis=-1, keepdims=True)
@@ -106,74 +147,67 @@ def gaussian_form(
 
 
 class BoundedColumns:
-    """The bounded columns of some rows: their bounds for given moments of u, and what these add."""
+    """The bounded columns of some rows: their bounds for given moments of z, and what these add."""
 
-    def __init__(self, layout: ColumnLayout, K: Array, a0: Array, rows: MaskedRows, spread: WeightSpread):
+    def __init__(
+        self, layout: ColumnLayout, params: FactorParams, uncertainty: Uncertainty | None, rows: MaskedRows
+    ) -> None:
+        G, q = layout.n_gaussian, params.means.shape[-1]
         self.models = layout.bounded_slices()
         self.cells = [layout.select_columns(model, rows) for model in layout.bounded]
-        self.warm_starts: list[dict[int, Array]] = [{} for _ in layout.bounded]
-        self.K, self.a0 = K, a0
-        self.spread = spread
-        self.K2 = packed_outer(K) + spread.precision
-        self.K2_doubled = transpose(with_doubled_offdiagonal(self.K2, K.shape[-1]))
+        self.W, self.b = params.loadings[..., None, :, G:, :], params.offsets[..., None, :, None, G:]
+        self.spread = None if uncertainty is None else WeightSpread.of(uncertainty, slice(G, None), q)
+        self.square = packed_outer(self.W)
+        if self.spread is not None:
+            self.square = self.square + self.spread.square
+        self.square_doubled = transpose(with_doubled_offdiagonal(self.square, q))
 
-    def bound(self, moments: LatentMoments) -> Quadratic:
-        """The best bounds."""
+    def bound(self, moments: LatentMoments, warm_starts: list[dict[int, Array]] | None = None) -> Quadratic:
+        """The best bounds; with warm starts, nearly the best, near those of earlier rounds."""
         mean, variance = self._predictors(moments)
-        return self._side_by_side(
-            [
-                model.bound(*cells, mean[..., index], variance[..., index])
-                for (model, index), cells in zip(self.models, self.cells, strict=True)
-            ],
-            mean,
-        )
+        parts = []
+        for k, ((model, index), cells) in enumerate(zip(self.models, self.cells, strict=True)):
+            here = mean[..., index], variance[..., index]
+            near = None if warm_starts is None else warm_starts[k]
+            parts.append(model.bound(*cells, *here) if near is None else model.bound_near(*cells, *here, near))
+        return self._side_by_side(parts, mean)
 
-    def keep_centers(self, old: list[dict[int, Array]], settled: Array) -> None:
-        """Undo what the last bounds have left for the next ones, where rows have settled (...,
-        N).
-        """
-        for before, now in zip(old, self.warm_starts, strict=True):
-            for key, center in before.items():
-                now[key] = namespace(center).where(settled[..., None, :], center, now[key])
-
-    def approximate_bound(self, moments: LatentMoments) -> Quadratic:
-        """Bounds for intermediate iterations."""
+    def approximate_bound(self, moments: LatentMoments, warm_starts: list[dict[int, Array]]) -> Quadratic:
+        """Bounds for intermediate rounds."""
         mean, variance = self._predictors(moments)
-        return self._side_by_side(
-            [
-                model.approximate_bound(*cells, mean[..., index], variance[..., index], warm_start)
-                for (model, index), cells, warm_start in zip(self.models, self.cells, self.warm_starts, strict=True)
-            ],
-            mean,
-        )
+        parts = [
+            model.approximate_bound(*cells, mean[..., index], variance[..., index], near)
+            for (model, index), cells, near in zip(self.models, self.cells, warm_starts, strict=True)
+        ]
+        return self._side_by_side(parts, mean)
 
     def add_to(self, form: RowForm, quadratic: Quadratic) -> RowForm:
-        """The quadratic in the predictors as one in u, added to that of the continuous columns."""
-        xp = namespace(self.K)
+        """The quadratic in the predictors as one in z, added to that of the continuous columns."""
+        xp = namespace(self.W)
         curvature, linear, constant = quadratic
-        shift = curvature * self.a0
+        shift = curvature * self.b
         form = RowForm(
-            form.precision + xp.matmul(curvature, self.K2),
-            form.linear + xp.matmul(linear - shift, self.K),
-            form.constant + constant + xp.sum((linear - 0.5 * shift) * self.a0, axis=-1),
+            form.precision + xp.matmul(curvature, self.square),
+            form.linear + xp.matmul(linear - shift, self.W),
+            form.constant + constant + xp.sum((linear - 0.5 * shift) * self.b, axis=-1),
         )
-        if self.spread.is_zero:
+        if self.spread is None:
             return form
         return form._replace(
-            linear=form.linear - xp.matmul(curvature, self.spread.linear),
-            constant=form.constant - 0.5 * xp.matmul(curvature, self.spread.constant[..., None])[..., 0],
+            linear=form.linear - xp.matmul(curvature, self.spread.cross),
+            constant=form.constant - 0.5 * xp.matmul(curvature, self.spread.one[..., None])[..., 0],
         )
 
     def _predictors(self, moments: LatentMoments) -> tuple[Array, Array]:
         """Means and variances of the predictors."""
-        xp = namespace(self.K)
-        mean = xp.matmul(moments.mean, transpose(self.K)) + self.a0
-        variance = xp.matmul(moments.cov, self.K2_doubled)
-        if not self.spread.is_zero:
+        xp = namespace(self.W)
+        mean = xp.matmul(moments.mean, transpose(self.W)) + self.b
+        variance = xp.matmul(moments.cov, self.square_doubled)
+        if self.spread is not None:
             squares = with_doubled_offdiagonal(packed_outer(moments.mean), moments.mean.shape[-1])
-            variance = variance + xp.matmul(squares, transpose(self.spread.precision))
-            variance = variance + 2 * xp.matmul(moments.mean, transpose(self.spread.linear))
-            variance = variance + self.spread.constant[..., None, :]
+            variance = variance + xp.matmul(squares, transpose(self.spread.square))
+            variance = variance + 2 * xp.matmul(moments.mean, transpose(self.spread.cross))
+            variance = variance + self.spread.one[..., None, :]
         return mean, xp.clip(variance, min=0.0)
 
     def _side_by_side(self, parts: list[Quadratic], mean: Array) -> Quadratic:
@@ -188,96 +222,3 @@ class BoundedColumns:
 
         constant = sum(part.constant for part in parts)
         return Quadratic(joined([p.curvature for p in parts]), joined([p.linear for p in parts]), constant)
-
-
-class SettledBounds(NamedTuple):
-    """Where the bounds of some rows came to rest."""
-
-    moments: LatentMoments
-    warm_starts: list[dict[int, Array]]
-    curvature: Array | None  # of the last round
-
-    def take_restarts(self, index: np.ndarray) -> SettledBounds:
-        """Those of some restarts."""
-        n_restarts = self.moments.mean.shape[0]
-
-        def take(a: Array) -> Array:
-            return take_restarts(a, index.tolist()) if a.shape[0] == n_restarts else a  # else shared by all
-
-        return SettledBounds(
-            tree_map(take, self.moments),
-            [{key: take(center) for key, center in warm_start.items()} for warm_start in self.warm_starts],
-            None if self.curvature is None else take(self.curvature),
-        )
-
-
-def settle_bounds(
-    bounded: BoundedColumns, form: RowForm, moments: LatentMoments, previous: Array | None, tol: float, max_rounds: int
-) -> SettledBounds:
-    """The moments of u that its bounds lead to, each row until its curvatures settle.
-
-    `previous` has the curvatures that the start has led to, if they are known.
-    """
-    xp = namespace(moments.mean)
-    q = moments.mean.shape[-1]
-    extrapolate = _Extrapolation() if previous is None else _plain_step
-    settled: Array | None = None
-    for _ in range(max_rounds):
-        centers = [dict(warm_start) for warm_start in bounded.warm_starts]
-        quadratic = bounded.approximate_bound(moments)
-        curvature = quadratic.curvature
-        _, _, cov, u = posterior_moments(bounded.add_to(form, quadratic), q)
-        proposal = extrapolate(moments, LatentMoments(u, pack(cov)))
-        was_settled = settled
-        if previous is not None:
-            change = xp.abs(curvature - previous)
-            unchanged = xp.all(change <= tol * curvature, axis=-1, keepdims=True)
-            settled = unchanged if settled is None else settled | unchanged
-        if was_settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
-            proposal = LatentMoments(
-                *(xp.where(was_settled, old, new) for old, new in zip(moments, proposal, strict=True))
-            )
-            curvature = xp.where(was_settled, previous, curvature)
-            bounded.keep_centers(centers, was_settled[..., 0])
-        moments, previous = proposal, curvature
-        if settled is not None and bool(xp.all(settled)):
-            break
-    return SettledBounds(moments, bounded.warm_starts, previous)
-
-
-def _plain_step(point: LatentMoments, image: LatentMoments) -> LatentMoments:
-    """The next point of an iteration that is not to overshoot."""
-    return image
-
-
-class _Extrapolation:
-    """Where a fixed-point iteration tends to, by its last two steps, each row by itself.
-
-    Anderson's method of depth one, judged by the means.
-    """
-
-    def __init__(self) -> None:
-        self.image: LatentMoments | None = None
-        self.step: Array = None
-
-    def __call__(self, point: LatentMoments, image: LatentMoments) -> LatentMoments:
-        """The next point to try, after `point` went to `image`."""
-        xp = namespace(point.mean)
-        last_image, last_step = self.image, self.step
-        self.image, self.step = image, image.mean - point.mean
-        if last_image is None:
-            return image
-        change = self.step - last_step
-        square = xp.sum(change * change, axis=-1, keepdims=True)
-        along = xp.sum(self.step * change, axis=-1, keepdims=True)
-        factor = along / xp.where(square > 0, square, xp.ones_like(square))
-        factor = xp.clip(factor, min=-MAX_EXTRAPOLATION, max=0.0)
-        return tree_map(lambda new, old: new - factor * (new - old), image, last_image)
-
-
-def posterior_moments(form: RowForm, q: int) -> tuple[Array, Array, Array, Array]:
-    """Precision of u and its log determinant, covariance and mean of u."""
-    xp = namespace(form.linear)
-    A = unpack(form.precision + pack(eye_like(q, form.linear)), q)
-    cov, log_det = spd_inverse(A, many=True)
-    return A, log_det, cov, xp.matmul(cov, form.linear[..., None])[..., 0]

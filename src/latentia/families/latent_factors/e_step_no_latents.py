@@ -13,7 +13,6 @@ from typing import NamedTuple
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import CellTerms, Quadratic, SharedBoundModel
 from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.e_step_forms import WeightSpread
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
 from latentia.numerics.array_api import LOG_2PI, Array, namespace
@@ -68,8 +67,7 @@ def infer_without_latents(
         return None
     terms = CellTerms.joined([model.cell_terms(*layout.select_columns(model, rows)) for model, _ in models])
     G = layout.n_gaussian
-    spread = WeightSpread.of(params, uncertainty).constant
-    spread = xp.zeros_like(params.offsets) if isinstance(spread, float) else spread[..., 0, :, :]  # (..., M, H)
+    spread = xp.zeros_like(params.offsets) if uncertainty is None else uncertainty.weights[..., -1]  # (..., M, H)
     a, variance = params.offsets[..., G:], spread[..., G:]
     bounds = [model.shared_bound(a[..., index], variance[..., index]) for model, index in models]
     bound = Quadratic(*(xp.concat(arrays, axis=-1) for arrays in zip(*bounds, strict=True)))

@@ -1,20 +1,24 @@
 r"""E-step of rows with missing cells, binary or categorical columns: each has its own posterior.
 
-What a column adds to it is the `bound` of its model in `column_models`.
+What a column adds to it is the `bound` of its model in `column_models`; `e_step_forms` adds up the
+columns, and `bound_iteration` brings their bounds to rest.
 
-In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of its class, a row's
-predictors are :math:`a_0 + Ku` with :math:`K = W\Gamma^{1/2}`, :math:`a_0 = W\mu + b`, and its
-columns add up to the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru`. So u has the precision
-:math:`A = I + R`, which is well conditioned even where a variance is nearly zero, and the integral
-over u is :math:`k + \tfrac12 h^\top A^{-1}h - \tfrac12\ln|A|`. The precisions of all rows are one
-product of curvatures with the packed :math:`KK^\top` of the predictors; the variances of all
-predictors are one product of the packed posterior covariances with the same matrix.
+A row's predictors are :math:`a = Wz + b`, and its columns add up to the quadratic :math:`k +
+h^\top z - \tfrac12 z^\top Rz`, which does not depend on the class where the bounds do not. In the
+coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of a class it reads :math:`k_u +
+h_u^\top u - \tfrac12 u^\top R_u u` with :math:`R_u = \Gamma^{1/2}R\,\Gamma^{1/2}`, :math:`h_u =
+\Gamma^{1/2}(h - R\mu)`, :math:`k_u = k + h^\top\mu - \tfrac12\mu^\top R\mu`. So u has the precision
+:math:`A = I + R_u`, which is well conditioned even where a variance is nearly zero, and the
+integral over u is :math:`k_u + \tfrac12 h_u^\top A^{-1}h_u - \tfrac12\ln|A|`. The precisions of all
+rows are one product of curvatures with the packed :math:`ww^\top` of the predictors; the variances
+of all predictors are one product of the packed posterior covariances with the same matrix.
 
 Where the weights are uncertain (`posterior`), a predictor's expected square has the further term
-:math:`\tilde z^\top V \tilde z`, a quadratic in u like the others: what `WeightSpread` holds is
+:math:`\tilde z^\top V \tilde z`, a quadratic in z like the others: what `WeightSpread` holds is
 added to the products of a column before the rows see them.
 
-`e_step_forms` adds up the columns and brings their bounds to rest.
+In training, rows with a label need their own class alone: all of them together are as one class
+with a prior for each row.
 """
 
 from __future__ import annotations
@@ -22,23 +26,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from latentia.engine.source import MaskedRows
+from latentia.families.latent_factors.bound_iteration import BoundRules, BoundState, settle_bounds
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.e_step_forms import (
-    BoundedColumns,
-    LatentMoments,
-    WeightSpread,
-    gaussian_form,
-    posterior_moments,
-    settle_bounds,
-)
+from latentia.families.latent_factors.e_step_forms import BoundedColumns, LatentPrior, gaussian_form, posterior_of
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
+from latentia.numerics.array_api import Array, namespace, transpose
 from latentia.numerics.packed_symmetric import pack, packed_outer
-
-#: Bounds that start where the last sweep has ended need to settle so much less.
-WARM_TOLERANCE = 100.0
 
 
 class RowPosterior(NamedTuple):
@@ -47,7 +42,8 @@ class RowPosterior(NamedTuple):
     scores: Array  # (..., C, M, N) log joint of class, component and row
     mean: Array  # (..., C, M, N, q)
     cov: Array  # (..., C, M, N, q, q)
-    quadratic: Quadratic  # of the bounded predictors, (..., C, M, N, H - G)
+    prior_mean: Array  # (..., C, 1, 1 or N, q)
+    quadratic: Quadratic  # of the bounded predictors, (..., C or 1, M, N, H - G)
 
     def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
         return self.mean
@@ -56,82 +52,91 @@ class RowPosterior(NamedTuple):
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
     ) -> FactorStats:
         xp = namespace(weight)
-        w = weight[..., None]
-        deviation = self.mean - params.means[..., :, None, None, :]
+        deviation = self.mean - self.prior_mean
         variance = xp.linalg.diagonal(self.cov)
+        class_weight = weight[..., None, :]
+        count = xp.sum(weight, axis=-1)
+        centered_sum = xp.sum(xp.matmul(class_weight, deviation), axis=(-3, -2))
+        centered_square = xp.sum(xp.matmul(class_weight, deviation * deviation + variance), axis=(-3, -2))
+        if self.mean.shape[-4] < weight.shape[-3]:  # rows have their own classes, all others no weight
+            weight = xp.sum(weight, axis=-3, keepdims=True)
+        w = weight[..., None]
         augmented = xp.concat([self.mean, xp.ones_like(w)], axis=-1)
-        moments = xp.concat([pack(self.cov) + packed_outer(self.mean), augmented], axis=-1)
+        moments = w * xp.concat([pack(self.cov) + packed_outer(self.mean), augmented], axis=-1)
         # classes share the loadings, so their sums may be taken first
-        in_component = w * moments
-        in_component = in_component[..., 0, :, :, :] if w.shape[-4] == 1 else xp.sum(in_component, axis=-4)
+        in_component = _sum_classes(moments)
+        n_augmented = augmented.shape[-1]
         x, observed = layout.select_columns(layout.gaussian, rows)
         if shared_gram:
             gram = xp.sum(in_component, axis=-2, keepdims=True)
         else:
             gram = xp.matmul(transpose(xp.ones_like(x) if observed is None else observed), in_component)
-        curvature, linear = w * self.quadratic.curvature, w * self.quadratic.linear
+        curvature, linear = self.quadratic.curvature, self.quadratic.linear
+        if curvature.shape[-4] == 1:  # classes share the bounds
+            moments = in_component[..., None, :, :, :]
+        bound_cross = _sum_classes(xp.matmul(transpose(linear), moments[..., -n_augmented:]))
         return FactorStats(
-            count=xp.sum(weight, axis=-1),
-            centered_sum=xp.sum(xp.matmul(weight[..., None, :], deviation), axis=(-3, -2)),
-            centered_square=xp.sum(xp.matmul(weight[..., None, :], deviation * deviation + variance), axis=(-3, -2)),
+            count=count,
+            centered_sum=centered_sum,
+            centered_square=centered_square,
             gram=gram,
-            cross=xp.matmul(transpose(x), in_component[..., -augmented.shape[-1] :]),
+            cross=xp.matmul(transpose(x), in_component[..., -n_augmented:]),
             sum_x2=xp.matmul(xp.sum(weight, axis=-3), x * x),
-            bound_gram=xp.sum(xp.matmul(transpose(curvature), moments), axis=-4),
-            bound_cross=xp.sum(xp.matmul(transpose(linear), augmented), axis=-4),
+            bound_gram=_sum_classes(xp.matmul(transpose(curvature), moments)),
+            bound_cross=bound_cross,
         )
+
+
+def _sum_classes(a: Array) -> Array:
+    """Over the fourth axis from the end."""
+    return a[..., 0, :, :, :] if a.shape[-4] == 1 else namespace(a).sum(a, axis=-4)
 
 
 def infer_rows(
     layout: ColumnLayout,
     params: FactorParams,
     rows: MaskedRows,
-    tol: float,
-    max_rounds: int,
+    rules: BoundRules,
     uncertainty: Uncertainty | None = None,
     memo: dict[str, Any] | None = None,
+    labels: Array | None = None,
+    share_bounds: bool = False,
 ) -> RowPosterior:
     """Posterior of z for every row, class and component, with the bounds at their fixed point.
 
-    The search for it starts from what an earlier call has left in `memo`.
+    With `labels` (N,) each row has its own class alone; with `share_bounds` the classes of a row
+    share its bounds. The search for the fixed point starts from what an earlier call has left in
+    `memo`.
     """
     xp = namespace(params.loadings)
-    G, q, n_rows = layout.n_gaussian, params.means.shape[-1], rows.values.shape[0]
-    root = xp.sqrt(params.variances)[..., :, None, None, :]
-    loadings = params.loadings[..., None, :, :, :]
-    K = loadings * root  # (..., C, M, H, q)
-    a0 = xp.matmul(loadings, params.means[..., :, None, :, None])[..., 0] + params.offsets[..., None, :, :]
-    spread = WeightSpread.of(params, uncertainty)
-    theta = params.noise[..., None, :, :]
-    cells = 0.0 if uncertainty is None else uncertainty.cell_constant[..., None, :, :]
-    form = gaussian_form(layout, K[..., :G, :], a0[..., :G], theta, rows, spread.first(G), cells)
-    quadratic = Quadratic(xp.zeros_like(a0[..., None, :0]), xp.zeros_like(a0[..., None, :0]), 0.0)
+    q, n_rows = params.means.shape[-1], rows.values.shape[0]
+    prior = LatentPrior.of(params, uncertainty, labels)
+    form = gaussian_form(layout, params, uncertainty, rows)
+    none = xp.zeros_like(params.offsets[..., None, :, None, :0])
+    quadratic = Quadratic(none, none, 0.0)
     if layout.n_bounded:
-        bounded = BoundedColumns(layout, K[..., G:, :], a0[..., None, G:], rows, spread.rest(G))
-        moments = LatentMoments(xp.zeros_like(root), pack(eye_like(q, root))[None, :])  # the prior
-        if q:  # else all rows share their predictors, and no row moves a bound
-            key = f"bounds of {(*a0.shape[-3:-1], n_rows, q)}"
-            last = None if memo is None else memo.get(key)
-            previous = None
-            if last is not None and last.moments.mean.shape[:-4] == a0.shape[:-3]:
-                moments, bounded.warm_starts, previous = last
-            # from a warm start each round raises the bound, and the next sweep goes on
-            warm_tol = tol if previous is None else WARM_TOLERANCE * tol
-            settled = settle_bounds(bounded, form, moments, previous, warm_tol, max_rounds - 1)
-            moments = settled.moments
-            if memo is not None:
-                memo[key] = settled
-        quadratic = bounded.bound(moments)
+        bounded = BoundedColumns(layout, params, uncertainty, rows)
+        shared = share_bounds and prior.mean.shape[-4] > 1
+        key = f"bounds of {'labeled' if labels is not None else 'unlabeled' if shared else 'all'} rows"
+        start = None if memo is None else memo.get(key)
+        shape = (*params.log_prior.shape[:-1], prior.mean.shape[-4], params.log_mix.shape[-1], n_rows, q)
+        if start is None or start.moments.mean.shape != shape:
+            start = BoundState.under_prior(prior, len(layout.bounded), shared)
+        here = settle_bounds(bounded, form, prior, start, rules)
+        quadratic = bounded.bound(here.bounded_moments, here.warm_starts if start.is_warm else None)
         form = bounded.add_to(form, quadratic)
-    A, log_det, cov, u = posterior_moments(form, q)
-    # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there,
-    # has it in full
-    maximum = xp.sum((form.linear - 0.5 * xp.matmul(A, u[..., None])[..., 0]) * u, axis=-1)
-    scores = form.constant + maximum - 0.5 * log_det
-    scores = scores + params.log_prior[..., :, None, None] + params.log_mix[..., None]
-    if uncertainty is not None:
-        scores = scores + uncertainty.class_constant[..., :, None, None]
-    shape = (*scores.shape[:-1], n_rows)
-    mean = xp.broadcast_to(params.means[..., :, None, None, :] + root * u, (*shape, q))
-    cov = xp.broadcast_to(cov * (root[..., None] * root[..., None, :]), (*shape, q, q))
-    return RowPosterior(xp.broadcast_to(scores, shape), mean, cov, quadratic)
+    latents = posterior_of(form, prior)
+    if memo is not None and layout.n_bounded and q:
+        memo[key] = here.after(quadratic, latents)
+    shape = (*latents.scores.shape[:-1], n_rows)
+
+    def for_each_row(a: Array) -> Array:
+        return xp.broadcast_to(a, (*a.shape[:-2], n_rows, a.shape[-1]))
+
+    return RowPosterior(
+        xp.broadcast_to(latents.scores, shape),
+        xp.broadcast_to(latents.mean, (*shape, q)),
+        xp.broadcast_to(latents.cov, (*shape, q, q)),
+        prior.mean,
+        Quadratic(for_each_row(quadratic.curvature), for_each_row(quadratic.linear), quadratic.constant),
+    )

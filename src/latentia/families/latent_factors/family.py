@@ -29,14 +29,21 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import GenerativeFamily, Objective, Problem, SmoothFamily, StructuredFamily
-from latentia.engine.pytree import select_class
+from latentia.engine.contracts import (
+    GenerativeFamily,
+    Objective,
+    Problem,
+    SmoothFamily,
+    StructuredFamily,
+    WarmStartedFamily,
+)
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors import e_step_complete, free_coordinates
+from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.class_moments import ClassMoments
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
-from latentia.families.latent_factors.e_step import infer_latents, shares_posterior
+from latentia.families.latent_factors.e_step import infer_latents, infer_posterior
 from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows
 from latentia.families.latent_factors.initialization import initial_params
 from latentia.families.latent_factors.m_step import (
@@ -55,10 +62,8 @@ from latentia.families.latent_factors.values import (
     FactorPosterior,
     FactorSizes,
     FactorStats,
-    LatentPosterior,
 )
 from latentia.numerics.array_api import Array, namespace, to_numpy
-from latentia.numerics.logspace import logsumexp_and_softmax
 
 #: More columns than this, and than eight to a latent, have too many products to sum for few rows.
 WIDE_TABLE_COLUMNS = 32
@@ -67,7 +72,7 @@ WIDE_TABLE_COLUMNS = 32
 MAX_MOMENT_COLUMNS = 256
 
 
-class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
+class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily, WarmStartedFamily):
     """p(y) p(m|y) N(z; mu_y, Gamma_y) prod_i p(x_i | z, m).
 
     `layout` holds the column models, `tied` says whether the components share the noise,
@@ -108,7 +113,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         self.fixed_log_prior = log_prior
         self.ridge = ridge
         self.n_pseudo_rows = 1.0 if ridge and layout.n_bounded else 0.0
-        self.bound_tol, self.bound_max_iter = bound_tol, bound_max_iter
+        self.bound_rules = BoundRules(bound_tol, bound_max_iter)
         self.n_edges = n_edges  # loadings of one component that a learned structure leaves free
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorParams:
@@ -116,16 +121,14 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
         options: dict[str, Any] = {"tied": self.tied, "var_floor": self.var_floor, "log_prior": self.fixed_log_prior}
         return initial_params(self.layout, sizes, source, rng, n_restarts, **options)
 
-    def infer(self, params: FactorParams, rows: MaskedRows, y: Array | None = None) -> FactorPosterior:
-        scores, latents = self._infer_latents(params, rows)
-        if scores.shape[-2] == 1:
-            return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), latents)
-        log_joint, component = logsumexp_and_softmax(scores, axis=-2)
-        return FactorPosterior(log_joint, component, latents)
+    @property
+    def takes_all_labels(self) -> bool:
+        return not self.complete
 
-    def _infer_latents(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, LatentPosterior]:
-        """Log joint of class, component and row (may be overwritten), and the posterior of z."""
-        return infer_latents(self.layout, params, rows, self.bound_tol, self.bound_max_iter)
+    def infer(
+        self, params: FactorParams, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
+    ) -> FactorPosterior:
+        return infer_posterior(self.layout, params, rows, y, self.bound_rules, memo=memo)
 
     def row_invariant(self, params: FactorParams) -> e_step_complete.RowInvariantPosterior:
         """The posterior of complete continuous rows, as a function of their cells."""
@@ -133,19 +136,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     def infer_rows(self, params: FactorParams, rows: MaskedRows) -> RowPosterior:
         """Each row's own posterior of the latents, whatever the rows."""
-        return infer_rows(self.layout, params, rows, self.bound_tol, self.bound_max_iter)
-
-    def scores(self, params: FactorParams, rows: MaskedRows) -> Array:
-        """Log joint (..., C, N) alone; one class at a time where rows have their own posteriors."""
-        if shares_posterior(self.layout, rows):
-            return self.infer(params, rows).log_joint
-        classes = [select_class(params, self.params_class_axes, c) for c in range(params.log_prior.shape[-1])]
-        return namespace(params.means).concat([self.infer(one, rows).log_joint for one in classes], axis=-2)
-
-    def score_floats_per_row(self, params: FactorParams) -> int:
-        if self._trains_on_complete_rows(params):
-            return self.floats_per_row(params)
-        return self.floats_per_row(select_class(params, self.params_class_axes, 0))
+        return infer_rows(self.layout, params, rows, self.bound_rules)
 
     def statistics(
         self, params: FactorParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
@@ -216,7 +207,10 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
             return 2 * n + leading * (3 * q + 4)
         if not q:
             return 5 * (leading + self.layout.n_predictors)
-        return leading * (3 * q * q + 2 * q + 4 * self.layout.n_bounded + 8) + 3 * self.layout.n_predictors
+        # in training, which has restarts, classes share the bounds of a row
+        n_bounds = leading // params.log_prior.shape[-1] if params.means.ndim > 2 else leading
+        n_latent_floats = leading * (3 * q * q + 2 * q + 8)
+        return n_latent_floats + 4 * n_bounds * self.layout.n_bounded + 3 * self.layout.n_predictors
 
     def _trains_on_complete_rows(self, params: FactorParams) -> bool:
         """Parameters with restarts belong to training, whose rows are known to be complete."""
@@ -257,7 +251,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily):
 
     def latent_means(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
         """Log joint of class, component and row (..., C, M, N), and the mean of z given them."""
-        scores, latents = self._infer_latents(params, rows)
+        scores, latents = infer_latents(self.layout, params, rows, self.bound_rules)
         return scores, latents.latent_means(params, rows)
 
     def impute(self, params: FactorParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:

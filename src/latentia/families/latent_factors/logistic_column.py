@@ -17,8 +17,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import numpy as np
+
 from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
-from latentia.families.latent_factors.column_contract import CellTerms, Quadratic, SharedBoundModel
+from latentia.families.latent_factors.column_contract import (
+    CellTerms,
+    Quadratic,
+    SharedBoundModel,
+    example_codes,
+    shrink_to_mean,
+)
 from latentia.numerics.array_api import Array, namespace
 
 
@@ -64,3 +72,34 @@ class LogisticColumnModel(SharedBoundModel):
         successes, n_trials = self.trials(values, observed)
         softplus = xp.clip(predictors, min=0.0) + xp.log1p(xp.exp(-xp.abs(predictors)))
         return xp.sum(successes * predictors - n_trials * softplus, axis=-1) + self.log_base(values, observed)
+
+
+class Bernoulli(LogisticColumnModel):
+    """Binary columns, values 0 and 1: one trial each."""
+
+    kind = "binary"
+    is_coded = True
+    n_categories = 2
+
+    def trials(self, values: Array, observed: Array | None) -> tuple[Array, Array]:
+        return (values, namespace(values).ones_like(values)) if observed is None else (values * observed, observed)
+
+    def expected(self, mean: Array, variance: Array) -> Array:
+        return 0.5 * (1 + namespace(mean).tanh(shrink_to_mean(mean, variance) / 2))
+
+    def initial_predictors(self, values: Array, observed: Array, weight: Array) -> tuple[Array, Array]:
+        xp = namespace(values)
+        count = xp.sum(observed * weight, axis=0)
+        prob = (xp.sum(values * observed * weight, axis=0) + 1.0) / (count + 2.0)
+        # the derivative p (1 - p) of the logistic carries a step of the predictor to the value
+        return xp.log(prob / (1 - prob)), (values - prob) * observed / (prob * (1 - prob))
+
+    def impute(self, expected: Array, mode: bool) -> Array:
+        return namespace(expected).astype(expected > 0.5, expected.dtype) if mode else expected
+
+    def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        prob = self.expected(predictors, np.zeros_like(predictors))
+        return (rng.random(prob.shape) < prob).astype(float)
+
+    def example_cells(self, normal: np.ndarray) -> np.ndarray:
+        return example_codes(normal, 2)

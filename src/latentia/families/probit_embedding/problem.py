@@ -25,7 +25,7 @@ from latentia.engine.contracts import Sweep
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import tree_add
 from latentia.engine.row_ranges import RowRange, split_ranges
-from latentia.engine.source import Chunk, Source, Totals
+from latentia.engine.source import Chunk, Source, TableSource, Totals
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.initialization import LabelSums, label_sums, sum_labels
 from latentia.families.probit_embedding.kernel_form import KernelForm
@@ -169,12 +169,18 @@ def _sum_rows(x: Array, posterior: EmbeddedRows, weight: Array) -> Sweep:
     return Sweep(value, label_statistics(x, posterior, weight))
 
 
-def problem_maker(source: ArraySource) -> Callable[[ProbitEmbedding], EmbeddingProblem]:
+def problem_maker(source: TableSource) -> Callable[[ProbitEmbedding], EmbeddingProblem]:
     """How problems on these rows are made, for families of several sizes.
 
     Rows whose preprocessed copy fits scikit-learn's `working_memory` are kept in memory; so are
-    tables with more features than rows, whose forms need all rows at once.
+    tables with more features than rows, whose forms need all rows at once. Rows in parts stay
+    where they are, unless they are as few.
     """
+    if not isinstance(source, ArraySource):
+        if source.n_features <= source.n_rows:
+            return lambda family: StreamedProblem(family, source)
+        source = source.subset(np.arange(source.n_rows))
+    assert isinstance(source, ArraySource)
     n_entries = source.X.nnz if is_sparse(source.X) else source.n_rows * source.n_features
     if 8 * n_entries > get_config()["working_memory"] * 2**20 and source.n_features <= source.n_rows:
         return lambda family: StreamedProblem(family, source)

@@ -1,0 +1,162 @@
+"""Columns that are not what they would be read as: ids, dates, and numbers with a word among them.
+
+A doubt is a reason against a column with its cure. A table is refused once, by all its doubts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.user_warnings import warn_at_caller
+
+#: Text and categories with more values than this are expensive, and deserve a word.
+MANY_CATEGORIES = 30
+
+#: Share of numbers from which text among them is a surprise, and cells of text that are a slip.
+MOSTLY, SLIPS = 0.8, 0.02
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+
+#: A number does not start so; numbers of articles and postal codes do.
+LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
+
+DATE_TEXT = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{4}( \d\d?:\d\d.*)?", re.ASCII)
+
+
+class Doubt(NamedTuple):
+    """What is wrong with a column, and what to do about it."""
+
+    name: Any
+    what: str  # follows the column's name
+    cure: str  # {kinds} stands for the argument that makes categories of the column
+    is_about_types: bool = False
+
+
+class DoubtfulColumn(Exception):
+    """A column that is refused; whoever reads the table joins all of them."""
+
+    def __init__(self, doubt: Doubt):
+        super().__init__(doubt.what)
+        self.doubt = doubt
+
+
+def refusal(doubts: Sequence[Doubt]) -> Exception:
+    """One error for all columns that are refused."""
+    groups: dict[str, list[Doubt]] = {}
+    for doubt in doubts:
+        groups.setdefault(doubt.cure, []).append(doubt)
+    parts = [
+        "; ".join(f"column {d.name!r} of X {d.what}" for d in group) + f". {cure.replace('{kinds}', _kinds(group))}"
+        for cure, group in groups.items()
+    ]
+    text = parts[0] if len(doubts) == 1 else "\n- ".join([f"{len(doubts)} columns cannot be used as they are:", *parts])
+    return TypeError(text) if all(d.is_about_types for d in doubts) else ValueError(text)
+
+
+def _kinds(doubts: Sequence[Doubt]) -> str:
+    given = ", ".join(f"{d.name!r}: 'categorical'" for d in doubts[:5])
+    return f"kinds={{{given}{', ...' if len(doubts) > 5 else ''}}}"
+
+
+def dates_in(name: Any, what: str) -> Doubt:
+    """A column of dates."""
+    cure = "To use dates, convert them to numbers first, for example to days since a start date."
+    return Doubt(name, f"holds dates ({what})", cure, True)
+
+
+def doubt_cells(name: Any, values: Sequence[Any]) -> None:
+    """Refuse dates among objects."""
+    strange = next((v for v in values if isinstance(v, date)), None)
+    if strange is not None:
+        raise DoubtfulColumn(dates_in(name, type(strange).__name__))
+
+
+def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: bool) -> None:
+    """Refuse text that is a slip in a column of numbers; warn where the column has few values, or
+    rare ones are merged.
+    """
+    slip = text_among_numbers(values, counts)
+    if slip is None:
+        return
+    convert = f"pandas.to_numeric(X[{name!r}], errors='coerce') makes such cells missing and numbers of the others"
+    if len(values) > MANY_CATEGORIES and not is_merged:
+        cure = f"Correct such cells, or convert the column: {convert}. {{kinds}} makes categories of all values."
+        raise DoubtfulColumn(Doubt(name, f"holds {slip.text}", cure))
+    if slip.n_cells <= max(1, SLIPS * slip.n_numbers):
+        kinds = _kinds([Doubt(name, "", "")])
+        warn_at_caller(
+            f"column {name!r} of X holds {slip.text}, so all its values are categories. {convert}; {kinds} ends this "
+            "warning."
+        )
+
+
+class Slip(NamedTuple):
+    """Text in a column of numbers."""
+
+    text: str
+    n_cells: int
+    n_numbers: int
+
+
+def slip_in(cells: Sequence[Any]) -> Slip | None:
+    """Which text stands among the known cells of a column of numbers."""
+    counts = Counter(cells)
+    return text_among_numbers(list(counts), np.array(list(counts.values()), dtype=np.int64))
+
+
+def text_among_numbers(values: Sequence[Any], counts: np.ndarray) -> Slip | None:
+    """The same of different values, and how many cells have each; None unless most cells are
+    numbers and some are not.
+    """
+    is_number = np.array([is_numeric(value) for value in values], dtype=bool)
+    n_numbers, n_cells = int(counts[is_number].sum()), int(counts[~is_number].sum())
+    if n_cells == 0 or n_numbers <= MOSTLY * (n_numbers + n_cells):
+        return None
+    others = np.flatnonzero(~is_number & (counts > 0))
+    more = f" and {n_cells - int(counts[others[0]])} more cells of text" if others.size > 1 else ""
+    times = f" ({int(counts[others[0]])} times)" if counts[others[0]] > 1 else ""
+    return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} numbers", n_cells, n_numbers)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a cell is a number, or text that can only be one: 007 is a code."""
+    if isinstance(value, str):
+        return NUMBER.fullmatch(value.strip()) is not None and not LEADING_ZERO.fullmatch(value.strip())
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def doubt_many(name: Any, values: Sequence[Any], n_known: int) -> None:
+    """Doubt text and categories of many values: an id says nothing, and many values cost much."""
+    if len(values) <= MANY_CATEGORIES:
+        return
+    what, convert = f"has {len(values)} different values of text or categories in {n_known} known cells", ""
+    if all(isinstance(v, str) and DATE_TEXT.fullmatch(v.strip()) for v in values):
+        what = f"holds dates as text, such as {_short(values[0])}: {len(values)} different ones in {n_known} cells"
+        convert = "(pandas.to_datetime(column) - pandas.Timestamp('2000-01-01')).dt.days makes numbers of dates. "
+    elif all(isinstance(v, str) and is_numeric(v) for v in values):
+        what = f"holds numbers as text, such as {_short(values[0])}: {len(values)} different ones in {n_known} cells"
+        convert = "pandas.to_numeric makes numbers of them. "
+    elif 2 * len(values) > n_known:
+        what = f"{what}, as names and ids have"
+    if 2 * len(values) > n_known:
+        cure = (
+            f"{convert}Drop such columns, merge their rare values by max_categories or min_frequency, or pass {{kinds}}"
+        )
+        raise DoubtfulColumn(Doubt(name, what, f"{cure} to use them as they are, at a high cost."))
+    kinds = _kinds([Doubt(name, "", "")])
+    warn_at_caller(
+        f"column {name!r} of X {what}; time grows with the values. {convert}max_categories or min_frequency merge rare "
+        f"ones, {kinds} keeps them all and ends this warning."
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,204 @@
+"""Columns that are not what they would be read as, rows and labels in the wrong place: named, with the cure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier, MixtureOfExpertsRegressor
+
+N = 120
+y = np.arange(N) % 2
+NUMBERS = np.random.default_rng(0).normal(size=N).round(3) + y
+few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def quick(**options):
+    return LatentClassificationModel(1, n_init=1, max_iter=3, random_state=0, **options)
+
+
+def with_words(*words, numbers=NUMBERS, as_text=False):
+    """A column of numbers whose first cells are words."""
+    cells = [f"{v:g}" if as_text else float(v) for v in numbers]
+    cells[: len(words)] = words
+    return pd.DataFrame({"age": pd.Series(cells, dtype=object), "b": NUMBERS})
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["forty"], "'forty' among 119 numbers"),
+        (["forty", "forty"], r"'forty' \(2 times\) among 118 numbers"),
+        (["forty", "ten"], "'forty' and 1 more cells of text among 118 numbers"),
+    ],
+)
+def test_a_word_among_numbers_is_named_with_the_cure(words, said, as_text):
+    frame = with_words(*words, as_text=as_text)
+    with pytest.raises(ValueError, match=rf"column 'age' of X holds {said}.*to_numeric\(X\['age'\].*kinds=\{{'age'"):
+        quick().fit(frame, y)
+    with pytest.raises(ValueError, match=rf"column 'age' of X holds {said}"):
+        LatentClassifier(effort="fast").fit(frame, y)
+    with pytest.raises(ValueError, match=f"X holds text in column 'age': {said}.*to_numeric"):
+        GaussianMixtureClassifier().fit(frame, y)
+    with pytest.raises(ValueError, match=f"column 'age' of X holds text.*: {said}"):
+        quick(kinds={"age": "continuous"}).fit(frame, y)
+
+
+@few_steps
+def test_the_cures_cure():
+    frame = with_words("forty")
+    assert quick().fit(frame.assign(age=pd.to_numeric(frame["age"], errors="coerce")), y).kinds_[0] == "continuous"
+    assert quick(kinds={"age": "categorical"}).fit(frame, y).kinds_[0] == "categorical"
+
+
+@few_steps
+def test_a_word_among_few_values_or_merged_ones_is_a_warning():
+    few = with_words("ten", numbers=np.arange(N) % 10)
+    for frame, options in ((few, {}), (with_words("ten"), {"max_categories": 5})):
+        with pytest.warns(UserWarning, match="column 'age' of X holds 'ten' among 119 numbers, so all its values are"):
+            assert quick(**options).fit(frame, y).kinds_[0] == "categorical"
+        quick(kinds={"age": "categorical"}, **options).fit(frame, y)
+
+
+@few_steps
+def test_a_value_that_is_often_a_word_is_a_category():
+    """As in 0, 1, 2, 3+; and codes with a leading zero are no numbers."""
+    often = pd.DataFrame({"children": np.resize(["0", "1", "2", "0", "1", "2", "0", "1", "2", "3+"], N)})
+    codes = pd.DataFrame({"code": np.resize(["007", "015", "123", "X12"], N)})
+    for frame in (often, codes):
+        assert quick().fit(frame, y).kinds_ == ("categorical",)
+
+
+def table_of_strangers():
+    days = pd.date_range("2020-01-01", periods=N)
+    return pd.DataFrame(
+        {
+            "id": [f"cust{k}" for k in range(N)],
+            "when": days,
+            "day": [str(day.date()) for day in days],
+            "name": [f"name {k}" for k in range(N)],
+            "number": [f"{v:g}" for v in NUMBERS],
+            "date": pd.Series([day.date() for day in days], dtype=object),
+            "b": NUMBERS,
+        }
+    )
+
+
+@pytest.mark.parametrize("model", [quick(), LatentClassifier(effort="fast")], ids=["LCM", "LatentClassifier"])
+def test_all_columns_that_cannot_be_used_are_refused_in_one_error(model):
+    with pytest.raises(ValueError, match="6 columns cannot be used as they are") as caught:
+        model.fit(table_of_strangers(), y)
+    for said in (
+        "column 'id' of X has 120 different values",
+        "column 'name' of X has 120 different values",
+        "column 'when' of X holds dates (datetime64",
+        "column 'date' of X holds dates (date)",
+        "column 'day' of X holds dates as text, such as '2020-01-01'",
+        "column 'number' of X holds numbers as text",
+        "pandas.to_datetime",
+        "kinds={'id': 'categorical', 'name': 'categorical'}",
+    ):
+        assert said in str(caught.value)
+    assert "'b'" not in str(caught.value)
+
+
+def test_models_of_numbers_name_all_dates_and_all_text():
+    table = table_of_strangers()
+    with pytest.raises(TypeError, match="2 columns cannot be used .*(?s:.)*'when'.*'also'"):
+        GaussianMixtureClassifier().fit(table[["when", "b"]].assign(also=table["when"]), y)
+    with pytest.raises(ValueError, match="X holds text in column 'id': 'cust0'; column 'name': 'name 0'.*OneHotEnc"):
+        GaussianMixtureClassifier().fit(table[["id", "name", "b"]], y)
+
+
+@pytest.mark.parametrize("name", ["{odd}", "a b"])
+def test_columns_of_any_name_can_be_refused(name):
+    frame = with_words("forty").rename(columns={"age": name})
+    with pytest.raises(ValueError, match="forty"):
+        quick().fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    "model", [GaussianMixtureClassifier(), quick(), LatentClassifier(), MixtureOfExpertsRegressor()]
+)
+@pytest.mark.parametrize("make", [np.asarray, list, pd.Series], ids=["array", "list", "series"])
+def test_a_table_without_columns_is_refused_in_short(model, make):
+    with pytest.raises(
+        ValueError, match=r"Expected 2D array, got 1D array.*shape \(120,\).*Reshape your data"
+    ) as caught:
+        model.fit(make(NUMBERS), y)
+    assert len(str(caught.value)) < 300
+    with pytest.raises(ValueError, match=r"Were they swapped\? The table comes first: fit\(X, y\)"):
+        model.fit(np.asarray(y), np.c_[NUMBERS, NUMBERS])
+
+
+@few_steps
+@pytest.mark.parametrize("labels", [y, np.array(["no", "yes"])[y]], ids=["numbers", "text"])
+def test_the_target_among_the_columns_is_named(labels):
+    frame = pd.DataFrame({"b": NUMBERS, "churned": labels})
+    some = labels.astype(object)
+    some[:40] = None
+    for known, rows in ((labels, 120), (some, 80)):
+        with pytest.warns(UserWarning, match=f"column 'churned' of X equals y in all {rows} labeled rows: is it the"):
+            quick().fit(frame, known)
+    other = labels.copy()
+    other[-1] = other[0]
+    quick().fit(frame, other)  # one difference is enough
+    quick().fit(frame[:18], labels[:18])  # few rows may agree by chance
+
+
+def test_the_target_in_an_array_is_named_by_its_number():
+    with pytest.warns(UserWarning, match="column 1 of X equals y"):
+        GaussianMixtureClassifier(covariance="diag", inference="ml", n_init=1).fit(np.c_[NUMBERS, y], y)
+
+
+def test_warnings_of_folds_are_one_text_for_all():
+    X = np.c_[NUMBERS, NUMBERS[::-1]]
+    some = np.where(np.arange(N) % 7 == 0, -1, y)
+    model = GaussianMixtureClassifier(covariance="diag", inference="ml", unlabeled_weight=1.0, n_init=1)
+    with pytest.warns(UserWarning) as said:
+        GridSearchCV(model, {"n_components": [1, 2]}, cv=4, refit=False).fit(X, some)
+    assert {str(w.message).split(".")[0] for w in said} == {
+        "labels of -1 count as unlabeled",
+        "score leaves out rows that have no label, in every fold",
+    }
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "cells, said",
+    [
+        (
+            ["u", "z", "u", None],
+            "holds 'z', which fit did not see, in 1 of its 3 known cells; known are ['u', 'v']: such",
+        ),
+        (["z", "z", "x", None], "holds 'x' and 1 other values, which fit did not see, in 3 of its 3 known cells"),
+        (
+            ["z", "z", "z", "z"],
+            "handle_unknown='error' refuses such rows. The column tells the model nothing here: is it",
+        ),
+        (["U ", "u", "u", "u"], "'U ' looks like 'u': write both alike."),
+    ],
+)
+def test_values_that_fit_did_not_see_are_counted(cells, said):
+    model = quick().fit(pd.DataFrame({"city": np.resize(["u", "v"], N), "b": NUMBERS}), y)
+    with pytest.warns(UserWarning) as told:
+        model.predict(pd.DataFrame({"city": cells, "b": NUMBERS[:4]}))
+    assert said in str(told[0].message) and len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "model, name, meant",
+    [
+        (GaussianMixtureClassifier(), "covariance_type", "covariance"),
+        (GaussianMixtureClassifier(), "n_component", "n_components"),
+        (MixtureOfExpertsRegressor(), "n_components", "n_experts"),
+        (quick(), "n_factors", "n_latent"),
+    ],
+)
+def test_names_of_other_libraries_are_translated(model, name, meant):
+    with pytest.raises(ValueError, match=f"Invalid parameter '{name}' for estimator .*Did you mean '{meant}'?"):
+        model.set_params(**{name: 1})
+    with pytest.raises(ValueError, match="Invalid parameter 'xyz'") as caught:
+        model.set_params(xyz=1)
+    assert "mean" not in str(caught.value)

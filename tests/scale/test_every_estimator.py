@@ -1,0 +1,198 @@
+"""Every estimator finds the same in an array, a memory map, files and Dask, be the table small or large."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scale_cases import CHUNKS, CLASSES, OUTPUTS, table
+from sklearn.base import clone
+
+import latentia
+from latentia.engine import array_source
+from latentia.estimators.base import table_reading
+from latentia.inputs import scanned_tables, small_tables
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+#: Those that are quick enough to be tried whenever tests run.
+DEFAULT = ("mixture, early", "softmax, points", "embedding", "linear experts, search")
+CASES = [
+    pytest.param(name, marks=() if name in DEFAULT else pytest.mark.matrix, id=name) for name in (*CLASSES, *OUTPUTS)
+]
+
+
+@pytest.fixture
+def parts_stay_apart(monkeypatch):
+    """Small as they are."""
+    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+    monkeypatch.setattr(scanned_tables, "MAX_PART_ROWS", 60)
+
+
+@pytest.fixture(params=["small", "large"])
+def size(request, monkeypatch, parts_stay_apart):
+    """Whether tables in parts may be brought here."""
+    if request.param == "large":
+        monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+        monkeypatch.setattr(scanned_tables, "CACHE_MIB", 0)
+        monkeypatch.setattr(array_source, "CACHE_MIB", 0)
+    return request.param
+
+
+def answers(model, X, y=None):
+    """What a fitted model says."""
+    methods = ("predict_proba", "score_samples", "transform", "impute", "expert_proba", "subclass_proba")
+    found = {name: getattr(model, name)(X) for name in methods if hasattr(model, name)}
+    if not hasattr(model, "predict_proba"):
+        found["predict"] = model.predict(X)
+    return found
+
+
+def numbers(model, X, y=None):
+    """What it says of all rows together."""
+    found = {name: getattr(model, name)(X, y) for name in ("score", "bic", "aic") if hasattr(model, name)}
+    return found | {"curve": model.objective_curve_, "iterations": model.n_iter_}
+
+
+def lay_out(X, y, folder):
+    """The same table in a memory map, in Dask arrays and data frames, and in files."""
+    np.save(folder / "x.npy", X)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    targets = ["y"] if y.ndim == 1 else [f"y{k}" for k in range(y.shape[1])]
+    frame[targets] = y[:, None] if y.ndim == 1 else y
+    if y.ndim == 1:
+        frame["y"] = frame["y"].astype("Int64").where(frame["y"] >= 0, pd.NA)
+    for k, rows in enumerate((frame[:100], frame[100:101], frame[101:])):
+        rows.to_parquet(folder / f"{k}.parquet", row_group_size=90)
+    target = targets[0] if y.ndim == 1 else targets
+    lazy = dd.concat([dd.from_pandas(part, npartitions=2) for part in (frame[:100], frame[100:])])
+    return {
+        "memory map": (np.load(folder / "x.npy", mmap_mode="r"), y),
+        "Dask array": (da.from_array(X, chunks=(CHUNKS, 2)), da.from_array(y, chunks=100)),
+        "Dask frame": (lazy[list("abc")], lazy[target]),
+        "files": (latentia.scan(folder / "*.parquet", target=target), None),
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_answer(name, size, tmp_path):
+    model = clone({**CLASSES, **OUTPUTS}[name])
+    gaps = name.startswith(("mixture", "factors", "sizes", "stack"))
+    X, y = table(name in OUTPUTS, gaps)
+    if hasattr(model, "unlabeled"):
+        model.set_params(unlabeled=-1)
+    model.fit(X, y)
+    known = slice(50 if name in OUTPUTS else 0, None)
+    told, expected = numbers(model, X[known], y[known]), answers(model, X)
+    for what, (rows, targets) in lay_out(X, y, tmp_path).items():
+        model.fit(rows, targets)
+        if name not in OUTPUTS:
+            found = numbers(model, rows, targets)
+            for key, value in told.items():
+                np.testing.assert_allclose(found[key], value, rtol=1e-8, err_msg=f"{key} of {what}")
+        for key, answer in answers(model, rows).items():
+            answer = answer.compute() if hasattr(answer, "compute") else answer
+            np.testing.assert_allclose(answer, expected[key], rtol=1e-8, atol=1e-8, err_msg=f"{key} of {what}")
+
+
+@pytest.mark.parametrize("name", ["softmax, points", "embedding", "stack"])
+def test_bad_tables_are_named(name, size, tmp_path):
+    model, (X, y) = clone(CLASSES[name]).set_params(unlabeled=-1), table()
+    if name == "stack":
+        model.set_params(tol=1.0)
+    model.fit(X, y)
+    before = model.predict_proba(X)
+    rows, labels = da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=100)
+    frame = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "y": y}), npartitions=3).clear_divisions()
+    mixed = dd.from_map(_part_of_other_dtype, [0, 1], meta=pd.DataFrame({"a": [0.5]}).iloc[:0])
+    for k in range(2):
+        pd.DataFrame({"a": X[:, 0], "y": y}).to_parquet(tmp_path / f"{k}.parquet")
+    files = latentia.scan(tmp_path / "*.parquet", target="y")
+    (tmp_path / "1.parquet").unlink()
+    cases = [
+        ((rows, y), TypeError, "y is a ndarray, but X is a Dask Array"),
+        ((X, labels), TypeError, "y is a Dask Array, but X is in memory"),
+        ((rows, labels[:-1]), ValueError, "y has 239 entries and X has 240 rows"),
+        ((rows, None), ValueError, "y"),
+        ((rows[:0], labels[:0]), ValueError, "without any row"),
+        ((frame[["a"]], frame["y"].repartition(npartitions=1)), ValueError, "unknown divisions"),
+        ((mixed, dd.from_map(_labels, [0, 1], meta=pd.Series([0], dtype="int64"))), ValueError, "column 'a'"),
+        ((da.where(rows > 3, np.inf, rows), labels), ValueError, "infinity"),
+        ((files, None), FileNotFoundError, "1.parquet has vanished"),
+    ]
+    if name != "stack":
+        cases.append(((da.where(rows > 3, np.nan, rows), labels), ValueError, "missing cells"))
+    for given, error, text in cases:
+        with pytest.raises(error, match=text):
+            model.fit(*given)
+        np.testing.assert_array_equal(model.predict_proba(X), before)  # nothing half-fitted is left
+
+
+def _part_of_other_dtype(k):
+    return pd.DataFrame({"a": [0.5, 1.5] if k == 0 else ["2", "3"]})
+
+
+def _labels(k):
+    return pd.Series([0, 1])
+
+
+def test_label_matrices(size, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 3))
+    Y = (X @ rng.normal(size=(3, 3)) + rng.normal(size=(240, 3)) > 0).astype(int)
+    Y[:50] = -1
+    Y[rng.random(Y.shape) < 0.1] = -1
+    model = latentia.ProbitEmbeddingClassifier(2, max_iter=20).fit(X, Y)
+    told, expected, record = numbers(model, X, Y), answers(model, X), model.training_record_
+    for what, (rows, targets) in lay_out(X, Y, tmp_path).items():
+        model.fit(rows, targets)
+        for key, value in numbers(model, rows, targets).items():
+            np.testing.assert_allclose(value, told[key], rtol=1e-8, err_msg=f"{key} of {what}")
+        found = model.predict_proba(rows)
+        found = found.compute() if hasattr(found, "compute") else found
+        np.testing.assert_allclose(found, expected["predict_proba"], rtol=1e-8, atol=1e-8)
+        assert model.training_record_["label_counts"] == record["label_counts"]
+        assert model.multilabel_ and ("label_names_" in vars(model)) == (what in ("Dask frame", "files"))
+
+
+def test_records_are_those_of_the_whole_table(size):
+    X, y = table()
+    X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)  # equal rows are counted, too
+    rows, labels = da.from_array(X, chunks=(100, 3)), da.from_array(y, chunks=100)
+    for name in ("softmax, points", "embedding", "mixture"):
+        model = clone(CLASSES[name]).set_params(unlabeled=-1, max_iter=2)
+        record = model.fit(X, y).training_record_
+        other = model.fit(rows, labels).training_record_
+        assert {**record, "seconds": 0} == {**other, "seconds": 0}
+        assert other["n_rows"] == 480 and other["label_counts"] == np.bincount(y[y >= 0]).tolist()
+
+
+def test_weighted_rows(size):
+    X, y = table()
+    weight = np.random.default_rng(1).uniform(0, 2, len(y))
+    weight[60:70] = 0
+    lazy = (da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=100), da.from_array(weight, chunks=90))
+    for name in ("softmax, points", "embedding"):
+        model = clone(CLASSES[name]).set_params(unlabeled=-1, max_iter=5)
+        proba = model.fit(X, y, weight).predict_proba(X)
+        np.testing.assert_allclose(model.fit(*lazy).predict_proba(X), proba, rtol=1e-8, atol=1e-8)
+        with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+            model.fit(*lazy[:2], da.zeros_like(lazy[2]))
+
+
+def test_mixed_tables_of_any_estimator(parts_stay_apart):
+    """Text, gaps and rows without a label, for the estimator that takes any table."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=120) + y, "color": np.array(["red", "blue"])[y ^ (rng.random(120) < 0.2)]}
+    )
+    frame.loc[::7, ["a", "color"]] = None
+    frame["kind"] = np.where(np.arange(120) % 5 > 0, np.array(["x", "z"], dtype=object)[y], None)
+    model = latentia.LatentClassifier(effort="fast", cv=2, tol=1e-1, random_state=0)
+    expected = model.fit(frame[["a", "color"]], frame["kind"]).predict_proba(frame[["a", "color"]])
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model.fit(lazy[["a", "color"]], lazy["kind"])
+    np.testing.assert_allclose(model.predict_proba(lazy[["a", "color"]]).compute(), expected, rtol=1e-8)
