@@ -78,7 +78,9 @@ def test_unknown_categories_are_missing_or_an_error(table):
     with pytest.warns(UserWarning, match="'color' holds 'mauve'"):
         proba = model.predict_proba(unknown)
     np.testing.assert_allclose(proba, model.predict_proba(gap))
-    with pytest.raises(ValueError, match="'color' holds 'mauve', which fit did not see; known are"):
+    with pytest.raises(
+        ValueError, match="'color' holds 'mauve', which fit did not see, in 1 of its 120 known cells; known are"
+    ):
         model.set_params(handle_unknown="error").predict(unknown)
 
 

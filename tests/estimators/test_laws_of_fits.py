@@ -252,6 +252,7 @@ def test_the_curve_of_a_point_estimate_ends_at_its_likelihood(case, quick, data,
 
 # ---------------------------------------------------------------- searches
 @few_steps
+@pytest.mark.filterwarnings("ignore:y has a single class:UserWarning")
 @pytest.mark.estimators("searches sizes")
 @pytest.mark.parametrize("grid", [[1, 2], [2, 1]], ids=str)
 def test_in_a_tie_the_smallest_size_wins(case, quick, data, grid):

@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier, MixtureOfExpertsRegressor
+from latentia import (
+    GaussianMixtureClassifier,
+    LatentClassificationModel,
+    LatentClassifier,
+    MixtureOfExpertsRegressor,
+    compare,
+)
 
 N = 120
 y = np.arange(N) % 2
@@ -202,3 +208,11 @@ def test_names_of_other_libraries_are_translated(model, name, meant):
     with pytest.raises(ValueError, match="Invalid parameter 'xyz'") as caught:
         model.set_params(xyz=1)
     assert "mean" not in str(caught.value)
+
+
+def test_a_matrix_of_labels_is_sent_to_those_who_take_it():
+    for fit in (GaussianMixtureClassifier().fit, lambda X, y: compare({"a": GaussianMixtureClassifier()}, X, y)):
+        with pytest.raises(
+            ValueError, match=r"y has shape \(120, 2\); allowed is one class for each row.*ProbitEmbedding"
+        ):
+            fit(np.c_[NUMBERS, NUMBERS], np.c_[y, y])

@@ -339,7 +339,7 @@ def test_saving_replaces_the_file_and_is_the_same_each_time(tmp_path):
         model.save(tmp_path / "no such folder" / "a")
     with pytest.raises(OSError):
         latentia.load(tmp_path / "no such file")
-    with pytest.raises(IsADirectoryError, match="is a folder; a model file needs a name of its own"):
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
         model.save(tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_numpy_array
 from sklearn.utils import _safe_indexing
 
 from latentia.engine.user_warnings import warn_at_caller
@@ -30,7 +31,10 @@ def doubt_labels(X: Any, y: Any, classes: np.ndarray, unlabeled: Mark) -> None:
     if is_lazy(X) or is_sparse(X) or len(classes) < 2:
         return
     X = plain_table(X)
-    X = X if frame_type(X) != "array" or hasattr(X, "ndim") else np.asarray(X)
+    if frame_type(X) == "array":
+        X = X if hasattr(X, "ndim") else np.asarray(X)
+        if not is_numpy_array(X):  # an array on a device stays there
+            return
     _warn_of_leaked_target(X, y, unlabeled)
 
 
@@ -47,9 +51,10 @@ def _warn_of_leaked_target(X: Any, y: Any, unlabeled: Mark) -> None:
     labeled = _safe_indexing(X, rows)
     for place in places:
         if _are_equal(labeled, place, labels):
+            name, cure = column_names(X)[place], "Drop it from X, unless it is known of new rows, too."
             warn_at_caller(
-                f"column {column_names(X)[place]!r} of X equals y in all {rows.size} labeled rows: is it the target? "
-                "Drop it from X, unless it is known of new rows, too."
+                f"column {name!r} of X equals y in all {rows.size} labeled rows: is it the target? {cure}",
+                in_search=f"column {name!r} of X equals y in all labeled rows: is it the target? {cure}",
             )
 
 

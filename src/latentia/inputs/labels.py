@@ -146,6 +146,11 @@ def split_unlabeled(y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.n
     # NaN among strings would become the string "nan"
     has_strings = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if has_strings else None)
+    if y.ndim == 2 and y.shape[1] > 1:
+        raise ValueError(
+            f"y has shape {y.shape}; allowed is one class for each row. Several labels per row, a matrix of 0 and 1, "
+            "are for ProbitEmbeddingClassifier and LatentClassifier."
+        )
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")

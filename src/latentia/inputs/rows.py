@@ -225,7 +225,7 @@ def _strange_cells(X: Any) -> list[tuple[Any, Any, list[Any]]]:
     """Columns with a cell that is no number: their names, the first such cell, all known cells."""
     try:
         cells = np.asarray(X, dtype=object)
-    except ValueError:  # rows of different lengths
+    except (TypeError, ValueError):  # an array on a device; rows of different lengths
         return []
     if cells.ndim != 2:
         return []

@@ -37,7 +37,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder; a model file needs a name of its own", str(target))
+        raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(target))
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(draft, "xb") as file:

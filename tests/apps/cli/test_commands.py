@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 import types
 
 import numpy as np
@@ -64,6 +65,33 @@ def test_fit_for_machines(latentia, tmp_path):
         [24, 24],
     )
     assert 0 < facts["expected_accuracy"] <= 1 and len(facts["leaderboard"]) >= 2
+
+
+def large_table(n=1000):
+    """Twenty columns of numbers, counts and text that know of three classes, with gaps and empty labels."""
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 3, n)
+    table = pd.DataFrame({f"number {k}": rng.normal(size=n) + 0.5 * rng.normal() * code for k in range(10)})
+    for k in range(3):
+        table[f"count {k}"] = rng.poisson(2 + code)
+    for size in (2, 3, 4, 5, 8, 12, 20):
+        shares = rng.dirichlet(np.ones(size), 3)
+        table[f"text of {size}"] = [f"value {rng.choice(size, p=shares[c])}" for c in code]
+    labels = pd.Series(np.array(["low", "middle", "high"])[code])
+    return table.mask(rng.random(table.shape) < 0.1).assign(kind=labels.mask(rng.random(n) < 0.3))
+
+
+@pytest.mark.matrix
+def test_a_table_of_a_thousand_rows_has_its_answers_within_a_minute(latentia, tmp_path):
+    """With all that is asked for in one command. Two cores share the seconds."""
+    large_table().to_csv(tmp_path / "a.csv", index=False)
+    files = ("-o", tmp_path / "m", "--report", tmp_path / "r.html", "--predictions", tmp_path / "p.csv")
+    started = time.process_time()
+    ended = latentia("fit", tmp_path / "a.csv", "--target", "kind", *files)
+    assert time.process_time() - started < 80
+    assert ended.code == 0 and "unlabeled 2" in ended.out and (tmp_path / "r.html").stat().st_size > 50_000
+    assert (pd.read_csv(tmp_path / "p.csv").filter(like="p(").sum(axis=1) - 1).abs().max() < 1e-9
+    assert library.load(tmp_path / "m").expected_accuracy_ > 0.8
 
 
 def test_predictions_are_those_of_the_library(latentia, fitted):

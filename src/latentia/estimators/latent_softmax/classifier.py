@@ -22,7 +22,7 @@ from latentia.inputs.small_tables import is_small
 from latentia.inputs.standardization import source_moments
 from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.weights import check_loss_matrix, check_weight
-from latentia.numerics.array_api import Array, take_rows, to_numpy
+from latentia.numerics.array_api import Array, namespace, take_rows, to_numpy
 
 
 class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier, LatentSoftmaxEstimator):
@@ -76,7 +76,8 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
             )
 
     def _log_proba(self, X: Any) -> Array:
-        return self._map_rows(X, self._class_log_proba)
+        log_proba = self._map_rows(X, self._class_log_proba)
+        return namespace(log_proba).clip(log_proba, max=0.0)  # metrics refuse what is above one by a rounding
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         """At the point estimate, of the labeled rows."""

@@ -60,7 +60,7 @@ def log_expected_softmax(mean: Array, variance: Array | None) -> Array:
     total = xp.full_like(mean, -math.inf)
     for k in range(points.shape[0]):  # one at a time: as much memory as the scores
         total = xp.logaddexp(total, log_softmax(mean + std * points[k, :, None], axis=-2))
-    return total - math.log(points.shape[0])
+    return log_softmax(total, axis=-2)  # which divides by the points, and by what rounding has added
 
 
 def logit_expected_sigmoid(mean: Array, variance: Array) -> Array:

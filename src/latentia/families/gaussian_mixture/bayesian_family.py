@@ -80,11 +80,15 @@ class BayesianGaussianMixtures(AcceleratedFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianBelief:
         """One M-step from the start of the points."""
         point = self.model.init(source, rng, n_restarts)
-        pooled = asarray_like(pooled_covariance(source.sample_rows(SAMPLE_ROWS, rng)), point.means)
+        sample = source.sample_rows(SAMPLE_ROWS, rng)
         means, covariance = point.means, point.covariance
         if self.known is not None:
-            means, pooled = self.known.select(means), self.known.select_matrix(pooled)
-            covariance = self.known.select_covariance(covariance)
+            means, covariance = self.known.select(means), self.known.select_covariance(covariance)
+
+        def pooled() -> Array:
+            matrix = asarray_like(pooled_covariance(sample), point.means)
+            return matrix if self.known is None else self.known.select_matrix(matrix)
+
         belief = GaussianBelief(
             point.log_prior,
             1.0 + 1e6 * namespace(point.means).exp(point.log_weights),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,8 +32,8 @@ class NormalWishart(ConjugatePrior):
         count = CERTAIN_ROWS * xp.ones_like(means[..., :1])
         return ComponentBelief(means, count, rows, rows[..., None, None] * covariance, common, ones[..., 0])
 
-    def start(self, covariance: Array, pooled: Array) -> Array:
-        return pooled + namespace(covariance).zeros_like(covariance)
+    def start(self, covariance: Array, pooled: Callable[[], Array]) -> Array:
+        return pooled() + namespace(covariance).zeros_like(covariance)
 
     def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
         xp, D = namespace(moments.first), moments.first.shape[-1]

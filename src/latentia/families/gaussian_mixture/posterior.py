@@ -27,6 +27,7 @@ known cell.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 from latentia.families.gaussian_mixture.covariance import Covariance, Moments
@@ -82,8 +83,10 @@ class ConjugatePrior(ABC):
     def certain(self, means: Array, covariance: Array) -> ComponentBelief:
         """A belief with hardly any spread, to take first statistics by."""
 
-    def start(self, covariance: Array, pooled: Array) -> Array:
-        """The covariance to start from, where rows with gaps suggest the matrix `pooled` (D, D)."""
+    def start(self, covariance: Array, pooled: Callable[[], Array]) -> Array:
+        """The covariance to start from, where rows with gaps suggest the matrix `pooled()` (D,
+        D).
+        """
         return covariance
 
     def posterior(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
