@@ -40,7 +40,7 @@ def doubt_labels(X: Any, y: Any, classes: np.ndarray, unlabeled: Mark) -> None:
 
 def _warn_of_leaked_target(X: Any, y: Any, unlabeled: Mark) -> None:
     """A column that equals the labels, row by row."""
-    labels, is_unlabeled, _ = split_unlabeled(y, X.shape[0], unlabeled)
+    labels, is_unlabeled, _ = split_unlabeled(y, X.shape[0], unlabeled, is_told=False)
     rows = np.flatnonzero(~is_unlabeled)
     if rows.size < ENOUGH or len(set(labels[:FIRST].tolist())) == 1:
         return
