@@ -261,3 +261,12 @@ def test_a_column_of_labels_is_told_of_once():
 def test_a_report_asks_for_the_model_first():
     with pytest.raises(TypeError, match="model is a DataFrame; allowed is a fitted estimator"):
         write_report(pd.DataFrame({"a": NUMBERS}), quick(), y, "a.html")
+
+
+@few_steps
+def test_row_numbers_are_told_of():
+    frame = pd.DataFrame({"Unnamed: 0": np.arange(N), "b": NUMBERS})
+    with pytest.warns(UserWarning, match="column 'Unnamed: 0' of X holds row numbers.*index_col=0"):
+        quick().fit(frame, y)
+    quick().fit(frame.rename(columns={"Unnamed: 0": "year"}), y)
+    quick().fit(frame.assign(**{"Unnamed: 0": NUMBERS.argsort()[::-1] // 2}), y)

@@ -78,6 +78,17 @@ def doubt_cells(name: Any, values: Sequence[Any]) -> None:
         raise DoubtfulColumn(dates_in(name, type(strange).__name__))
 
 
+def doubt_row_numbers(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
+    """Warn of a column without a name that counts the rows."""
+    if not (isinstance(name, str) and name.startswith("Unnamed: ") and counts.sum() == len(values) > 1):
+        return
+    if all(isinstance(v, int) for v in values) and values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1:
+        warn_at_caller(
+            f"column {name!r} of X holds row numbers, as pandas writes them to files: drop it, or read the file with "
+            "index_col=0."
+        )
+
+
 def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: bool) -> None:
     """Refuse text that is a slip in a column of numbers; warn where the column has few values, or
     rare ones are merged.

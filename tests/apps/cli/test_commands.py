@@ -324,6 +324,31 @@ def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
     )
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_row_numbers_without_a_name_are_left_out(first, tmp_path):
+    path, frame = tmp_path / "a.csv", pd.DataFrame({"x": [2.0, 3.5, 1.0], "column_1": [5, 6, 8]})
+    frame.set_index(np.arange(3) + first).to_csv(path, columns=["x"])
+    found = find_features(read_table(str(path), Reading()), ["column_1", "x"])
+    assert list(found.frame) == ["x"] and found.left_out == {"column_1": "row numbers"}
+    frame[["column_1", "x"]].to_csv(path, index=False)
+    assert list(find_features(read_table(str(path), Reading()), ["column_1", "x"]).frame) == ["column_1", "x"]
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (b"PK\x03\x04 and more", "an Excel file or another archive: save the table as CSV first"),
+        (b'[{"a": 1}, {"a": 2}]', "JSON: save the table as CSV first"),
+        (b"<!DOCTYPE html><html></html>", "a web page"),
+        (b"SQLite format 3", "a database"),
+    ],
+)
+def test_files_of_other_programs_are_named(latentia, content, words, tmp_path):
+    (tmp_path / "a").write_bytes(content)
+    ended = latentia("fit", tmp_path / "a", "-t", "kind", "-o", tmp_path / "m")
+    assert ended.code == 3 and words in ended.err and len(ended.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     "cells, classes",
     [
