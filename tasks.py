@@ -11,6 +11,7 @@
                               oldest and the newest supported versions of the hard dependencies
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
+Several tasks at once (python3 tasks.py docs release) run side by side, and print when they end.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import tomllib
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -75,32 +77,26 @@ def install_chromium() -> None:
 
 
 def demo() -> None:
-    install("cli")
     run(PYTHON, "-m", "latentia", "demo")
 
 
 def pytest(*arguments: str) -> None:
-    """Two processes at a time, each with one thread of linear algebra: more would wait for each other."""
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    """Two processes at a time, each with one thread: more would wait for each other."""
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     run(PYTHON, "-m", "pytest", "-n", "2", *arguments)
 
 
 def test() -> None:
-    install("test")
     pytest(*sys.argv[2:])
 
 
 def matrix() -> None:
-    install("test,browser", "torch==2.13.0")
     install_chromium()
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
-    pytest("-m", "matrix", *sys.argv[2:])
-    pytest("benchmarks/tests")
-    pytest("tests/estimators/test_estimators.py", "-k", "array_api")
+    pytest("-m", "matrix", *(sys.argv[2:] or ["tests", "benchmarks/tests"]))
 
 
 def docs() -> None:
-    install("test,docs,browser")
     install_chromium()
     site = ROOT / "docs" / "_build" / "html"
     quiet = ["--quiet", "--fail-on-warning", "--keep-going", "--nitpicky"]
@@ -112,7 +108,6 @@ def docs() -> None:
 
 def release() -> None:
     """Nothing is uploaded."""
-    install("release")
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(PYTHON, "-m", "build", "--outdir", "dist")
     files = sorted((ROOT / "dist").iterdir())
@@ -120,20 +115,30 @@ def release() -> None:
     (wheel,), (sdist,) = (ROOT / "dist").glob("*.whl"), (ROOT / "dist").glob("*.tar.gz")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest = [requirement.replace(">=", "==") + ".*" for requirement in project["dependencies"]]
-    for name, package, pins in (("oldest", wheel, oldest), ("newest", wheel, []), ("newest", sdist, [])):
-        with tempfile.TemporaryDirectory() as folder:
-            venv.create(folder, with_pip=True)
-            python = Path(folder) / PYTHON.relative_to(FOLDER)
+    with ThreadPoolExecutor() as pool:
+        tries = [pool.submit(try_packages, "oldest", [wheel], oldest)]
+        tries += [pool.submit(try_packages, "newest", [wheel, sdist], [])]
+    for done in tries:
+        done.result()
+
+
+def try_packages(name: str, packages: list[Path], pins: list[str]) -> None:
+    """Each package in turn, in one fresh environment with the dependencies of the first."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder)
+        python = Path(folder) / PYTHON.relative_to(FOLDER)
+        pip = [PYTHON, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check"]
+        shutil.copy(ROOT / "tests" / "smoke.py", folder)
+        for package in packages:
             print(f"{package.name} with the {name} versions ...", flush=True)
-            run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package, *pins)
-            shutil.copy(ROOT / "tests" / "smoke.py", folder)
+            options = pins if package is packages[0] else ["--no-deps", "--force-reinstall"]
+            run(*pip, "install", "--no-compile", package, *options)
             done = subprocess.run([python, "smoke.py"], cwd=folder)  # where the repository is out of reach
             if done.returncode:
                 sys.exit(done.returncode)
 
 
 def check() -> None:
-    install("test,dev")
     folders = ["src", "tests", "benchmarks", "examples", "docs", "tasks.py", "hatch_build.py"]
     run(PYTHON, "-m", "ruff", "check", *folders)
     run(PYTHON, "-m", "ruff", "format", "--check", *folders)
@@ -144,7 +149,38 @@ def check() -> None:
 
 TASKS = {"demo": demo, "test": test, "matrix": matrix, "check": check, "docs": docs, "release": release}
 
+#: Extras of the package that a task needs, and other packages.
+NEEDS = {
+    "demo": ["cli"],
+    "test": ["test"],
+    "matrix": ["test,browser", "torch==2.13.0"],
+    "check": ["test,dev"],
+    "docs": ["test,docs,browser"],
+    "release": ["release"],
+}
+
+
+def side_by_side(names: list[str]) -> None:
+    """Each in a process of its own, with all that they need installed before."""
+
+    def one(name: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, __file__, name]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        ended = list(pool.map(one, names))
+    for name, process in zip(names, ended, strict=True):
+        print(f"--- {name}\n{process.stdout}", flush=True)
+    sys.exit(max(abs(process.returncode) for process in ended))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in TASKS:
+    names = sys.argv[1:] if set(sys.argv[1:]) <= set(TASKS) else sys.argv[1:2]
+    if not names or names[0] not in TASKS:
         sys.exit(__doc__)
-    TASKS[sys.argv[1]]()
+    for name in names:
+        install(*NEEDS[name])
+    if len(names) == 1:
+        TASKS[names[0]]()
+    else:
+        side_by_side(names)

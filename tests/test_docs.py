@@ -17,6 +17,8 @@ import pytest
 import latentia
 
 ROOT = Path(__file__).parents[1]
+#: What a newcomer reads first; the other pages are tried in the matrix.
+FIRST_PAGES = ("README.md", "CONTRIBUTING.md", "docs/quick_start.md")
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"])
 
 
@@ -49,7 +51,12 @@ def check(parsed: doctest.DocTest) -> None:
     assert runner.failures == 0, "".join(report)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def later_in_matrix(page: Path):
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=[] if name in FIRST_PAGES else [pytest.mark.matrix])
+
+
+@pytest.mark.parametrize("page", [later_in_matrix(page) for page in PAGES])
 def test_examples_run_and_print_what_they_say(page):
     check(doctest.DocTestParser().get_doctest(code(page), {}, page.name, str(page), 0))
 

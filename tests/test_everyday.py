@@ -24,7 +24,11 @@ from sklearn.preprocessing import StandardScaler
 
 #: One case of each public estimator, by discovery.
 FIRST = {type(case.quick): case for case in reversed(CASES) if type(case.quick) in public_estimators()}
-everyday = pytest.mark.parametrize("first", FIRST.values(), ids=lambda case: type(case.quick).__name__)
+#: Those that fit many models try it in the matrix.
+SLOW = {"LatentClassifier": [pytest.mark.matrix]}
+everyday = pytest.mark.parametrize(
+    "first", [pytest.param(case, id=cls.__name__, marks=SLOW.get(cls.__name__, [])) for cls, case in FIRST.items()]
+)
 
 COLUMNS = ["a", "b", "c", "d"]
 

@@ -47,7 +47,6 @@ def test_links_of_the_readme_lead_somewhere_outside_of_the_repository(repository
     )
 
 
-@pytest.mark.parametrize("arguments, code, expected", [("--help", 0, "latentia [OPTIONS] COMMAND"), ("x", 2, "'x'")])
-def test_the_command_line_helps(arguments, code, expected):
-    found = subprocess.run([sys.executable, "-m", "latentia", arguments], capture_output=True, text=True)
-    assert found.returncode == code and expected in (found.stderr if code else found.stdout)
+def test_the_package_is_a_command():
+    found = subprocess.run([sys.executable, "-m", "latentia", "--help"], capture_output=True, text=True)
+    assert found.returncode == 0 and "latentia [OPTIONS] COMMAND" in found.stdout

@@ -30,6 +30,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 
 #: Seconds that one case may take.
-CASE_SECONDS = 60
+CASE_SECONDS = 150
 
 DEVICE, SMALL = "cuda", False
 
@@ -108,9 +109,25 @@ def to_device(shape: Shape) -> tuple[Any, Any]:
     return torch.asarray(X, device=DEVICE), torch.asarray(y, device=DEVICE)
 
 
+#: How many times the rows of `large_shapes`, and how many iterations: what one would use a device for.
+DEVICE_SHAPES = {
+    "mixture diag ml": (2, 20),
+    "mixture diag vb": (2, 20),
+    "factors ml": (2, 20),
+    "factors vb": (4, 20),
+    "factors binary": (1, 20),
+    "factors mixed, gaps": (4, 10),
+    "embedding": (2, 10),
+    "factor search": (20, 20),
+    "latent classifier": (5, 5),
+}
+
+
 def estimators() -> Iterator[dict[str, Any]]:
     for name, case in ESTIMATORS.items():
-        yield from guarded(f"estimator {name}", lambda case=case: beside_cores(case.at(0.02 if SMALL else 1.0)))
+        scale, iterations = DEVICE_SHAPES.get(name, (1, case.iterations))
+        large = replace(case, iterations=iterations).at(0.02 if SMALL else scale)
+        yield from guarded(f"estimator {name}", lambda large=large: beside_cores(large))
 
 
 def beside_cores(case: Any) -> dict[str, Any]:
@@ -121,6 +138,7 @@ def beside_cores(case: Any) -> dict[str, Any]:
     on_cores = best(lambda: case.model().fit(X, y), 1)
     return {
         "shape": case.shape.words(),
+        "iterations": case.iterations,
         "device_s": on_device,
         "cores_s": on_cores,
         "cores": os.cpu_count(),

@@ -22,6 +22,8 @@ import usual_choices as usual  # noqa: E402
 from arena_report import Scores, against, read, report  # noqa: E402
 from arena_trials import SETTINGS, Trial, draw, run_trial  # noqa: E402
 
+pytestmark = pytest.mark.matrix
+
 
 @pytest.fixture(autouse=True)
 def bundled_tables_only(monkeypatch):

@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # scripts, not a package
 b, discrete, data = (importlib.import_module(name) for name in ("baselines", "discrete_baselines", "data"))
+pytestmark = pytest.mark.matrix
 NAMES = ["NB", "NB/M", "NB/D", "TAN/D", "TAN+/D", "k-NN", "FA/BIC", "PCA/λ", "PCA/n", "CW/PCA/n", "CG/PCA/n"]
 
 

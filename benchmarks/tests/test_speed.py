@@ -20,6 +20,8 @@ import timing  # noqa: E402
 from large_shapes import ESTIMATORS, Shape  # noqa: E402
 from report import write_report  # noqa: E402
 
+pytestmark = pytest.mark.matrix
+
 
 def test_slopes_and_ratios():
     sizes = [100.0, 200.0, 400.0]

@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import waiting  # noqa: E402
 from waiting import CASES, GROWTH, Case, Timing, drawn, for_forest, ratio  # noqa: E402
 
+pytestmark = pytest.mark.matrix
+
 
 def test_drawn_rows_have_the_shape_gaps_labels_and_levels_asked_for():
     rows = drawn(120, 3, (4, 6), n_classes=5, gaps=0.5, labels=2)

@@ -52,6 +52,7 @@ def test_held_out_predictions_agree_with_what_is_expected(fitted, halves):
     assert -np.log(own).mean() == pytest.approx(fitted.expected_log_loss_, rel=0.05)
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_efforts_try_more_and_more(halves):
     X, y = halves[0][:45, :3], halves[2][:45]

@@ -20,6 +20,19 @@ def test_a_row_of_weight_two_is_that_row_twice_and_one_of_weight_zero_is_absent(
     np.testing.assert_allclose(weighted.objective_curve_[-1], repeated.objective_curve_[-1], rtol=REFIT["rtol"])
 
 
+@pytest.mark.estimators("learns unlabeled")
+def test_weights_count_the_same_beside_unlabeled_rows(case, settled, data, y, rng):
+    some = np.where(np.arange(y.size) % 4 == 0, -1, y)
+    weight = rng.integers(0, 3, y.size)
+    again = np.repeat(np.arange(y.size), weight)
+    settled.set_params(unlabeled=-1)
+    if "unlabeled_weight" in settled.get_params():
+        settled.set_params(unlabeled_weight=0.3)
+    weighted = clone(settled).fit(data.X, some, sample_weight=weight.astype(float))
+    repeated = settled.fit(data.X[again], some[again])
+    np.testing.assert_allclose(answer(weighted, data.X), answer(repeated, data.X), **REFIT)
+
+
 def test_the_order_of_the_rows_does_not_matter(case, settled, data, y, fits, rng):
     order = rng.permutation(y.shape[0])
     np.testing.assert_allclose(

@@ -167,6 +167,13 @@ def test_search_table_and_evidence(moons):
     assert model.restart_objectives_[0] == model.objective_curve_[-1]
     assert np.diff(model.objective_curve_).min() >= -MAX_RELATIVE_DECREASE * np.abs(model.objective_curve_).max()
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.matrix
+def test_the_search_finds_what_trying_all_finds(moons):
+    X, y = moons
+    options = dict(criterion="bound", n_init=2, tol=1e-3, random_state=0)
+    model = MultimodalSoftmaxClassifier(max_subclasses=3, threshold=[0.05, 0.1], **options).fit(X, y)
     full = MultimodalSoftmaxClassifier(max_subclasses=3, search="exhaustive", **options).fit(X, y)
     assert len(full.search_results_["bic"]) == 9
     assert abs(full.log_evidence_ - model.log_evidence_) < 0.01 * abs(full.log_evidence_)

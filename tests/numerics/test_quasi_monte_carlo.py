@@ -17,6 +17,12 @@ def test_points_have_the_moments_of_a_standard_normal(size):
     np.testing.assert_allclose(z.T @ z / len(z), np.eye(size), atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [90, 300])
+def test_points_of_many_dimensions_have_unit_covariance_however_few_they_are(size):
+    z = normal_qmc_points(256, size)
+    np.testing.assert_allclose(z.T @ z / len(z), np.eye(size), atol=1e-9)
+
+
 @pytest.mark.parametrize("size", [1, 2])
 def test_averages_are_near_the_integrals(size):
     z, a = normal_qmc_points(256, size), np.linspace(0.2, 0.6, size)

@@ -10,7 +10,7 @@ import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
 from latentia.estimators.base import generative_input, table_reading
-from latentia.inputs import small_tables
+from latentia.inputs import dask_tables, small_tables
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -200,9 +200,19 @@ def test_a_stack_of_a_large_table_of_mixed_columns(monkeypatch):
     assert len(stack.held_out_proba_) < 200 and stack.score(frame[~y.isna()], y[~y.isna()]) > 0.7
 
 
-def test_what_comes_to_the_client_does_not_grow(monkeypatch):
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixtureClassifier(covariance="diag", tol=1.0, random_state=0),
+        latentia.MultimodalSoftmaxClassifier(1, inference="ml", max_iter=2, random_state=0),
+        latentia.ProbitEmbeddingClassifier(1, max_iter=2, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore:.*stopped before it converged")
+def test_what_comes_to_the_client_does_not_grow(monkeypatch, model):
     """Sums, samples and counts: three times the rows send no more."""
-    from latentia.inputs import dask_tables
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
 
     def received(n_rows):
         sizes = []
@@ -216,7 +226,7 @@ def test_what_comes_to_the_client_does_not_grow(monkeypatch):
         y = np.arange(n_rows) % 2
         X = np.random.default_rng(0).normal(size=(n_rows, 2)) + y[:, None]
         rows, labels = da.from_array(X, chunks=(n_rows // 4, 2)), da.from_array(y, chunks=n_rows // 4)
-        GaussianMixtureClassifier(covariance="diag", tol=1.0, random_state=0).fit(rows, labels)
+        model.fit(rows, labels)
         return max(sizes)
 
     compute = dask_tables._compute

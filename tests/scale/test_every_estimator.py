@@ -62,7 +62,7 @@ def lay_out(X, y, folder):
     frame = pd.DataFrame(X, columns=list("abc"))
     targets = ["y"] if y.ndim == 1 else [f"y{k}" for k in range(y.shape[1])]
     frame[targets] = y[:, None] if y.ndim == 1 else y
-    if y.ndim == 1:
+    if y.ndim == 1 and y.dtype.kind == "i":
         frame["y"] = frame["y"].astype("Int64").where(frame["y"] >= 0, pd.NA)
     for k, rows in enumerate((frame[:100], frame[100:101], frame[101:])):
         rows.to_parquet(folder / f"{k}.parquet", row_group_size=90)
@@ -196,3 +196,21 @@ def test_mixed_tables_of_any_estimator(parts_stay_apart):
     lazy = dd.from_pandas(frame, npartitions=3)
     model.fit(lazy[["a", "color"]], lazy["kind"])
     np.testing.assert_allclose(model.predict_proba(lazy[["a", "color"]]).compute(), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_the_score_of_outputs(n_outputs, size, tmp_path):
+    X, y = table(outputs=True)
+    X, y = X[50:], y[50:, 0] if n_outputs == 1 else y[50:]
+    weight = np.random.default_rng(0).uniform(size=190)
+    model = latentia.MixtureOfExpertsRegressor(1, inference="ml", max_iter=5).fit(X, y)
+    rows, outputs = da.from_array(X, chunks=((60, 0, 130), 3)), da.from_array(y, chunks=70)
+    assert model.score(rows, outputs) == pytest.approx(model.score(X, y), rel=1e-10)
+    weights = da.from_array(weight, chunks=50)
+    assert model.score(rows, outputs, weights) == pytest.approx(model.score(X, y, weight), rel=1e-10)
+    targets = [f"y{k}" for k in range(n_outputs)]
+    pd.DataFrame(np.column_stack([X, y]), columns=[*"abc", *targets]).to_parquet(tmp_path / "rows.parquet")
+    files = latentia.scan(tmp_path / "rows.parquet", target=targets)
+    assert model.score(files) == pytest.approx(model.score(X, y), rel=1e-10)
+    with pytest.raises(ValueError, match="NaN"):
+        model.score(rows, da.where(outputs > 1, np.nan, outputs))

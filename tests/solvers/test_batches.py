@@ -34,19 +34,19 @@ def start(problem, rng):
 
 @pytest.mark.parametrize("solver, part", PAIRS)
 def test_no_restart_falls_and_the_record_ends_where_the_parameters_are(solver, problem, start):
-    solution = solver(max_iter=15, tol=0.0).solve(problem, start)
+    solution = solver(max_iter=11, tol=0.0).solve(problem, start)
     for curve, n_iter in zip(solution.curves, solution.n_iter, strict=True):
         assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max() and curve[-1] > curve[0]
-        assert len(curve) == n_iter + 1 <= 16
+        assert len(curve) == n_iter + 1 <= 12
     np.testing.assert_allclose(problem.sweep(solution.params).value, solution.value, **EQUAL)
 
 
 @pytest.mark.parametrize("solver, part", PAIRS)
 def test_restarts_do_not_see_each_other(solver, problem, start):
     """Those that have converged leave the batch, and nothing else changes."""
-    together = solver(max_iter=12, tol=1e-2).solve(problem, start)
+    together = solver(max_iter=10, tol=1e-2).solve(problem, start)
     for k in (0, 2):
-        alone = solver(max_iter=12, tol=1e-2).solve(problem, take_restarts(start, [k]))
+        alone = solver(max_iter=10, tol=1e-2).solve(problem, take_restarts(start, [k]))
         assert alone.n_iter[0] == together.n_iter[k]
         assert alone.outcomes[0] == together.outcomes[k]
         np.testing.assert_allclose(alone.curves[0], together.curves[k], rtol=1e-6)

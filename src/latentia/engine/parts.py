@@ -20,6 +20,11 @@ from typing import Any
 class Parts(ABC):
     """Pieces in an order. Functions must be values that can travel: they see one piece alone."""
 
+    @property
+    def n_places(self) -> int | None:
+        """How many work at a time, if pieces stay with them; None where each is read anew."""
+        return None
+
     @abstractmethod
     def __len__(self) -> int: ...
 

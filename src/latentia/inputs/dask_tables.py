@@ -17,7 +17,7 @@ import numpy as np
 from latentia.engine.parts import Parts
 from latentia.inputs.dask_cluster import FAN_IN, ClusterParts, Sent, apply_alone
 from latentia.inputs.lazy_tables import LazyTable, RawPart, is_dask
-from latentia.numerics.threads import one_thread
+from latentia.numerics.threads import n_threads, one_thread
 
 
 class DaskParts(Parts):
@@ -28,6 +28,11 @@ class DaskParts(Parts):
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+    @property
+    def n_places(self) -> int:
+        client = _running_client()
+        return n_threads() if client is None else max(1, sum(client.nthreads().values()))
 
     def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> DaskParts:
         return DaskParts(self._each(fn, args))

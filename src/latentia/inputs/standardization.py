@@ -247,7 +247,7 @@ def _moments_about(rows: TableSource, center: Array, unit: Array) -> tuple[Array
         )
         return {"sums": sums}
 
-    weight_sum, first, second = rows.sum_over_chunks(visit, rows_per_chunk(5 * rows.n_features))["sums"]
+    weight_sum, first, second = rows.sum_over_chunks(visit, rows_per_chunk(5 * rows.n_features, center))["sums"]
     safe = xp.where(weight_sum > 0, weight_sum, xp.ones_like(weight_sum))
     offset = first / safe
     return weight_sum, offset, xp.sqrt(xp.clip(second / safe - offset * offset, min=0.0))

@@ -23,10 +23,14 @@ SHIFT = 8
 
 
 def digamma(x: Array) -> Array:
-    """Derivative of log gamma: SciPy's for NumPy, else the series at x + 8 (within 1e-13)."""
+    """Derivative of log gamma: that of SciPy or PyTorch, else the series at x + 8 (within
+    1e-13).
+    """
     if isinstance(x, np.ndarray):
         return special.psi(x)
     xp = namespace(x)
+    if array_api_compat.is_torch_array(x):
+        return xp.special.digamma(x)
     shifted = x + SHIFT
     below = sum((1 / (x + k) for k in range(1, SHIFT)), start=1 / x)
     inverse = 1 / (shifted * shifted)
@@ -35,10 +39,12 @@ def digamma(x: Array) -> Array:
 
 
 def log_gamma(x: Array) -> Array:
-    """Log gamma: SciPy's for NumPy, else Stirling's series at x + 8 (within 1e-12)."""
+    """Log gamma: that of SciPy or PyTorch, else Stirling's series at x + 8 (within 1e-12)."""
     if isinstance(x, np.ndarray):
         return special.gammaln(x)
     xp = namespace(x)
+    if array_api_compat.is_torch_array(x):
+        return xp.special.gammaln(x)
     shifted = x + SHIFT
     below = sum((xp.log(x + k) for k in range(1, SHIFT)), start=xp.log(x))
     inverse = 1 / (shifted * shifted)

@@ -102,7 +102,8 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. Generative models take NaN for missing cells.
+            Rows. Generative models take NaN for missing cells. Also a Dask array or data frame, or
+            what `latentia.scan` returns, which has labels and weights inside.
         y : array-like of shape (n_samples,)
             Classes, or outputs for regression. None and NaN mark unlabeled rows, and so does the
             integer that the argument `unlabeled` of classifiers names.

@@ -26,7 +26,8 @@ def log_jacobian_sum(source: Source, preprocessor: Preprocessor) -> float:
         log_det = preprocessor.log_det_jacobian(chunk.rows)
         return {"sum": namespace(log_det).sum(chunk.weighted(log_det))}
 
-    return float(to_numpy(source.sum_over_chunks(visit, rows_per_chunk(3 * source.n_features))["sum"]))
+    size = rows_per_chunk(3 * source.n_features, preprocessor.shift)
+    return float(to_numpy(source.sum_over_chunks(visit, size)["sum"]))
 
 
 def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:

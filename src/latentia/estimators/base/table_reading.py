@@ -30,8 +30,10 @@ from latentia.inputs.target_parts import Classes, TargetReader, Targets
 from latentia.inputs.weights import check_class_weights, check_total_weight, check_weight
 from latentia.numerics.array_api import compute_dtype
 
-#: Neighboring parts are joined up to this size, in MiB: each costs time in every pass.
+#: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
+#: stay, up to so many times as much, as long as everyone who works there has two.
 SMALL_MIB = 4
+MAX_JOINED = 8
 
 
 class ReadTable(NamedTuple):
@@ -68,7 +70,11 @@ def read_parts(
     blank._validate_table(heads[0].first_row, reset=True)
     encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts))
     encoded = parts.map(_EncodePart(blank, encoder, targets, only_known))
-    groups = group_small([head.n_rows for head in heads], int(SMALL_MIB * 2**20) // (8 * len(encoder.columns)))
+    sizes = [head.n_rows for head in heads]
+    limit = int(SMALL_MIB * 2**20) // (8 * len(encoder.columns))
+    if parts.n_places is not None:
+        limit = max(limit, min(MAX_JOINED * limit, sum(sizes) // (2 * parts.n_places)))
+    groups = group_small(sizes, limit)
     if len(groups) < len(encoded):
         encoded = encoded.join(groups, join_sources)
     encoded = encoded.keep()
@@ -80,7 +86,7 @@ def read_parts(
     if is_weighted:
         _check_weights(rows, targets)
     attributes = input_attributes(blank) | attributes
-    return ReadTable(rows, encoder, targets, attributes, sum(head.n_rows for head in heads))
+    return ReadTable(rows, encoder, targets, attributes, sum(sizes))
 
 
 def _check_weights(rows: ChunkedSource, targets: Targets) -> None:

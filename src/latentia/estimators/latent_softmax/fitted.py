@@ -33,7 +33,7 @@ class FittedModel(Generic[S]):
     def log_predictive(self, averaging: Averaging, rows: ArraySource) -> np.ndarray:
         """Log predictive probabilities or densities (N,) of rows."""
         estimate = averaging(self)
-        size = rows_per_chunk(self.spec.prediction_floats_per_row(rows.n_features))
+        size = rows_per_chunk(self.spec.prediction_floats_per_row(rows.n_features), rows.X)
 
         def of_rows(part: RowRange) -> np.ndarray:
             chunk = rows.subset(np.arange(part.start, part.stop)).all_rows()

@@ -9,6 +9,7 @@ import numpy as np
 
 from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.problem import rows_per_chunk
+from latentia.engine.pytree import leaves
 from latentia.engine.source import Chunk, Source, Totals
 from latentia.estimators.latent_softmax.fitted import Candidate, search_table
 from latentia.estimators.latent_softmax.subclass_search import (
@@ -65,7 +66,7 @@ def subclass_proportions(
         responsibilities = family.infer(params, chunk.rows, chunk.y).responsibilities
         return {"sum": namespace(responsibilities).sum(chunk.weighted(responsibilities), axis=-1)}
 
-    sums = rows.sum_over_chunks(visit, rows_per_chunk(family.floats_per_row(params)))["sum"]
+    sums = rows.sum_over_chunks(visit, rows_per_chunk(family.floats_per_row(params), next(leaves(params))))["sum"]
     subclass_weight = to_numpy(sums).astype(float)
     labels = class_of_subclass(configuration)
     class_weight = np.bincount(labels, subclass_weight, minlength=len(configuration))

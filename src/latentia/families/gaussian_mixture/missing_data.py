@@ -1,5 +1,5 @@
-"""Gaussians with full covariance on rows with missing cells: densities and expected moments,
-exactly.
+"""Gaussians with a covariance matrix, of their own or shared (`Full`, `Tied`), on rows with missing
+cells: densities and expected moments, exactly.
 
 The missing cells m of a row are latent. Two ways to integrate them out, by what is smaller:
 

@@ -132,7 +132,7 @@ class InMemoryProblem(EmbeddingProblem):
         return 2 * means[1] - means[0]
 
     def _chunks(self, params: Embedding) -> list[slice]:
-        max_rows = self._max_chunk_rows or rows_per_chunk(self.family.label_floats_per_row(params))
+        max_rows = self._max_chunk_rows or rows_per_chunk(self.family.label_floats_per_row(params), params.projection)
         return [rows.as_slice for rows in split_ranges([RowRange(0, self._rows.shape[0], None)], max_rows)]
 
 
@@ -159,7 +159,7 @@ class StreamedProblem(EmbeddingProblem):
             return {"sums": _sum_rows(x, posterior, chunk.weighted(labels.row_counts))}
 
         size = params.projection.shape[-1] + family.label_floats_per_row(params)
-        sums = self._source.sum_over_chunks(visit, rows_per_chunk(size))["sums"]
+        sums = self._source.sum_over_chunks(visit, rows_per_chunk(size, params.projection))["sums"]
         return self._add_row_independent_terms(params, sums)
 
 

@@ -1,0 +1,33 @@
+"""Rows that are drawn: by their weight, and the same ones wherever a table is cut."""
+
+import numpy as np
+
+from latentia.engine.array_source import ArraySource
+from latentia.engine.chunked_source import ChunkedSource
+from latentia.engine.parts import LocalParts
+from latentia.engine.row_draws import draw_rows
+
+
+def test_rows_are_drawn_in_proportion_to_their_weight():
+    weight = np.array([1.0, 2.0, 0.0, 5.0, 2.0])
+    drawn = [draw_rows(np.zeros(5, dtype=int), weight, 1, seed)[0].rows[0] for seed in range(2000)]
+    np.testing.assert_allclose(np.bincount(drawn, minlength=5) / 2000, weight / 10, atol=0.04)
+
+
+def test_a_table_in_parts_draws_the_rows_of_the_whole_in_their_order(rng):
+    y = rng.integers(-1, 3, 90)
+    X, weight = rng.normal(size=(90, 2)), rng.integers(0, 4, 90).astype(float)
+    whole = ArraySource(X, y, weight)
+    pieces = [ArraySource(X[a:b], y[a:b], weight[a:b]) for a, b in ((0, 20), (20, 21), (21, 90))]
+    parts = LocalParts([lambda piece=piece: piece for piece in pieces])
+    chunked = ChunkedSource(parts, [piece.label_totals for piece in pieces], 2, is_weighted=True)
+    for by_weight in (True, False):
+        own, other = (
+            source.draw_rows(7, np.random.default_rng(3), by_weight=by_weight) for source in (whole, chunked)
+        )
+        for name in ("X", "y", "weight"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(own, name))
+    for labeled in (True, False):
+        own, other = (source.spread_rows(11, labeled) for source in (whole, chunked))
+        np.testing.assert_array_equal(other.X, own.X)
+        assert not labeled or (own.y >= 0).all()
