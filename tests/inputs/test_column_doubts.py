@@ -39,7 +39,7 @@ def with_words(*words, numbers=NUMBERS, as_text=False):
     [
         (["forty"], "'forty' among 119 numbers"),
         (["forty", "forty"], r"'forty' \(2 times\) among 118 numbers"),
-        (["forty", "ten"], "'forty' and 1 more cells of text among 118 numbers"),
+        (["forty", "ten"], "'forty' and 1 more cell of text among 118 numbers"),
     ],
 )
 def test_a_word_among_numbers_is_named_with_the_cure(words, said, as_text):
@@ -181,7 +181,7 @@ def test_warnings_of_folds_are_one_text_for_all():
             ["u", "z", "u", None],
             "holds 'z', which fit did not see, in 1 of its 3 known cells; known are ['u', 'v']: such",
         ),
-        (["z", "z", "x", None], "holds 'x' and 1 other values, which fit did not see, in 3 of its 3 known cells"),
+        (["z", "z", "x", None], "holds 'x' and 1 other value, which fit did not see, in 3 of its 3 known cells"),
         (
             ["z", "z", "z", "z"],
             "handle_unknown='error' refuses such rows. The column tells the model nothing here: is it",

@@ -131,8 +131,9 @@ def text_among_numbers(values: Sequence[Any], counts: np.ndarray) -> Slip | None
     if n_cells == 0 or n_numbers <= MOSTLY * (n_numbers + n_cells):
         return None
     others = np.flatnonzero(~is_number & (counts > 0))
-    more = f" and {n_cells - int(counts[others[0]])} more cells of text" if others.size > 1 else ""
-    times = f" ({int(counts[others[0]])} times)" if counts[others[0]] > 1 else ""
+    n_first = int(counts[others[0]])
+    more = f" and {n_cells - n_first} more cell{'s' * (n_cells - n_first > 1)} of text" if others.size > 1 else ""
+    times = f" ({n_first} times)" if n_first > 1 else ""
     return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} numbers", n_cells, n_numbers)
 
 
