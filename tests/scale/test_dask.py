@@ -188,6 +188,7 @@ def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
             model.set_params(cv=[(np.arange(400), np.arange(400, 600))]).fit(rows, labels)
 
 
+@pytest.mark.matrix
 def test_a_stack_of_a_large_table_of_mixed_columns(monkeypatch):
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
     monkeypatch.setattr(generative_input, "SAMPLE_MIB", 200 * 6 * 8 / 2**20)

@@ -4,7 +4,8 @@
 - `logspace`: logsumexp, log_softmax and softmax, one implementation each;
 - `matmul`: the two products of every sweep, parameters at rows and weighted sums of rows;
 - `linalg`, `packed_symmetric`: inverses of positive definite matrices, symmetric ones as vectors;
-- `special`, `quasi_monte_carlo`, `threads`: special functions, normal points, chunks on all cores.
+- `special`, `quasi_monte_carlo`, `threads`, `heap`: special functions, normal points, chunks on all
+  cores, memory that is kept between them.
 
 Knows nothing of models and imports nothing of this library.
 Start with `array_api`.

@@ -15,16 +15,18 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from latentia.numerics.heap import kept_heap
+
 _local = local()
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """The calling thread works alone: the other cores have work of their own."""
+    """The calling thread works alone, as a task of Dask: the other cores have work of their own."""
     before = getattr(_local, "alone", False)
     _local.alone = True
     try:
-        with one_blas_thread():
+        with one_blas_thread(), kept_heap():
             yield
     finally:
         _local.alone = before

@@ -87,7 +87,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
         no effect on likelihood training.
     validation_fraction : float, default=0.1
-        Share of the labeled rows held out for early stopping.
+        Share of the labeled rows held out for early stopping; at most 64 MiB of them.
     n_iter_no_change : int, default=10
         Early stopping waits this many iterations for an improvement.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None

@@ -39,8 +39,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out,
-        after a short training; the winner is then trained to the end on all rows. It predicts
+        What "auto" chooses by. "validation": the log score of a quarter of the rows (at most 64
+        MiB), held out, after a short training; the winner is then trained on all. It predicts
         best over many tables (see the documentation). Of models that score within 0.001 the
         smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
         `log_evidence_`, as in the paper; both use all rows, are not random, and need
