@@ -1,5 +1,7 @@
 """Columns that are not what they would be read as, rows and labels in the wrong place: named, with the cure."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from latentia import (
     LatentClassifier,
     MixtureOfExpertsRegressor,
     compare,
+    write_report,
 )
 
 N = 120
@@ -36,7 +39,7 @@ def with_words(*words, numbers=NUMBERS, as_text=False):
     [
         (["forty"], "'forty' among 119 numbers"),
         (["forty", "forty"], r"'forty' \(2 times\) among 118 numbers"),
-        (["forty", "ten"], "'forty' and 1 more cells of text among 118 numbers"),
+        (["forty", "ten"], "'forty' and 1 more cell of text among 118 numbers"),
     ],
 )
 def test_a_word_among_numbers_is_named_with_the_cure(words, said, as_text):
@@ -178,7 +181,7 @@ def test_warnings_of_folds_are_one_text_for_all():
             ["u", "z", "u", None],
             "holds 'z', which fit did not see, in 1 of its 3 known cells; known are ['u', 'v']: such",
         ),
-        (["z", "z", "x", None], "holds 'x' and 1 other values, which fit did not see, in 3 of its 3 known cells"),
+        (["z", "z", "x", None], "holds 'x' and 1 other value, which fit did not see, in 3 of its 3 known cells"),
         (
             ["z", "z", "z", "z"],
             "handle_unknown='error' refuses such rows. The column tells the model nothing here: is it",
@@ -216,3 +219,54 @@ def test_a_matrix_of_labels_is_sent_to_those_who_take_it():
             ValueError, match=r"y has shape \(120, 2\); allowed is one class for each row.*ProbitEmbedding"
         ):
             fit(np.c_[NUMBERS, NUMBERS], np.c_[y, y])
+
+
+@pytest.mark.parametrize("model", [GaussianMixtureClassifier(), quick(), LatentClassifier()])
+@pytest.mark.parametrize(
+    "table, error, said",
+    [
+        ("a.csv", ValueError, "X='a.csv' is no table. If it names a file, read it first.*read_csv"),
+        (Path("a.csv"), ValueError, "is no table. If it names a file"),
+        (None, ValueError, "X is None; allowed is a table"),
+        ([{"a": 1.0}] * N, TypeError, "X is a list of dicts: pass a data frame"),
+        (pd.Series(NUMBERS), ValueError, r"a single row of a frame is frame.iloc\[\[0\]\]"),
+    ],
+    ids=["text", "path", "None", "dicts", "series"],
+)
+def test_what_is_no_table_is_named(model, table, error, said):
+    with pytest.raises(error, match=said):
+        model.fit(table, y)
+
+
+@pytest.mark.parametrize("labels", [set(y.tolist()), dict(enumerate(y)), iter(y), 3])
+def test_what_are_no_labels_is_named(labels):
+    with pytest.raises(ValueError, match="y is a [a-z_]+; allowed is a list, an array or a column of labels"):
+        GaussianMixtureClassifier().fit(NUMBERS[:, None], labels)
+
+
+@few_steps
+def test_numbers_beside_text_in_lists_stay_numbers():
+    rows = [[float(v), "red" if c else "blue", bool(c)] for v, c in zip(NUMBERS, np.roll(y, 3), strict=True)]
+    model = quick().fit(rows, y)
+    assert model.kinds_ == ("continuous", "categorical", "binary")
+    assert model.predict([[1.5, "red", True]]).shape == (1,)
+
+
+def test_a_column_of_labels_is_told_of_once():
+    with pytest.warns(UserWarning) as said:
+        GaussianMixtureClassifier(covariance="diag", inference="ml", n_init=1).fit(NUMBERS[:, None], y[:, None])
+    assert len(said) == 1 and "column-vector y" in str(said[0].message)
+
+
+def test_a_report_asks_for_the_model_first():
+    with pytest.raises(TypeError, match="model is a DataFrame; allowed is a fitted estimator"):
+        write_report(pd.DataFrame({"a": NUMBERS}), quick(), y, "a.html")
+
+
+@few_steps
+def test_row_numbers_are_told_of():
+    frame = pd.DataFrame({"Unnamed: 0": np.arange(N), "b": NUMBERS})
+    with pytest.warns(UserWarning, match="column 'Unnamed: 0' of X holds row numbers.*index_col=0"):
+        quick().fit(frame, y)
+    quick().fit(frame.rename(columns={"Unnamed: 0": "year"}), y)
+    quick().fit(frame.assign(**{"Unnamed: 0": NUMBERS.argsort()[::-1] // 2}), y)

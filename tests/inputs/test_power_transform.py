@@ -97,3 +97,16 @@ def test_numbers_of_any_size_have_finite_squares(skewed, dtype):
     most = np.finfo(dtype).max
     values = transform(np.array([[most] * 4, [-most] * 4], dtype=dtype)).values
     assert np.isfinite(values**2).all() and values.dtype == dtype
+
+
+def test_expected_cells_stay_among_the_values_that_were_seen(skewed):
+    """A steep transform sends a little beyond them far away: no cell is expected there."""
+    transform = learned(skewed)
+    changed = transform.power != 1.0
+    assert changed.sum() == 3
+    far = np.array([[9.0] * 4, [-9.0] * 4])
+    filled, plain = transform.inverse_transform_expected(far), transform.inverse_transform(far)
+    np.testing.assert_allclose(filled[:, changed], [skewed.max(axis=0)[changed], skewed.min(axis=0)[changed]])
+    np.testing.assert_array_equal(filled[:, ~changed], plain[:, ~changed])
+    seen = transform(skewed).values
+    np.testing.assert_allclose(transform.inverse_transform_expected(seen), skewed, rtol=1e-6, atol=1e-9)

@@ -28,11 +28,11 @@ def test_em_never_falls(family, rng):
 
 @pytest.mark.families("smooth", "em")
 def test_no_slope_where_em_rests(family, rng):
-    X, y = family.example_rows(rng, 60, 5)  # enough complete rows to stay off the floor of the variances
+    X, y = family.example_rows(rng, 90, 5)  # enough complete rows to stay off the floor of the variances
     rows = ArraySource(np.nan_to_num(X), y)
     problem = RowProblem(family, Likelihood(), rows)
     start = family.init(rows, rng, 1)
-    rest = EM(max_iter=100, tol=1e-10).solve(problem, start).params
+    rest = EM(max_iter=150, tol=1e-10).solve(problem, start).params
     slopes = []
     for params in (select_restart(start, 0), select_restart(rest, 0)):
         slopes.append(np.abs(flatten(family.gradient(params, problem.sweep(params).stats))).max())

@@ -78,6 +78,17 @@ def doubt_cells(name: Any, values: Sequence[Any]) -> None:
         raise DoubtfulColumn(dates_in(name, type(strange).__name__))
 
 
+def doubt_row_numbers(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
+    """Warn of a column without a name that counts the rows."""
+    if not (isinstance(name, str) and name.startswith("Unnamed: ") and counts.sum() == len(values) > 1):
+        return
+    if all(isinstance(v, int) for v in values) and values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1:
+        warn_at_caller(
+            f"column {name!r} of X holds row numbers, as pandas writes them to files: drop it, or read the file with "
+            "index_col=0."
+        )
+
+
 def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: bool) -> None:
     """Refuse text that is a slip in a column of numbers; warn where the column has few values, or
     rare ones are merged.
@@ -120,8 +131,9 @@ def text_among_numbers(values: Sequence[Any], counts: np.ndarray) -> Slip | None
     if n_cells == 0 or n_numbers <= MOSTLY * (n_numbers + n_cells):
         return None
     others = np.flatnonzero(~is_number & (counts > 0))
-    more = f" and {n_cells - int(counts[others[0]])} more cells of text" if others.size > 1 else ""
-    times = f" ({int(counts[others[0]])} times)" if counts[others[0]] > 1 else ""
+    n_first = int(counts[others[0]])
+    more = f" and {n_cells - n_first} more cell{'s' * (n_cells - n_first > 1)} of text" if others.size > 1 else ""
+    times = f" ({n_first} times)" if n_first > 1 else ""
     return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} numbers", n_cells, n_numbers)
 
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.inputs.column_doubts import DoubtfulColumn, dates_in, doubt_cells, doubt_many, doubt_text, refusal
+from latentia.inputs.column_doubts import (
+    DoubtfulColumn,
+    dates_in,
+    doubt_cells,
+    doubt_many,
+    doubt_row_numbers,
+    doubt_text,
+    refusal,
+)
 from latentia.inputs.column_kinds import ColumnKind, check_counts, check_finite, found_kind
 from latentia.inputs.column_levels import Levels, Merging
 from latentia.inputs.plain_values import PlainValues
@@ -57,6 +65,7 @@ class TableReader(NamedTuple):
         is_category = bool(types) and types[place].is_category
         if given is None and not is_category:
             doubt_cells(name, seen)
+            doubt_row_numbers(name, seen, counts[counts > 0])
         kind = given or found_kind(types[place] if types else None, seen)
         if not self.known_kinds[kind].is_coded:
             return self._numbers(place, kind)

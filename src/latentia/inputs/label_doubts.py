@@ -40,7 +40,7 @@ def doubt_labels(X: Any, y: Any, classes: np.ndarray, unlabeled: Mark) -> None:
 
 def _warn_of_leaked_target(X: Any, y: Any, unlabeled: Mark) -> None:
     """A column that equals the labels, row by row."""
-    labels, is_unlabeled, _ = split_unlabeled(y, X.shape[0], unlabeled)
+    labels, is_unlabeled, _ = split_unlabeled(y, X.shape[0], unlabeled, is_told=False)
     rows = np.flatnonzero(~is_unlabeled)
     if rows.size < ENOUGH or len(set(labels[:FIRST].tolist())) == 1:
         return
@@ -51,7 +51,7 @@ def _warn_of_leaked_target(X: Any, y: Any, unlabeled: Mark) -> None:
     labeled = _safe_indexing(X, rows)
     for place in places:
         if _are_equal(labeled, place, labels):
-            name, cure = column_names(X)[place], "Drop it from X, unless it is known of new rows, too."
+            name, cure = column_names(X)[place], "Leave it out, unless it is known of new rows, too."
             warn_at_caller(
                 f"column {name!r} of X equals y in all {rows.size} labeled rows: is it the target? {cure}",
                 in_search=f"column {name!r} of X equals y in all labeled rows: is it the target? {cure}",

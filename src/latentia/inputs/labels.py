@@ -130,8 +130,12 @@ def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -
     return split
 
 
-def split_unlabeled(y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.ndarray | None = None) -> SplitLabels:
-    """Labels as they come, apart from the rows that have none; `classes` are those of a fit."""
+def split_unlabeled(
+    y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.ndarray | None = None, is_told: bool = True
+) -> SplitLabels:
+    """Labels as they come, apart from the rows that have none; `classes` are those of a fit. Of a
+    column with an axis of its own the user is told.
+    """
     if y is None:
         raise ValueError(NO_Y)
     if isinstance(y, str | bytes):
@@ -146,12 +150,14 @@ def split_unlabeled(y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.n
     # NaN among strings would become the string "nan"
     has_strings = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if has_strings else None)
+    if y.ndim == 0:
+        raise ValueError(f"y is a {type(y.item()).__name__}; allowed is a list, an array or a column of labels.")
     if y.ndim == 2 and y.shape[1] > 1:
         raise ValueError(
             f"y has shape {y.shape}; allowed is one class for each row. Several labels per row, a matrix of 0 and 1, "
             "are for ProbitEmbeddingClassifier and LatentClassifier."
         )
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(y, warn=is_told)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
     is_unlabeled, n_assumed = _find_unlabeled(y, unlabeled, classes)

@@ -18,13 +18,19 @@ from latentia.numerics.array_api import Array, namespace
 def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
     """A numeric array, or a table of text and numbers as it is."""
     X = plain_table(X, allow_dates=reset)  # whoever learns the columns refuses all at once
-    X = np.asarray(X) if isinstance(X, list | tuple) else X
+    X = _as_array(X) if isinstance(X, list | tuple) else X
     if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
         return validate_rows(estimator, X, reset, allow_text=True)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if X.shape[0] == 0:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     return X
+
+
+def _as_array(rows: list[Any] | tuple[Any, ...]) -> np.ndarray:
+    """Rows of cells as an array, in which numbers beside text stay numbers."""
+    found = np.asarray(rows)
+    return np.asarray(rows, dtype=object) if found.dtype.kind in "US" else found
 
 
 def is_complete(rows: TableSource, weight_sum: Array) -> bool:

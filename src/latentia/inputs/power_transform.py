@@ -47,6 +47,8 @@ class PowerTransform:
     power: Array  # lambda; one leaves a column as it is
     mean: Array  # m
     deviation: Array  # d
+    low: Array  # the least and the largest transformed cell that it was learned from; infinite
+    high: Array  # for columns that stay as they are
 
     @property
     def shift(self) -> Array:
@@ -77,6 +79,14 @@ class PowerTransform:
 
     def inverse_transform(self, values: Array) -> Array:
         return self.standardizer.inverse_transform(self._original(values) * self.stretch + self.center)
+
+    def inverse_transform_expected(self, values: Array) -> Array:
+        """The same of expected values.
+
+        Where a transform is steep, a little beyond the cells that it was learned from lies another
+        world: none is expected there.
+        """
+        return self.inverse_transform(namespace(values).clip(values, min=self.low, max=self.high))
 
     def log_det_jacobian(self, rows: MaskedRows) -> Array:
         """Minus the log slope of what was done to each row's known cells, (N,)."""
@@ -150,7 +160,10 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     transformed = yeo_johnson((values - center) / stretch, power)
     mean, variance = _moments(transformed, w)
     mean, deviation = np.where(changed, mean, 0.0), np.where(changed, np.sqrt(variance), 1.0)
-    arrays = (asarray_like(a, standardizer.shift) for a in (center, stretch, power, mean, deviation))
+    seen = (transformed - mean) / deviation
+    low = np.where(changed, np.where(w > 0, seen, np.inf).min(axis=0), -np.inf)
+    high = np.where(changed, np.where(w > 0, seen, -np.inf).max(axis=0), np.inf)
+    arrays = (asarray_like(a, standardizer.shift) for a in (center, stretch, power, mean, deviation, low, high))
     return PowerTransform(standardizer, *arrays)
 
 

@@ -8,6 +8,7 @@ from copy import copy
 from datetime import date
 from functools import wraps
 from numbers import Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -81,14 +82,13 @@ def plain_table(X: Any, allow_dates: bool = False) -> Any:
 
     Columns of dates may pass, for who refuses them together with others.
     """
+    _refuse_no_table(X)
     if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
         X = X.to_native()
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a lazy frame, which has no rows yet: call .collect() first.")
-    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dict of its cells
-        raise TypeError("X is a dict: pass a data frame, for example pandas.DataFrame(X).")
     if isinstance(X, list | tuple):
         lengths = sorted({len(row) for row in X if isinstance(row, list | tuple)})
         if len(lengths) > 1:
@@ -100,6 +100,18 @@ def plain_table(X: Any, allow_dates: bool = False) -> Any:
     else:
         _check_dimensions(X)
     return X
+
+
+def _refuse_no_table(X: Any) -> None:
+    """Refuse names of files, nothing, and records."""
+    if X is None:
+        raise ValueError("X is None; allowed is a table: a data frame, or an array of rows and columns.")
+    if isinstance(X, str | bytes | PathLike):
+        raise ValueError(f"X={X!r} is no table. If it names a file, read it first, for example by pandas.read_csv.")
+    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dict of its cells
+        raise TypeError("X is a dict: pass a data frame, for example pandas.DataFrame(X).")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        raise TypeError("X is a list of dicts: pass a data frame, for example pandas.DataFrame(X).")
 
 
 def check_order(X: Any, y: Any) -> None:
@@ -120,7 +132,7 @@ def _check_dimensions(X: Any) -> None:
     if shape is None or len(shape) != 1:
         return
     if hasattr(X, "to_frame"):
-        cure = "X.to_frame() is a table of one column"
+        cure = "X.to_frame() is a table of one column; a single row of a frame is frame.iloc[[0]]"
     else:
         cure = "array.reshape(-1, 1) is a table of one column, array.reshape(1, -1) one of a single row"
     raise ValueError(

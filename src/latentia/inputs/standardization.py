@@ -50,6 +50,8 @@ class Scale:
     def inverse_transform(self, values: Array) -> Array:
         return values * self.scale
 
+    inverse_transform_expected = inverse_transform
+
     def log_det_jacobian(self, rows: MaskedRows) -> Array:
         total = np.log(self.scale).sum()
         return np.full(rows.values.shape[0], total, dtype=self.scale.dtype)
@@ -142,6 +144,8 @@ class Standardizer:
     def inverse_transform(self, values: Array) -> Array:
         """Standardized values in the units of the raw rows."""
         return values * self.scale + self.shift
+
+    inverse_transform_expected = inverse_transform
 
     def __call__(self, X: Array) -> MaskedRows:
         xp = namespace(self.shift)

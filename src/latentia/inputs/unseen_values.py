@@ -23,7 +23,7 @@ def report_unseen(name: Any, levels: Levels, values: Sequence[Any], counts: np.n
     if not unseen.size:
         return
     first, known = values[unseen[0]], levels.values.tolist()
-    more = f" and {unseen.size - 1} other values" if unseen.size > 1 else ""
+    more = f" and {unseen.size - 1} other value{'s' * (unseen.size > 2)}" if unseen.size > 1 else ""
     n_cells, n_all = int(counts[unseen].sum()), int(counts.sum())
     text = (
         f"column {name!r} holds {first!r}{more}, which fit did not see, in {n_cells} of its {n_all} known cells; known "

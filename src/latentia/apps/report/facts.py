@@ -34,6 +34,8 @@ class Facts:
     @classmethod
     def of(cls, model: Any, X: Any, y: Any) -> Facts:
         """Read what a user passes; `y` may be None."""
+        if not hasattr(model, "fit"):
+            raise TypeError(f"model is a {type(model).__name__}; allowed is a fitted estimator, then its table and y.")
         check_is_fitted(model)
         X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
         n_rows = _num_samples(X)

@@ -18,6 +18,21 @@ from latentia.apps.tables.text_tables import MISSING, read_text
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
+#: First bytes of files that are no tables here, and what to do with them.
+OTHERS = {
+    b"PK\x03\x04": "an Excel file or another archive: save the table as CSV first",
+    b"\xd0\xcf\x11\xe0": "an Excel file of an old form: save the table as CSV first",
+    b"SQLite": "a database: export the table as CSV first",
+    b"\x89HDF": "an HDF5 file: save the table as CSV or Parquet first",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard: decompress it, or use gzip",
+    b"BZh": "compressed by bzip2: decompress it, or use gzip",
+    b"\xfd7zXZ": "compressed by xz: decompress it, or use gzip",
+    b"[{": "JSON: save the table as CSV first, for example by pandas",
+    b'{"': "JSON: save the table as CSV first, for example by pandas",
+    b"<!DOC": "a web page, no table",
+    b"<html": "a web page, no table",
+}
+
 #: Types of Arrow to dtypes that have a missing value.
 NULLABLE = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -78,6 +93,9 @@ def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
             return _text(buffered, source, reading)
     if start.startswith((PARQUET, ARROW, ARROW_STREAM)):
         return _binary(file, source)
+    other = next((what for first, what in OTHERS.items() if start.startswith(first)), None)
+    if other:
+        raise bad_table(source, other)
     return _text(file, source, reading)
 
 

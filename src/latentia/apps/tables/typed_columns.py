@@ -45,7 +45,7 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
         notes: list[str] = []
         column = typed_column(table, name, notes) if table.is_text else table.frame[name]
         doubt = word_among_numbers(table, name) if table.is_text else None
-        reason = useless_because(column)
+        reason = "row numbers" if _are_row_numbers(name, column) else useless_because(column)
         if reason is None:
             kept[name] = column
             features.notes += notes
@@ -56,6 +56,14 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
         raise bad_table(table.source, "no column is left to learn from" + _because(features.left_out))
     features.frame = pandas.DataFrame(kept)
     return features
+
+
+def _are_row_numbers(name: str, column: Any) -> bool:
+    """Whether a first column without a name counts the rows, as pandas writes its index."""
+    if name not in ("column_1", "Unnamed: 0", "__index_level_0__"):
+        return False
+    numbers = column.to_numpy()
+    return numbers.dtype.kind in "iu" and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
 def _because(left_out: dict[str, str]) -> str:

@@ -144,7 +144,8 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         method : {"mean", "mode"}, default="mean"
             Expected values, or the most probable value of binary columns and the nearest of integer
             ones. Columns of categories, and a data frame's columns of bool, always get their most
-            probable value.
+            probable value. Of a column that `marginals` has transformed, the expectation is that of
+            the transformed cell: a median of the raw one, within the values that `fit` has seen.
         condition : {"class"} or None, default=None
             Of rows without a known class. "class": given the most probable class of the row; None:
             averaged over the classes.
@@ -185,7 +186,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
                 best = xp.argmax(class_probs, axis=-2)
                 given = best if code < 0 else xp.full_like(best, code)
                 class_probs = one_hot(given, len(self.classes_), class_probs.dtype)
-            return preprocessor.inverse_transform(family.impute(params, rows, class_probs, options.mode))
+            return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, options.mode))
 
         return self._model.map_rows(X, fill, family.impute_floats_per_row(params))
 

@@ -33,9 +33,6 @@ class BlockedPosterior(NamedTuple):
 
     blocks: list[RowBlock]
 
-    def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
-        raise NotImplementedError("rows with a label have no latents of other classes")
-
     def statistics(
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
     ) -> FactorStats:
@@ -62,7 +59,7 @@ def infer_by_label(
     infer = partial(infer_rows, layout, params, rules=rules, uncertainty=uncertainty, memo=memo)
     n_classes = params.log_prior.shape[-1]
     blocks, log_joints, components = [], [], []
-    for labeled in (False, True):
+    for labeled in (False, True) if y.shape[0] else (False,):
         index = xp.nonzero((y >= 0) == labeled)[0]
         if not index.shape[0]:
             continue

@@ -64,11 +64,8 @@ class FactorStats(NamedTuple):
         return self._replace(centered_sum=self.centered_sum - count * move, centered_square=square)
 
 
-class LatentPosterior(Protocol):
-    """The posterior of the latents of some rows, given class and component."""
-
-    def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
-        """Means of z, (..., C, M, N, q)."""
+class TrainingLatents(Protocol):
+    """The latents of some rows as far as training needs them."""
 
     def statistics(
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
@@ -78,9 +75,16 @@ class LatentPosterior(Protocol):
         """
 
 
+class LatentPosterior(TrainingLatents, Protocol):
+    """The posterior of the latents of some rows, given class and component."""
+
+    def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
+        """Means of z, (..., C, M, N, q)."""
+
+
 class FactorPosterior(NamedTuple):
     """Scores of rows, and the posteriors of components and latents."""
 
     log_joint: Array  # (..., C, N)
     component: Array  # (..., C, M, N) p(m | x, c)
-    latents: LatentPosterior
+    latents: TrainingLatents
