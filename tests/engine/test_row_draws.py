@@ -22,9 +22,7 @@ def test_a_table_in_parts_draws_the_rows_of_the_whole_in_their_order(rng):
     parts = LocalParts([lambda piece=piece: piece for piece in pieces])
     chunked = ChunkedSource(parts, [piece.label_totals for piece in pieces], 2, is_weighted=True)
     for by_weight in (True, False):
-        own, other = (
-            source.draw_rows(7, np.random.default_rng(3), by_weight=by_weight) for source in (whole, chunked)
-        )
+        own, other = (source.draw_rows(7, np.random.default_rng(3), by_weight=by_weight) for source in (whole, chunked))
         for name in ("X", "y", "weight"):
             np.testing.assert_array_equal(getattr(other, name), getattr(own, name))
     for labeled in (True, False):
