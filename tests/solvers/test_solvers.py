@@ -138,6 +138,7 @@ def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(famil
 
     def lose(loss, vector, **options):
         result = real(loss, vector, **options)
+        real(loss, result.x, **options | {"callback": None})  # a line search that goes on, and ends at no step
         result.x, result.fun, result.success = np.full_like(vector, np.nan), lbfgs.INVALID_LOSS, True
         return result
 
@@ -145,7 +146,7 @@ def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(famil
     monkeypatch.setattr(lbfgs, "minimize", lose)
     lost = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
     assert lost.outcomes == [Outcome.NO_ASCENT] and not lost.converged[0]
-    np.testing.assert_allclose(lost.value, found.value, **EQUAL)
+    assert lost.value[0] > found.value[0]
     np.testing.assert_allclose(problem.sweep(select_restart(lost.params, 0)).value, lost.value[0], **EQUAL)
 
 
