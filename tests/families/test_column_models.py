@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
+from scipy import stats
 from scipy.stats import multivariate_normal
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE, SAMPLING
 
@@ -14,9 +15,11 @@ from latentia.engine.pytree import select_restart
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli, Categorical, Gaussian
+from latentia.families.latent_factors.count_column import NegativeBinomial
 from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
+from latentia.families.latent_factors.ordinal_column import Sequential
 from latentia.families.latent_factors.values import FactorParams
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.solvers import EM
@@ -269,3 +272,32 @@ def test_a_frame_of_single_precision_is_fitted_as_such_an_array(rng):
     of_frame, of_array = model.fit(table, y).predict_proba(table), model.fit(X, y).predict_proba(X)
     assert of_frame.dtype == np.float32
     np.testing.assert_array_equal(of_frame, of_array)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 3, 5), (2, 3, 3, 6)], ids=str)
+@pytest.mark.parametrize("kind", [Categorical, Sequential])
+def test_columns_of_a_kind_do_not_see_each_others_gaps(kind, sizes, rng):
+    """The bound of several columns is the sum of their own, whichever cells are missing."""
+    codes = rng.integers(0, 100, size=(30, 4)) % np.array(sizes)
+    observed = (rng.random(codes.shape) < [0.2, 0.9, 0.5, 0.7]).astype(float)
+    together = kind(range(4), sizes)
+    place = np.array(together.columns)
+    mean, variance = rng.normal(size=(30, together.n_predictors)), rng.uniform(0.1, 2, (30, together.n_predictors))
+    values, seen = (codes * observed)[:, place], observed[:, place]
+    found = together.bound(values, seen, mean, variance)
+    constant = 0.0
+    for number, column in enumerate(place):
+        own = np.flatnonzero(np.array(together.predictor_columns()) == column)
+        alone = kind([0], [sizes[column]]).bound(values[:, [number]], seen[:, [number]], mean[:, own], variance[:, own])
+        np.testing.assert_allclose(found.curvature[:, own], alone.curvature)
+        np.testing.assert_allclose(found.linear[:, own], alone.linear)
+        constant = constant + alone.constant
+    np.testing.assert_allclose(found.constant, constant)
+
+
+@pytest.mark.parametrize("shape", [0.6, 1.5, 8.0])
+def test_the_mode_of_a_count_is_its_most_probable_value(shape):
+    mean = np.array([0.3, 2.2, 7.9, 31.3])
+    found = NegativeBinomial([0], [shape]).impute(mean[:, None], mode=True)[:, 0]
+    pmf = stats.nbinom(shape, shape / (shape + mean[:, None])).pmf(np.arange(200))
+    np.testing.assert_array_equal(found, pmf.argmax(axis=1))

@@ -12,7 +12,7 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
+from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures, pooled_covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.families.gaussian_mixture.posterior import GaussianPrior
@@ -280,3 +280,18 @@ def test_densities_of_known_cells_integrate_to_one(model, rng):
     rows = np.stack(np.meshgrid(grid[some, 0], grid[some, 1], indexing="ij"), axis=-1).reshape(-1, 2)
     weight = 36 * step[some, 0][:, None] * step[some, 1]
     assert (np.exp(model.score_samples(rows)) * weight.ravel()).sum() == pytest.approx(1.0, abs=5e-3)
+
+
+def test_the_covariance_to_start_from_is_that_of_the_rows_that_know_both_cells(rng):
+    y, weight = np.arange(40) % 2, rng.uniform(0.5, 2, 40)
+    X = rng.normal(size=(40, 3)) + 5.0 * y[:, None] + 3.0
+    known = rng.random(X.shape) < [1.0, 0.7, 0.5]
+    found = pooled_covariance(ArraySource(np.where(known, X, np.nan), y, weight).all_rows())
+    centered = X.copy()
+    for label in range(2):
+        here = y == label
+        centered[here] -= [np.average(X[here, d], weights=(weight * known[:, d])[here]) for d in range(3)]
+    for i, j in np.ndindex(3, 3):
+        both = weight * known[:, i] * known[:, j]
+        total = both @ (centered[:, i] * centered[:, j]) + (i == j)  # and a row of unit variance
+        assert found[i, j] == pytest.approx(total / (both.sum() + 1))
