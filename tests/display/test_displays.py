@@ -194,3 +194,9 @@ def test_displays_take_a_stack(iris):
     for display in (LatentMapDisplay, LoadingsDisplay, StructureDisplay, ObjectiveCurveDisplay):
         rows = {"X": iris[0], "y": iris[1]} if "X" in inspect.signature(display.from_estimator).parameters else {}
         assert display.from_estimator(model, **rows).figure_ is not None
+
+
+def test_the_calibration_error_is_that_of_all_probabilities_not_of_bins():
+    proba = np.array([0.1, 0.1, 0.1, 0.1, 0.9])
+    display = CalibrationDisplay.from_predictions([[0], [0], [0], [1], [0]], proba[:, None], n_bins=2, plot=False)
+    assert display.error == pytest.approx((4 * abs(0.25 - 0.1) + abs(0 - 0.9)) / 5)

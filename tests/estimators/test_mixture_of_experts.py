@@ -435,3 +435,13 @@ def test_a_step_has_the_model_as_it_is_then(moons, inference, standardize):
         end = model._model.fitted.point_estimate
         for a, b in zip(leaves(last[-1].point_estimate), leaves(end), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*rows have no output", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_without_outputs_are_absent_and_so_are_their_weights(rng):
+    X = rng.normal(size=(40, 2))
+    y, weight = np.abs(X[:, 0]) + 0.1 * rng.normal(size=40), rng.uniform(0.2, 3, 40)
+    known = np.arange(40) % 5 != 0
+    model = MixtureOfExpertsRegressor(1, max_iter=20, random_state=0)
+    some = model.fit(X, np.where(known, y, np.nan), weight).predict(X)
+    np.testing.assert_allclose(model.fit(X[known], y[known], weight[known]).predict(X), some, **EQUAL)

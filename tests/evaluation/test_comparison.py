@@ -572,3 +572,15 @@ def test_times_share_a_unit():
     assert format_column([0.0044, 0.347, 0.0001]) == ["4 ms", "347 ms", "<1 ms"]
     assert format_column([12.0, 0.347, 0.001]) == ["12.00 s", "0.35 s", "<0.01 s"]
     assert [format_seconds(t) for t in (0.02, 3.21, 300, 9000)] == ["20 ms", "3.2 s", "5 min", "2.5 h"]
+
+
+def test_the_accuracy_of_a_fold_counts_rows_by_their_weight(rng):
+    X, y = load_iris(return_X_y=True)
+    weight = rng.uniform(0.1, 5, y.size)
+    folds = [(np.flatnonzero(np.arange(150) % 3 != k), np.flatnonzero(np.arange(150) % 3 == k)) for k in range(3)]
+    found = compare({"nb": GaussianNB(), "lda": GaussianNB(var_smoothing=0.5)}, X, y, cv=folds, sample_weight=weight)
+    for k, (train, test) in enumerate(folds):
+        model = GaussianNB().fit(X[train], y[train], weight[train])
+        assert found.fold_accuracy[0][0, k] == pytest.approx(model.score(X[test], y[test], weight[test]))
+        losses = -model.predict_log_proba(X[test])[np.arange(test.size), y[test]]
+        assert found.fold_log_loss[0][0, k] == pytest.approx(np.average(losses, weights=weight[test]))

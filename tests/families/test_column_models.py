@@ -301,3 +301,21 @@ def test_the_mode_of_a_count_is_its_most_probable_value(shape):
     found = NegativeBinomial([0], [shape]).impute(mean[:, None], mode=True)[:, 0]
     pmf = stats.nbinom(shape, shape / (shape + mean[:, None])).pmf(np.arange(200))
     np.testing.assert_array_equal(found, pmf.argmax(axis=1))
+
+
+def test_a_completed_binary_cell_has_the_doubt_of_its_predictor():
+    """Where the factors are each uncertain and their sum is known, so is a column that follows the sum."""
+    family = LatentFactors(ColumnLayout([Gaussian([0]), Bernoulli([1])]), 1, 2)
+    params = FactorParams(
+        log_prior=np.zeros(1),
+        log_mix=np.zeros((1, 1)),
+        means=np.zeros((1, 2)),
+        variances=np.ones((1, 2)),
+        loadings=np.array([[[1.0, 1.0], [4.0, 4.0]]]),
+        offsets=np.zeros((1, 2)),
+        noise=np.full((1, 1), 1e-4),
+        edges=np.ones((2, 2)),
+    )
+    rows = MaskedRows(np.array([[0.5, 0.0]]), np.array([[1.0, 0.0]]))
+    found = family.impute(params, rows, np.ones((1, 1)))
+    np.testing.assert_allclose(found, [[0.5, 1 / (1 + np.exp(-2))]], atol=1e-3)

@@ -17,6 +17,7 @@ from latentia.families.latent_factors.bayesian_family import BayesianLatentFacto
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import Gaussian
+from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.structure_search import SCALE, SHAPE, TAU, best_edges
 from latentia.solvers import EM, StructuralEM
@@ -445,3 +446,15 @@ def test_lazy_bounds_never_fall_and_end_where_settled_ones_do(rng):
         assert np.diff(solution.curves[0]).min() >= -1e-9 * np.abs(solution.value[0])
         ends.append(solution.value[0])
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-4)
+
+
+def test_correlations_with_the_factors_have_the_sign_of_the_loadings_and_explain_the_variance(rng):
+    loadings, noise = rng.normal(size=(1, 4, 2)), np.array([[0.5, 2.0, np.nan]])
+    columns = np.array([0, 1, 2, 2])  # the last column has two predictors, and logistic noise
+    found = loading_correlations(loadings, columns, noise)
+    np.testing.assert_array_equal(np.sign(found), np.sign(loadings[0]))
+    left = np.array([0.5, 2.0, np.pi**2 / 3, np.pi**2 / 3])
+    np.testing.assert_allclose((found**2).sum(axis=1), 1 - left / (left + (loadings[0] ** 2).sum(axis=1)))
+    strongest = strongest_by_column(found, columns, 3)
+    np.testing.assert_array_equal(strongest[:2], found[:2])
+    np.testing.assert_array_equal(np.abs(strongest[2]), np.abs(found[2:]).max(axis=0))

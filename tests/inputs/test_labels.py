@@ -11,6 +11,7 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
+from latentia.inputs.label_matrix import encode_label_matrix
 from latentia.inputs.labels import split_unlabeled
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -125,3 +126,14 @@ def test_empty_labels_that_became_text_are_told(empty):
     with pytest.warns(UserWarning, match=f"the text {empty!r} in 7 rows, .* None or NaN marks unlabeled rows"):
         model = GaussianMixtureClassifier(covariance="diag", random_state=0).fit(X, y)
     assert sorted(model.classes_) == sorted({"a", empty})
+
+
+def test_labels_as_a_matrix_have_a_column_for_each_class_and_one_for_one_or_two():
+    """A single class is there in every row that is labeled."""
+    one, two, three = (
+        encode_label_matrix(np.array(y, dtype=object), 4, "auto").codes
+        for y in (["a", None, "a", "a"], ["b", "a", None, "b"], ["c", "a", None, "b"])
+    )
+    np.testing.assert_array_equal(one[:, 0], [1, -1, 1, 1])
+    np.testing.assert_array_equal(two[:, 0], [1, 0, -1, 1])
+    np.testing.assert_array_equal(three, [[0, 0, 1], [1, 0, 0], [-1, -1, -1], [0, 1, 0]])

@@ -107,3 +107,15 @@ def test_categories_without_a_known_value():
     model = latentia.LatentClassificationModel(kinds=["continuous", "categorical"], random_state=0).fit(X, [0, 1] * 3)
     assert model.impute(X).dtype == np.float64 and model.sample(3)[0].dtype == np.float64
     np.testing.assert_array_equal(model.impute(X)[:, 0], X[:, 0])
+
+
+@pytest.mark.parametrize("cell", [3.0, -1.0, 0.5])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_numbers_beside_the_codes_of_a_column_are_unknown(cell, rng):
+    """Also the next one, which a new category would have."""
+    X, y = np.column_stack([np.arange(30) % 3, rng.normal(size=30)]), np.arange(30) % 2
+    model = latentia.LatentClassificationModel(
+        1, kinds=["categorical", "continuous"], handle_unknown="error", max_iter=2, random_state=0
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="which fit did not see"):
+        model.predict([[cell, 0.0]])

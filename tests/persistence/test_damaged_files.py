@@ -444,3 +444,16 @@ def test_a_large_model_takes_little_more_than_its_file(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.2 * size + SMALL
+
+
+def test_a_save_that_fails_leaves_nothing_behind_and_the_old_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "model.latentia"
+    path.write_bytes(b"before")
+
+    def fail(*args):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("latentia.persistence.model_files.add_member", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        latentia.GaussianMixtureClassifier().save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model.latentia"] and path.read_bytes() == b"before"

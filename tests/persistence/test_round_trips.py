@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import inspect
+import itertools
 import json
 import os
 import pickle
@@ -23,6 +24,7 @@ import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.contracts import Objective
 from latentia.engine.objectives import Likelihood, Margin
+from latentia.persistence.array_members import ArrayLayout
 from latentia.persistence.decoding import Decoder
 from latentia.persistence.encoding import Encoder
 from latentia.persistence.model_files import save_model
@@ -369,3 +371,12 @@ def test_files_are_archives_of_arrays_and_json(tmp_path):
 def test_the_public_estimators_have_the_method():
     for cls in estimator_cases.public_estimators():
         assert issubclass(cls, BaseEstimator) and "path" in inspect.signature(cls.save).parameters
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))), ids=str)
+def test_arrays_keep_the_order_of_their_axes_in_memory(axes):
+    array = np.arange(24.0).reshape(2, 3, 4).transpose(axes)
+    layout = ArrayLayout.of(array)
+    again = layout.restored(layout.stored(array))
+    np.testing.assert_array_equal(again, array)
+    assert again.strides == array.strides

@@ -254,3 +254,12 @@ def test_ticks_are_few_round_numbers_within_the_ends(low, high):
     np.testing.assert_allclose(steps, steps[0])
     mantissa = steps[0] / 10 ** np.floor(np.log10(steps[0]) + 1e-9)
     assert np.isclose(mantissa, [1, 2, 5, 10]).any()
+
+
+def test_a_report_decides_as_the_model_does_where_mistakes_cost_differently():
+    X, y = load_iris(return_X_y=True)
+    losses = np.array([[0, 1, 1], [30, 0, 1], [1, 9, 0]])
+    model = GaussianMixtureClassifier(loss_matrix=losses, random_state=0, tol=0.1).fit(X[:, :2], y)
+    facts = Facts.of(model, X[:, :2], y)
+    np.testing.assert_array_equal(facts.decide(facts.proba), model.predict(X[:, :2]))
+    assert (facts.decide(facts.proba) != facts.proba.argmax(axis=1)).any()

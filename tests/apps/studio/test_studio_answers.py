@@ -342,6 +342,12 @@ def test_surprise_compares_rows_with_the_same_cells_known():
     assert found.share_below(found.of_rows.max()) == pytest.approx(399 / 400)
 
 
+def test_the_unit_of_the_densities_surprises_nobody(rng):
+    log_density, known = rng.normal(size=50), rng.random((50, 3)) < 0.7
+    surprises = [surprise.Surprise(log_density + shift, known.astype(float)).of_rows for shift in (0.0, 1e3)]
+    np.testing.assert_allclose(surprises[1], surprises[0], atol=1e-6)
+
+
 def test_half_a_digit_is_recognized_and_completed():
     drawing = board.Board()
     pictures = [(digit, np.array(p)) for digit, some in enumerate(drawing.describe()["examples"]) for p in some]
