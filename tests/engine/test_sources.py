@@ -142,7 +142,7 @@ def test_reading_by_chunks_agrees_with_keeping(table):
 def test_a_read_only_memory_map_is_not_loaded(tmp_path):
     options = {"n_init": 1, "covariance": "full", "max_iter": 3}
     rng = np.random.default_rng(0)
-    n_rows, n_features = 30_000, 16
+    n_rows, n_features = 60_000, 20
     y = rng.integers(3, size=n_rows)
     on_disk = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float64, shape=(n_rows, n_features))
     on_disk[:] = rng.normal(size=(n_rows, n_features)) + y[:, None]
