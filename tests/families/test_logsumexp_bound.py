@@ -12,7 +12,7 @@ from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax
+from latentia.families.building_blocks.expected_softmax import log_expected_softmax, logit_expected_sigmoid
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance, weights_log_prior
 from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound
@@ -222,3 +222,12 @@ def test_a_gamma_prior_takes_shapes_of_any_kind(rng):
     tau = q.ppf((np.arange(200_000) + 0.5) / 200_000)
     log_ratio = gamma(prior.shape, scale=1 / prior.rate).logpdf(tau) - q.logpdf(tau)
     assert by_number[0, 0] == pytest.approx(log_ratio.mean(), abs=1e-4)
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-6, 0.1, 3.0, 100.0])
+def test_an_average_of_the_logistic_is_never_surer_than_its_mean(variance):
+    mean = np.concatenate([np.linspace(-700, 700, 1401), np.geomspace(1e-6, 1, 30)])
+    odds = logit_expected_sigmoid(mean, np.full_like(mean, variance))
+    assert (np.sign(odds) == np.sign(mean)).all()
+    assert (np.abs(odds) <= np.abs(mean) * (1 + 1e-12) + 1e-8).all()
+    assert (np.diff(odds[:1401]) > 0).all()  # a larger mean makes it surer

@@ -22,3 +22,24 @@ def test_a_restart_that_forgot_uses_its_newest_points_alone(rng):
     np.testing.assert_allclose(both[0], newest[0], rtol=1e-6)
     np.testing.assert_allclose(both[1], every[1], rtol=1e-9)
     assert np.abs(newest[0] - every[0]).max() > 1e-3
+
+
+def test_what_is_forgotten_leads_nowhere(rng):
+    """A history goes on from its newest point, or anew, as one that has never seen the points before."""
+    points, residuals = rng.normal(size=(2, 5, 2, 4))
+
+    def history(first, last):
+        found = AndersonHistory(3, 2)
+        for k in range(first, last):
+            found.add(points[k], residuals[k])
+        return found
+
+    kept, anew = history(0, 3), history(0, 3)
+    kept.forget_all_but_newest()
+    anew.forget(np.array([False, True]))
+    for k in (3, 4):
+        kept.add(points[k], residuals[k])
+        anew.add(points[k], residuals[k])
+    np.testing.assert_allclose(kept.trial_points(), history(2, 5).trial_points(), rtol=1e-6)
+    np.testing.assert_allclose(anew.trial_points()[0], history(0, 5).trial_points()[0], rtol=1e-6)
+    np.testing.assert_allclose(anew.trial_points()[1], history(3, 5).trial_points()[1], rtol=1e-6)

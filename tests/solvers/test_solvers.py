@@ -28,11 +28,11 @@ def test_em_never_falls(family, rng):
 
 @pytest.mark.families("smooth", "em")
 def test_no_slope_where_em_rests(family, rng):
-    X, y = family.example_rows(rng, 60, 5)  # enough complete rows to stay off the floor of the variances
+    X, y = family.example_rows(rng, 90, 5)  # enough complete rows to stay off the floor of the variances
     rows = ArraySource(np.nan_to_num(X), y)
     problem = RowProblem(family, Likelihood(), rows)
     start = family.init(rows, rng, 1)
-    rest = EM(max_iter=100, tol=1e-10).solve(problem, start).params
+    rest = EM(max_iter=150, tol=1e-10).solve(problem, start).params
     slopes = []
     for params in (select_restart(start, 0), select_restart(rest, 0)):
         slopes.append(np.abs(flatten(family.gradient(params, problem.sweep(params).stats))).max())
@@ -138,6 +138,7 @@ def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(famil
 
     def lose(loss, vector, **options):
         result = real(loss, vector, **options)
+        real(loss, result.x, **options | {"callback": None})  # a line search that goes on, and ends at no step
         result.x, result.fun, result.success = np.full_like(vector, np.nan), lbfgs.INVALID_LOSS, True
         return result
 
@@ -145,7 +146,7 @@ def test_lbfgs_ends_at_the_best_point_it_has_seen_where_scipy_ends_at_none(famil
     monkeypatch.setattr(lbfgs, "minimize", lose)
     lost = LBFGS(max_iter=5, tol=0.0).solve(problem, start)
     assert lost.outcomes == [Outcome.NO_ASCENT] and not lost.converged[0]
-    np.testing.assert_allclose(lost.value, found.value, **EQUAL)
+    assert lost.value[0] > found.value[0]
     np.testing.assert_allclose(problem.sweep(select_restart(lost.params, 0)).value, lost.value[0], **EQUAL)
 
 

@@ -5,7 +5,9 @@ worker has computed for them, and may all gather on one. So each part has a home
 and work on it goes there. If a home is lost, the scheduler makes its parts anew elsewhere.
 
 A task costs about a millisecond, and what it needs from another worker some more. So a sum over all
-parts is one task for each home, which adds up the parts that live there.
+parts is one task for each home, which adds up the parts that live there. The client sends at most
+one message in ten milliseconds: so the tasks of a sum are one message, and it is not told that the
+sums of the last may be dropped before it has sent those of the next.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class ClusterParts(Parts):
 
     def __init__(self, client: Any, pieces: Sequence[Any], homes: Sequence[Home]):
         self.client, self.pieces, self.homes = client, list(pieces), list(homes)
+        self._last_sums: list[Any] = []
 
     @classmethod
     def settle(cls, client: Any, pieces: Sequence[Any]) -> ClusterParts:
@@ -83,10 +86,11 @@ class ClusterParts(Parts):
     def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
         at_home = [(home, list(places)) for home, places in groupby(range(len(self)), lambda k: self.homes[k])]
         send = self._send(fn) if len(at_home) > MAX_SENT else Sent(fn)
-        sums = []
-        for home, places in at_home:
-            own = None if args is None else Sent([args[k] for k in places])
-            sums.append(self._submit(home, total_alone, send, Sent(add), [self.pieces[k] for k in places], own))
+        own = [None if args is None else Sent([args[k] for k in places]) for _, places in at_home]
+        pieces = [[self.pieces[k] for k in places] for _, places in at_home]
+        addresses = sorted({home.address for home, _ in at_home})
+        sums = self._map(addresses, total_alone, [send] * len(own), [Sent(add)] * len(own), pieces, own)
+        self._last_sums = sums
         while len(sums) > FAN_IN:
             groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
             sums = [self._submit(None, apply_alone, Sent(add), group) for group in groups]
@@ -108,6 +112,14 @@ class ClusterParts(Parts):
         place = {} if home is None else {"workers": [home.address], "allow_other_workers": True}
         try:
             return self.client.submit(fn, *args, pure=False, **place)
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def _map(self, addresses: list[str], fn: Callable[..., Any], *args: list[Any]) -> list[Any]:
+        """Several tasks at once, each where most of what it needs is."""
+        try:
+            place = {"workers": addresses, "allow_other_workers": True}
+            return list(self.client.map(fn, *args, pure=False, **place))
         except Exception as error:
             raise self._explain(error) from error
 

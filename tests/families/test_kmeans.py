@@ -1,0 +1,23 @@
+"""Clusters to begin with."""
+
+import numpy as np
+
+from latentia.families.building_blocks import kmeans
+
+
+def test_empty_clusters_are_put_on_rows_of_their_own(rng, monkeypatch):
+    """As many as there are, at once: only a few steps follow."""
+    X = rng.normal(size=(12, 2))
+    monkeypatch.setattr(kmeans, "_seeds", lambda X, *rest: np.zeros((2, 10, 2)))
+    means, variances, weights = kmeans.cluster_restarts(X, 10, 2, rng)
+    for restart in means:
+        assert len(np.unique(restart, axis=0)) == 10
+    assert (variances > 0).all() and np.allclose(weights.sum(axis=1), 1.0)
+
+
+def test_a_row_of_weight_two_is_that_row_twice(rng):
+    X, weight = rng.normal(size=(20, 3)), rng.integers(1, 4, 20)
+    weighted = kmeans.cluster_restarts(X, 4, 3, np.random.default_rng(1), weight.astype(float))
+    repeated = kmeans.cluster_restarts(np.repeat(X, weight, axis=0), 4, 3, np.random.default_rng(1))
+    for a, b in zip(weighted, repeated, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
