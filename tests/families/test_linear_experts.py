@@ -81,3 +81,9 @@ def test_the_prior_counts_by_minus_the_divergence(posterior, rng):
         total -= stats.multivariate_normal(mean, covariance).logpdf(w)
     found = float(np.squeeze(family().log_prior(ExpertsPosterior((gate(),), posterior))))
     assert abs(found - total.mean()) < SAMPLING * total.std() / np.sqrt(n)
+
+
+def test_the_point_of_the_noise_is_its_expected_variance(posterior):
+    """Where that exists: of next to no rows, one over the mean of the precision."""
+    some = posterior._replace(shape=np.array([[3.0, 1.2]]), rate=np.array([[0.7, 0.4]]))
+    np.testing.assert_allclose(some.noise_variance[0], [stats.invgamma(3.0, scale=0.7).mean(), 0.4 / 1.2])

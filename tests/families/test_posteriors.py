@@ -173,6 +173,16 @@ def test_no_small_change_of_a_settled_posterior_raises_its_bound(posterior):
             assert problem.sweep(moved).value[0] <= bound + 1e-7 * abs(bound), name
 
 
+def test_rows_have_the_doubt_of_the_column_that_was_seen_least(rng):
+    X, y = rng.normal(size=(60, 2)), np.zeros(60, int)
+    X[4:, 0] = np.nan
+    dof = []
+    for columns in ([0], [1], [0, 1]):
+        family = mixtures("diag", [1], pooled_rows=2.0)
+        dof.append(float(family.predictive(settle(family, X[:, columns], y, 50)[0]).dof.squeeze()))
+    assert dof[2] == pytest.approx(dof[0]) and dof[0] < dof[1] - 10
+
+
 # ---------------------------------------------------------------- limits
 def three_classes(rng, n=120):
     y = np.arange(n) % 3
