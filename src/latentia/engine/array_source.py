@@ -24,8 +24,8 @@ from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_
 from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
 from latentia.numerics.threads import parallel
 
-#: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`; up to
-#: a multiple of it where the table itself is in memory.
+#: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`; a
+#: multiple of it where the table itself is in memory.
 CACHE_MIB, IN_MEMORY_FACTOR = 64, 4
 
 #: Tables up to this size are remembered from sweep to sweep, in MiB.
