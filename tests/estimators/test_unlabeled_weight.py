@@ -62,7 +62,9 @@ def test_the_weight_that_held_out_labels_prefer_is_chosen():
     chosen = [[fitted(model, *few_labels(s, m)).unlabeled_weight_ for s in range(5)] for m in (True, False)]
     assert set(np.ravel(chosen)) <= set(WEIGHTS)
     assert 0.0 in chosen[0] and max(chosen[0]) < 1.0 and 1.0 in chosen[1] and min(chosen[1]) > 0.0
-    assert fitted(model, *few_labels(0, False, 20)).unlabeled_weight_ == WEIGHTS[DEFAULT]  # too few to choose by
+    few = few_labels(0, False, 20)  # too few to choose by
+    assert fitted(model, *few).unlabeled_weight_ == 0.0
+    assert fitted(LatentClassificationModel(2, tol=1e-2, unlabeled=-1), *few).unlabeled_weight_ == WEIGHTS[DEFAULT]
 
 
 def test_folds_follow_the_rows(rng):

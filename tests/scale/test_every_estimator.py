@@ -1,5 +1,7 @@
 """Every estimator finds the same in an array, a memory map, files and Dask, be the table small or large."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -214,3 +216,18 @@ def test_the_score_of_outputs(n_outputs, size, tmp_path):
     assert model.score(files) == pytest.approx(model.score(X, y), rel=1e-10)
     with pytest.raises(ValueError, match="NaN"):
         model.score(rows, da.where(outputs > 1, np.nan, outputs))
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", [*CLASSES, *OUTPUTS])
+def test_what_was_learned_in_parts_is_saved_without_them(name, size, tmp_path):
+    X, y = table(name in OUTPUTS)
+    model = clone({**CLASSES, **OUTPUTS}[name]).set_params(max_iter=2)
+    if name not in OUTPUTS:
+        model.set_params(unlabeled=-1)
+    model.fit(da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=100))
+    model.save(tmp_path / "model.latentia")
+    found, expected = answers(latentia.load(tmp_path / "model.latentia"), X), answers(model, X)
+    for key, answer in expected.items():
+        np.testing.assert_array_equal(found[key], answer)
+    assert (tmp_path / "model.latentia").stat().st_size < 100_000 and len(pickle.dumps(model)) < 200_000

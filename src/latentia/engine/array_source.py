@@ -24,8 +24,9 @@ from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_
 from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
 from latentia.numerics.threads import parallel
 
-#: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`.
-CACHE_MIB = 64
+#: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`; a
+#: multiple of it where the table itself is in memory.
+CACHE_MIB, IN_MEMORY_FACTOR = 64, 4
 
 #: Tables up to this size are remembered from sweep to sweep, in MiB.
 MEMO_MIB = 64
@@ -188,10 +189,8 @@ class ArraySource(TableSource):
         return self.subset(np.flatnonzero(self._mean_weight > 0)[:n_rows])
 
     def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:
-        if not labeled:
-            return self.subset(evenly_spaced(self.n_rows, n_rows))
-        known = np.flatnonzero(self.y >= 0)
-        return self.subset(known[evenly_spaced(known.size, n_rows)])
+        index = np.flatnonzero(self.y >= 0) if labeled else np.arange(self.n_rows)
+        return self.subset(index[evenly_spaced(index.size, n_rows)])
 
     def all_rows(self) -> Chunk:
         """All rows, preprocessed, in their order."""
@@ -243,7 +242,8 @@ class ArraySource(TableSource):
         """Whether a preprocessed copy may be kept."""
         limit = self.cache_mib
         if limit is None:
-            limit = min(CACHE_MIB, get_config()["working_memory"]) if is_on_cpu(self.X) else DEVICE_CACHE_MIB
+            limit = CACHE_MIB if is_mapped(self.X) else IN_MEMORY_FACTOR * CACHE_MIB
+            limit = min(limit, get_config()["working_memory"]) if is_on_cpu(self.X) else DEVICE_CACHE_MIB
         return bool(self.n_rows * self.n_features * 8 <= limit * 2**20)
 
     @cached_property

@@ -69,6 +69,8 @@ class GenerativeClassifier(GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
+    #: What unlabeled rows weigh where the labels are too few to choose it by.
+    _weight_of_few_labels = 0.1
     #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
     _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -218,7 +220,7 @@ class GenerativeClassifier(GenerativePredictMixin):
             return 1.0
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)
-        return choose_unlabeled_weight(family, source, rng)
+        return choose_unlabeled_weight(family, source, rng, self._weight_of_few_labels)
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):

@@ -3,7 +3,7 @@
 Under a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So
 labels are held out in folds, and every weight is tried on all of them in one batch: a fold is a
 column of weights with zeros. The middle weight is kept unless another is better by more than two
-standard errors of the difference, or where few rows have labels.
+standard errors of the difference. Where few rows have labels, each estimator has its own.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ N_ERRORS = 2.0
 MAX_LOSS = 5.0
 
 
-def choose_unlabeled_weight(family: Any, rows: TableSource, rng: np.random.Generator) -> float:
-    """One of `WEIGHTS`, by the log loss of labels held out."""
+def choose_unlabeled_weight(
+    family: Any, rows: TableSource, rng: np.random.Generator, of_few_labels: float = WEIGHTS[DEFAULT]
+) -> float:
+    """One of `WEIGHTS`, by the log loss of labels held out, or the one given where they are few."""
     source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
     folds = assign_folds(source)
     if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
-        return WEIGHTS[DEFAULT]
+        return of_few_labels
     n_folds = int(folds.max()) + 1
     settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
     weight = np.ones(source.n_rows) if source.weight is None else source.weight

@@ -57,7 +57,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         and imputations are those of the raw column. Spherical covariances, which compare the units
         of columns, leave them.
     unlabeled_weight : float or "auto", default="auto"
-        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and zero
+        where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         the labeled rows ask for, at least one; one for points.
@@ -157,6 +158,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto")}
+    _weight_of_few_labels = 0.0  # clusters are then found where no class is
 
     def __init__(
         self,

@@ -60,7 +60,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         "power": each continuous column is made as normal as a power transform can make it.
         Densities, samples and imputations are those of the raw column.
     unlabeled_weight : float or "auto", default="auto"
-        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best.
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.1
+        where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         the labeled rows ask for, at least one; one for points.
