@@ -117,6 +117,10 @@ class FactorTrainingMixin(StreamMixin):
     def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
         return super()._choose_unlabeled_weight(with_rough_bounds(family), source, rng)
 
+    def _choose_temperature(self, model: FittedModel, source: TableSource, is_posterior: bool) -> float:
+        rough = replace(model, family=with_rough_bounds(model.family))
+        return super()._choose_temperature(rough, source, is_posterior)
+
     def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
         if isinstance(family, BayesianLatentFactors):
             if isinstance(self.n_init, str):

@@ -30,7 +30,7 @@ from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.logspace import softmax
 
 #: Bounds that start where the last sweep has ended need to settle so much less.
-WARM_TOLERANCE = 100.0
+WARM_TOLERANCE = 1000.0
 
 #: Longest step beyond an iteration's image, in steps between images: with more, some rows
 #: oscillate.
