@@ -2,9 +2,9 @@
 
     python3 tasks.py demo     fit, compare and report on a table with gaps and few labels
     python3 tasks.py test     run the tests
-    python3 tasks.py matrix   run the slower product of families, objectives and array libraries, the
-                              report in a browser, and the benchmarks' tests (installs PyTorch, and
-                              as root Debian's Chromium)
+    python3 tasks.py matrix   run the slower tests: the product of families, objectives and array
+                              libraries, the pages of the documentation, the report in a browser, and
+                              the benchmarks (installs PyTorch, and as root Debian's Chromium)
     python3 tasks.py check    lint, types, import rules and spelling
     python3 tasks.py docs     build the documentation into docs/_build/html and look at it in a browser
     python3 tasks.py release  build wheel and sdist, check their metadata, and try them with the

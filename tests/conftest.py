@@ -121,9 +121,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """scikit-learn's checks of other array libraries want what the matrix has; elsewhere they would be skipped."""
+    """Tests of PyTorch, and scikit-learn's of other array libraries, want what the matrix has; else they are skipped."""
     for item in items:
-        if "check_array_api" in item.name:
+        if any(word in item.name for word in ("check_array_api", "torch", "tensor")):
             item.add_marker(pytest.mark.matrix)
 
 

@@ -98,6 +98,7 @@ def test_files_and_pages_that_are_named_exist(page):
     assert missing == []
 
 
+@pytest.mark.matrix
 def test_the_notebook_runs_and_prints_what_it_shows(tmp_path, monkeypatch):
     notebook = json.loads((ROOT / "docs/first_steps.ipynb").read_text(encoding="utf-8"))
     monkeypatch.chdir(tmp_path)  # it needs no file of the repository

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 #: One case of each public estimator, by discovery.
 FIRST = {type(case.quick): case for case in reversed(CASES) if type(case.quick) in public_estimators()}
 #: Those that fit many models try it in the matrix.
-SLOW = {"LatentClassifier": [pytest.mark.matrix]}
+SLOW = dict.fromkeys(("LatentClassifier", "LatentClassificationModelCV"), [pytest.mark.matrix])
 everyday = pytest.mark.parametrize(
     "first", [pytest.param(case, id=cls.__name__, marks=SLOW.get(cls.__name__, [])) for cls, case in FIRST.items()]
 )

@@ -138,6 +138,7 @@ def test_reading_by_chunks_agrees_with_keeping(table):
     np.testing.assert_allclose(read.objective_curve_, kept.objective_curve_, **EQUAL)
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_read_only_memory_map_is_not_loaded(tmp_path):
     options = {"n_init": 1, "covariance": "full", "max_iter": 3}

@@ -13,6 +13,7 @@ from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 
 
+@pytest.mark.matrix  # of PyTorch
 @pytest.mark.parametrize("labeled", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_sweeps_are_those_of_an_array(labeled, weighted, rng):

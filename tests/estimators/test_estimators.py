@@ -133,6 +133,7 @@ def test_a_callback_that_stops_a_fit_hears_of_no_further_step(iris, objective_na
     np.testing.assert_allclose(model.objective_curve_[-1], own, **EQUAL)
 
 
+@pytest.mark.matrix
 def test_cross_validation_in_processes(iris):
     X, y = iris
     one, two = (cross_val_score(GaussianMixtureClassifier(2, random_state=0), X, y, n_jobs=n) for n in (1, 2))

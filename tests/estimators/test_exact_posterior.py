@@ -260,3 +260,14 @@ def test_max_iter_limits_each_solver(model, moons):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         model.set_params(max_iter=600).fit(*moons)
+
+
+def test_the_ascent_ends_at_its_first_gain_below_tol_per_unit_of_weight(spec, table):
+    family, tol = ExactPosterior(spec), 1e-3
+    problem = RowProblem(family, Likelihood(), table)
+    solution = DampedAscent(500, tol).solve(problem, family.from_bound(initial(spec, table)))
+    assert solution.outcomes == [Outcome.CONVERGED]
+    curve = solution.curves[0]
+    raised = curve[np.r_[True, np.diff(curve) > 0]]  # six steps that raised it count together
+    small = raised[6:] - raised[:-6] < tol * table.total_weight
+    assert small[-1] and not small[:-1].any()

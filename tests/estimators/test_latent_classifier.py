@@ -103,6 +103,7 @@ def test_told_to_stop_it_still_answers(halves):
     assert model.score(X, y) > 0.5
 
 
+@pytest.mark.matrix
 def test_all_at_once_is_one_after_the_other(halves):
     X, _, y, _ = halves
     alone, together = (LatentClassifier(n_jobs=n, **FAST).fit(X[:80], y[:80]) for n in (None, 2))

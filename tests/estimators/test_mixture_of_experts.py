@@ -98,7 +98,9 @@ def test_one_expert_by_likelihood_is_logistic_regression():
     np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("averaging", ["corrected", "posterior", "plugin"])
+@pytest.mark.parametrize(
+    "averaging", ["corrected", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("posterior", "plugin"))]
+)
 def test_probabilities_and_search(moons, averaging):
     X, y = moons
     options = dict(criterion="evidence", averaging=averaging, n_init=2, tol=1e-4, random_state=0)
@@ -116,6 +118,7 @@ def test_probabilities_and_search(moons, averaging):
     assert model.score(X, y) > 0.95
 
 
+@pytest.mark.matrix
 def test_validation_chooses_by_rows_held_out(moons, bent):
     for cls, (X, y) in ((MixtureOfExpertsClassifier, moons), (MixtureOfExpertsRegressor, bent)):
         model = cls(max_experts=2, criterion="validation", n_init=2, tol=1e-4, random_state=0).fit(X, y)

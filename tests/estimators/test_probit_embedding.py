@@ -281,6 +281,7 @@ def test_low_density_separation_moves_the_line_to_the_gap():
     assert line(semi_supervised=True) < line()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shape", [(80, 6), (20, 30)])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):

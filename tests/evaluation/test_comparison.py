@@ -369,6 +369,7 @@ def test_groups_stay_together(recorder, blobs):
         assert not set(groups[train]) & set(groups[test])
 
 
+@pytest.mark.matrix
 def test_parallel_jobs_and_containers_change_nothing(blobs):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     X, y = blobs
