@@ -128,6 +128,7 @@ def test_a_share_of_each_class_is_held_out(seed, monkeypatch):
     assert ArraySource(X, y, weight).hold_out(0.4, np.random.default_rng(seed))[1].n_rows == 8
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_reading_by_chunks_agrees_with_keeping(table):
     X, y = table

@@ -222,6 +222,7 @@ def moons():
     return make_moons(120, noise=0.15, random_state=0)
 
 
+@pytest.mark.matrix
 def test_corrected_evidence_is_above_the_quadratic_bound(moons):
     options = dict(criterion="evidence", n_init=2, tol=1e-4, random_state=0)
     table = MixtureOfExpertsClassifier(max_experts=3, **options).fit(*moons).search_results_

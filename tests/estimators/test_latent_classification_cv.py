@@ -177,6 +177,7 @@ def test_bad_grids_are_refused(wrong, message):
         LatentClassificationModelCV(**{"n_latent": [1], "n_components": [1], **QUICK, **wrong}).fit(X, y)
 
 
+@pytest.mark.matrix
 def test_processes_give_the_same_result():
     one, two = (LatentClassificationModelCV([1, 2], [1], cv=2, n_jobs=n, **QUICK).fit(X, y) for n in (None, 2))
     np.testing.assert_allclose(one.search_results_["mean_accuracy"], two.search_results_["mean_accuracy"])

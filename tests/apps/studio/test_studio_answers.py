@@ -348,6 +348,7 @@ def test_the_unit_of_the_densities_surprises_nobody(rng):
     np.testing.assert_allclose(surprises[1], surprises[0], atol=1e-6)
 
 
+@pytest.mark.matrix
 def test_half_a_digit_is_recognized_and_completed():
     drawing = board.Board()
     pictures = [(digit, np.array(p)) for digit, some in enumerate(drawing.describe()["examples"]) for p in some]
