@@ -209,7 +209,7 @@ def rating(monkeypatch):
 @cache
 def family_with(what):
     """Made while the new kind is known."""
-    settled = {"bound_tol": 1e-11, "bound_max_iter": 1000, "ridge": 1.0}
+    settled = {"bound_tol": 1e-12, "bound_max_iter": 1000, "ridge": 1.0}
     if what == "ratings":
         layout = ColumnLayout.from_kinds(["rating"] * N_FEATURES, [2 + k for k in range(N_FEATURES)])
         return LatentFactors(layout, N_CLASSES, 2, 2, **settled)

@@ -274,7 +274,7 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily, WarmStarte
         kinds = [*COLUMN_MODELS] * n_features
         turns = [kinds[first : first + n_features] for first in range(0, len(COLUMN_MODELS), n_features)]
         mixed = [ColumnLayout.from_kinds(turn, [3] * n_features) for turn in turns]
-        settled: dict[str, Any] = {"bound_tol": 1e-11, "bound_max_iter": 1000, "ridge": 1.0}
+        settled: dict[str, Any] = {"bound_tol": 1e-12, "bound_max_iter": 1000, "ridge": 1.0}
         return [
             cls(continuous, n_classes, 2, 2),
             cls(continuous, n_classes, n_features + 2, 1, tied=False),

@@ -8,16 +8,18 @@ import { tell, trying } from "./say.js";
 const EVERY = 250; // milliseconds between looks
 
 export class FitPanel {
-  #state = null; #fitted; #ended; #progress; #stopButton; #mapButton;
+  #state = null; #fitted; #ended; #heading; #progress; #stopButton; #mapButton;
 
   constructor({ go, fitted, ended }) {
     this.#fitted = fitted;
     this.#ended = ended;
+    this.#heading = el("div");
     this.#progress = el("div");
-    // made once: a button that was made anew at every look would lose clicks and the focus
+    // made once, above the list that grows: a button that was made anew or moved at every look would lose clicks and the focus
     this.#stopButton = el("button", { type: "button", id: "stop", onclick: () => this.#stop() }, "Stop and keep what is there");
     this.#mapButton = el("button", { type: "button", class: "primary", id: "to-map", onclick: () => go("map") }, "Show the map");
-    this.node = el("div", { class: "card fit" }, this.#progress, el("p", { class: "actions" }, this.#stopButton, this.#mapButton));
+    const actions = el("p", { class: "actions" }, this.#stopButton, this.#mapButton);
+    this.node = el("div", { class: "card fit" }, this.#heading, actions, this.#progress);
     this.#draw();
   }
 
@@ -69,7 +71,9 @@ export class FitPanel {
 
   #draw() {
     const before = new Map([...this.node.querySelectorAll("[data-candidate]")].map((row) => [row.dataset.candidate, row.offsetTop]));
-    this.#progress.replaceChildren(...this.#parts());
+    const [heading, ...rest] = this.#parts();
+    this.#heading.replaceChildren(heading);
+    this.#progress.replaceChildren(...rest);
     this.#stopButton.hidden = !this.isRunning;
     this.#mapButton.hidden = this.isRunning || this.#state?.phase !== "done";
     this.#animate(before);
