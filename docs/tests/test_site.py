@@ -130,7 +130,7 @@ def test_equations_are_drawn_by_the_browser(browser, address):
     [
         (["I have a table"], "predict_proba(new)"),
         (["I have a task", "Few labels, unlabeled rows"], "unlabeled_weight_"),
-        (["I want the equations", "Latent classification models", "column_models.py"], "class Bernoulli"),
+        (["I want the equations", "Latent classification models", "column_models.py"], "class Gaussian"),
         (["I want to extend it", "Add a kind of column", "column_contract.py"], "class ColumnModel"),
     ],
 )

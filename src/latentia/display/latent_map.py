@@ -40,8 +40,6 @@ class LatentMapDisplay:
 
     Attributes
     ----------
-    axis_names : tuple of str
-        "factor 1" is the first.
     figure_ : matplotlib Figure
     ax_ : matplotlib Axes
     ellipses_ : list of matplotlib Ellipse
