@@ -15,7 +15,7 @@ from latentia.engine.problem import RowProblem
 from latentia.families.building_blocks.expected_softmax import log_expected_softmax, logit_expected_sigmoid
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance, weights_log_prior
-from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound
+from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound, softmax_bound_near
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.experts.variational import Experts
@@ -231,3 +231,17 @@ def test_an_average_of_the_logistic_is_never_surer_than_its_mean(variance):
     assert (np.sign(odds) == np.sign(mean)).all()
     assert (np.abs(odds) <= np.abs(mean) * (1 + 1e-12) + 1e-8).all()
     assert (np.diff(odds[:1401]) > 0).all()  # a larger mean makes it surer
+
+
+@pytest.mark.parametrize("n_scores", [1, 2, 5])
+def test_a_bound_near_another_holds_and_is_the_best_near_the_best(rng, n_scores):
+    """From any center it is an upper bound of the best one; from the best center it is that one."""
+    mean, variance = scores(rng, n_scores)
+    best = softmax_bound(mean, variance)
+    for near in (None, best.center, best.center + rng.normal(size=best.center.shape)):
+        found = softmax_bound_near(mean, variance, near)
+        assert (found.value >= best.value - 1e-12 * np.abs(best.value)).all()
+        for part, same in zip(found[1:], approximate_bound(mean, variance, near), strict=True):
+            np.testing.assert_array_equal(part, same)
+    for a, b in zip(softmax_bound_near(mean, variance, best.center), best, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)

@@ -33,7 +33,7 @@ from latentia.estimators.base.generative_options import (
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
 from latentia.estimators.base.temperature import choose_temperature
-from latentia.estimators.base.unlabeled_weight import choose_unlabeled_weight
+from latentia.estimators.base.unlabeled_weight import DEFAULT, WEIGHTS, choose_unlabeled_weight
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.lazy_tables import lazy_table
@@ -70,7 +70,7 @@ class GenerativeClassifier(GenerativePredictMixin):
 
     _leaves_rows_in_place = True
     #: What unlabeled rows weigh where the labels are too few to choose it by.
-    _weight_of_few_labels = 0.1
+    _weight_of_few_labels = WEIGHTS[DEFAULT]
     #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
     _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {

@@ -43,9 +43,7 @@ N_ERRORS = 2.0
 MAX_LOSS = 5.0
 
 
-def choose_unlabeled_weight(
-    family: Any, rows: TableSource, rng: np.random.Generator, of_few_labels: float = WEIGHTS[DEFAULT]
-) -> float:
+def choose_unlabeled_weight(family: Any, rows: TableSource, rng: np.random.Generator, of_few_labels: float) -> float:
     """One of `WEIGHTS`, by the log loss of labels held out, or the one given where they are few."""
     source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
     folds = assign_folds(source)

@@ -39,16 +39,6 @@ POSTERIOR_N_INIT = 5
 ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
 
 
-def with_rough_bounds(family: LatentFactors | BayesianLatentFactors) -> LatentFactors | BayesianLatentFactors:
-    """The same family, whose bounds settle less."""
-    other = copy(family)
-    if isinstance(other, BayesianLatentFactors):
-        other.model = copy(other.model)
-    points = other.model if isinstance(other, BayesianLatentFactors) else other
-    points.bound_rules = ROUGH_BOUNDS
-    return other
-
-
 def check_n_latent(name: str, value: Any) -> None:
     """A number of factors, or "auto"."""
     if isinstance(value, str):
@@ -115,10 +105,10 @@ class FactorTrainingMixin(StreamMixin):
         return BayesianLatentFactors(family) if family.all_edges else None
 
     def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
-        return super()._choose_unlabeled_weight(with_rough_bounds(family), source, rng)
+        return super()._choose_unlabeled_weight(family.with_bounds(ROUGH_BOUNDS), source, rng)
 
     def _choose_temperature(self, model: FittedModel, source: TableSource, is_posterior: bool) -> float:
-        rough = replace(model, family=with_rough_bounds(model.family))
+        rough = replace(model, family=model.family.with_bounds(ROUGH_BOUNDS))
         return super()._choose_temperature(rough, source, is_posterior)
 
     def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:

@@ -24,6 +24,7 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors.bayesian_m_step import update_belief
+from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.class_moments import ClassMoments
 from latentia.families.latent_factors.e_step import infer_posterior
 from latentia.families.latent_factors.e_step_complete import RowInvariantPosterior, row_invariant_posterior
@@ -106,6 +107,10 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
 
     def precompute(self, params: FactorBelief) -> ExpectedParams:
         return expected_params(params)
+
+    def with_bounds(self, rules: BoundRules) -> BayesianLatentFactors:
+        """The same family, whose bounds settle by other rules."""
+        return BayesianLatentFactors(self.model.with_bounds(rules), self.prior, self.lazy_bounds)
 
     @property
     def takes_all_labels(self) -> bool:

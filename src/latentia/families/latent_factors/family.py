@@ -243,6 +243,12 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily, WarmStarte
             n_free = min(n_free, C * M * G * (G + 3) // 2)
         return mixing + n_free
 
+    def with_bounds(self, rules: BoundRules) -> LatentFactors:
+        """The same family, whose bounds settle by other rules."""
+        other = copy(self)
+        other.bound_rules = rules
+        return other
+
     def with_edges(self, edges: Array) -> LatentFactors:
         """The same family, told how many loadings a learned structure leaves free."""
         other = copy(self)
