@@ -173,8 +173,8 @@ class ClassColumns(Targets):
     unlabeled: Mark
 
     def encode(self, y: Any, n_rows: int) -> np.ndarray:
-        y = y.iloc[:, 0] if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") else y
-        return class_columns(encode_known_labels(y, self.classes, n_rows, self.unlabeled), len(self.classes))
+        codes = encode_known_labels(_without_axis(y), self.classes, n_rows, self.unlabeled)
+        return class_columns(codes, len(self.classes))
 
     def known(self, encoded: np.ndarray) -> np.ndarray:
         return np.asarray(encoded[:, 0] >= 0)
@@ -187,10 +187,9 @@ class LabelMatrixReader(TargetReader):
     unlabeled: Mark
 
     def digest(self, y: Any, n_rows: int) -> MatrixDigest | LabelDigest:
-        if y is None or getattr(y, "ndim", 1) != 2:
+        y = _without_axis(y)
+        if getattr(y, "ndim", 1) != 2:
             return digest_labels(y)
-        if y.shape[1] == 1:
-            return digest_labels(y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0])
         codes = read_label_matrix(y)
         columns = getattr(y, "columns", None)
         names = None if columns is None else np.asarray([str(c) for c in columns], dtype=object)
@@ -205,3 +204,10 @@ class LabelMatrixReader(TargetReader):
         names = matrices[0].names
         check_label_columns(n_known, n_positive, names)
         return LabelColumns(tuple(n_positive.tolist()), sum(part.n_labeled for part in matrices), names)
+
+
+def _without_axis(y: Any) -> Any:
+    """A table of one column as that column."""
+    if getattr(y, "ndim", 1) != 2 or y.shape[1] != 1:
+        return y
+    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]

@@ -34,6 +34,10 @@ class Spread(NamedTuple):
         return Spread(weight, mean, squares, self.residuals + other.residuals)
 
 
+#: Of rows that count nothing.
+NO_SPREAD = Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
+
+
 @dataclass(frozen=True)
 class SpreadOfPart:
     """The spread of the rows of a part."""
@@ -43,7 +47,7 @@ class SpreadOfPart:
     def __call__(self, part: RawPart) -> Spread:
         n_rows = part.X.shape[0]
         if not n_rows:
-            return Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
+            return NO_SPREAD
         outputs, _ = read_outputs(part.y, n_rows, may_be_unknown=True)
         if np.isnan(outputs).any():
             raise ValueError("y has NaN among the outputs that predictions are compared with; drop these rows.")
@@ -51,7 +55,7 @@ class SpreadOfPart:
         weight = np.ones(n_rows) if weight is None else weight
         total = float(weight.sum())
         if not total:
-            return Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
+            return NO_SPREAD
         mean = weight @ outputs / total
         found = np.reshape(self.predict(part.X), outputs.shape)
         return Spread(total, mean, weight @ (outputs - mean) ** 2, weight @ (outputs - found) ** 2)
