@@ -73,6 +73,14 @@ def test_two_workers_agree_with_arrays(client, name):
     np.testing.assert_allclose(answer(model, in_parts[0]).compute(), found, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["sizes", "stack"])
+def test_searches_on_two_workers_agree_with_arrays(client, name):
+    """Where the sample that they look at is the whole table."""
+    model, in_memory, in_parts = case(name)
+    found = answer(model.fit(*in_memory), in_memory[0])
+    np.testing.assert_allclose(answer(model.fit(*in_parts), in_parts[0]).compute(), found, rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", ["mixture", "experts", "embedding"])
 def test_a_worker_that_dies_changes_nothing(client, name):
     model, in_memory, in_parts = case(name)
