@@ -153,11 +153,13 @@ class GenerativeClassifier(GenerativePredictMixin):
             empty = names[to_numpy(preprocessor.empty_columns)].tolist()
             which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
             warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
-        learned: Any = (len(classes), log_prior, moments, preprocessor, encoder, {**attributes, "classes_": classes})
+        learned: dict[str, Any] = {"n_classes": len(classes), "log_prior": log_prior, "moments": moments}
+        learned |= {"preprocessor": preprocessor, "encoder": encoder}
+        learned |= {"attributes": {**attributes, "classes_": classes}}
         if isinstance(rows, ArraySource):
-            return GenerativeInput(rows.X, rows.y, rows.weight, *learned)
+            return GenerativeInput(**learned, X=rows.X, codes=rows.y, weight=rows.weight)
         assert isinstance(rows, ChunkedSource)
-        return PartedInput(rows, *learned)
+        return PartedInput(**learned, parts=rows)
 
     def _read_in_memory(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
         """The same for estimators that search, which have refused tables in parts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,8 @@ def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput
     moments = column_moments(X, data.weight, compute_dtype(X))
     standardizer = Standardizer.from_moments(*moments)
     is_number = _came_as_numbers(data, columns)
-    return data._replace(
+    return replace(
+        data,
         X=X,
         moments=moments,
         preprocessor=learn_power_transform(X, data.weight, standardizer, is_number),
@@ -78,9 +79,8 @@ def as_numbers_in_parts(data: PartedInput, columns: NumberColumns) -> PartedInpu
     moments, some = source_moments(rows), rows.spread_rows(TRANSFORM_ROWS)
     standardizer = Standardizer.from_moments(*moments)
     preprocessor = learn_power_transform(some.X, some.weight, standardizer, _came_as_numbers(data, columns))
-    return data._replace(
-        rows=rows, moments=moments, preprocessor=preprocessor, encoder=ColumnEncoder.continuous(some.X)
-    )
+    encoder = ColumnEncoder.continuous(some.X)
+    return replace(data, parts=rows, moments=moments, preprocessor=preprocessor, encoder=encoder)
 
 
 def _came_as_numbers(data: TrainingTable, columns: NumberColumns) -> list[bool]:
