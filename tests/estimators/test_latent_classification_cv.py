@@ -1,5 +1,7 @@
 """The wrapper search: what it tries, what it keeps, and that unlabeled rows stay in the training parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -78,7 +80,7 @@ def test_a_fold_in_a_batch_is_that_fold_alone_and_does_not_see_the_labels_held_o
         assert together[1][:3] == pytest.approx(alone[:3], rel=1e-6)
     elif n_components == 1:  # a posterior starts from the principal axes of all rows
         assert together[1][:3] == pytest.approx(alone[:3], rel=0.05)
-    wrong = data._replace(codes=np.where(np.arange(150) % 3 == 1, (y + 1) % 3, y))
+    wrong = replace(data, codes=np.where(np.arange(150) % 3 == 1, (y + 1) % 3, y))
     mistaken = score_folds(model, wrong, folds[1:2])[0]
     assert mistaken.right < 0.2 and mistaken.log_loss > 1.5
 
