@@ -76,7 +76,7 @@ class PartedInput(NamedTuple):
     @property
     def X(self) -> Array:
         """What learned arrays are like; the rows are elsewhere."""
-        return to_numpy(self.moments.mean)[None, :]
+        return self.moments.mean[None, :]
 
     @property
     def n_features(self) -> int:

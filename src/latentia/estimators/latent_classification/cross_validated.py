@@ -22,6 +22,7 @@ from latentia.estimators.latent_classification.size_search import CVTrial, Searc
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.lazy_tables import is_lazy
 from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
+from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.splits import make_folds, refuse_row_numbers
 from latentia.solvers import Outcome
 
@@ -236,7 +237,7 @@ class LatentClassificationModelCV(
         seed = int(state.randint(2**31 - 1))
         n_rows = min(len(train) for train, _ in folds)
         groups = size_grid.search_settings(self._grids(), data, n_rows)
-        rows = TrainingRows(some.X, some.codes, some.weight)
+        rows = TrainingRows(rows_for_estimator(some.X), some.codes, some.weight)
         trials = search.run(
             groups,
             lambda setting: self._candidate(data.encoder, setting, seed),
