@@ -93,7 +93,7 @@ def test_parts_cover_the_rows_once():
         for _ in range(2):
             np.testing.assert_array_equal(np.concatenate(list(stream)), X)
     whole, some = (RowStream(X, Device("cpu", memory)) for memory in (1.0, 0.012))
-    assert whole.n_kept == len(whole.ranges) and 0 < some.n_kept < len(some.ranges)
+    assert len(whole.stays) == len(whole.ranges) and len(some.stays) == 3 < len(some.ranges)
 
 
 def test_mistakes_are_named():

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from latentia.engine.row_draws import evenly_spaced
 from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.numerics.array_api import Array
 
 #: Rows that are copied together, in MiB.
-PART_MIB = 64
+PART_MIB = 128
 
 #: Parts on the device at a time: one is worked on, the others are being copied.
 N_BUFFERS = 3
@@ -52,9 +53,9 @@ class RowStream:
         memory = _memory_bytes(device)
         part = max(row_bytes, int(min(PART_MIB * 2**20, memory / (2 * N_BUFFERS))))
         self.ranges = split_ranges([RowRange(0, self.X.shape[0], None)], part // row_bytes)
-        fits = self.X.shape[0] * row_bytes <= memory
-        self.n_kept = len(self.ranges) if fits else max(0, int(memory // part) - N_BUFFERS)
-        self._kept: dict[int, Array] = {}  # parts that stay on the device
+        n_kept = max(0, int(memory // part) - N_BUFFERS)
+        self.stays = set(evenly_spaced(len(self.ranges), n_kept).tolist())  # copies go on in between
+        self._kept: dict[int, Array] = {}  # parts that have come to stay on the device
 
     def with_rows(self, X: Any) -> RowStream:
         """Other rows that take the same way."""
@@ -69,26 +70,30 @@ class RowStream:
         return self._copied(torch, device)
 
     def _copied(self, torch: Any, device: Any) -> Iterator[Array]:
-        n_kept = self.n_kept
+        kept, n_parts = self._kept, len(self.ranges)
+        copier = _Copier(torch, device, self.X, [self.ranges[k] for k in range(n_parts) if k not in kept])
         with ThreadPoolExecutor(1) as pool:
-            copier = _Copier(torch, device, self.X, self.ranges[n_kept:])
-            ahead = [pool.submit(copier.begin, k) for k in range(min(N_BUFFERS - 1, len(copier.ranges)))]
-            for k, rows in enumerate(self.ranges[:n_kept]):
-                if k not in self._kept:
-                    self._kept[k] = self.X[rows.as_slice].to(device)
-                yield self._kept[k]
-            for k in range(len(copier.ranges)):
-                if k + N_BUFFERS - 1 < len(copier.ranges):
-                    ahead.append(pool.submit(copier.begin, k + N_BUFFERS - 1))
-                yield copier.end(ahead.pop(0))
-                copier.release(k)
+            ahead = [pool.submit(copier.begin, n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
+            n_copied = 0
+            for k in range(n_parts):
+                if k in kept:
+                    yield kept[k]
+                    continue
+                if n_copied + len(ahead) < copier.n_parts:
+                    ahead.append(pool.submit(copier.begin, n_copied + len(ahead)))
+                part = copier.end(ahead.pop(0))
+                if k in self.stays:
+                    part = kept[k] = part.clone()
+                yield part
+                copier.release(n_copied)
+                n_copied += 1
 
 
 class _Copier:
     """Copies parts to the device in a stream of its own."""
 
     def __init__(self, torch: Any, device: Any, X: Array, ranges: list[RowRange]):
-        self.torch, self.device, self.X, self.ranges = torch, device, X, ranges
+        self.torch, self.device, self.X, self.ranges, self.n_parts = torch, device, X, ranges, len(ranges)
         self.stream = torch.cuda.Stream(device)
         shape = (max((rows.stop - rows.start for rows in ranges), default=0), X.shape[1])
         n_buffers = min(N_BUFFERS, len(ranges))
