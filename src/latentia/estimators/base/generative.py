@@ -7,6 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,7 +45,7 @@ from latentia.inputs.standardization import ColumnMoments, Standardizer, source_
 from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.weights import check_loss_matrix, check_priors
 from latentia.numerics.array_api import Array, to_numpy
-from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
+from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
 
 #: Starts of EM where the user leaves their number to us.
 DEFAULT_N_INIT = 10
@@ -68,6 +69,8 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
+    #: How discriminative objectives are raised, where the constructor does not say.
+    solver: str | Adam = "lbfgs"
     #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
     _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -183,7 +186,7 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
                 solution, trained = solution._replace(params=trained.predictive(solution.params)), family
                 self._tell_of(family, trained, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
-            solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
+            solver = self._discriminative_solver(validate, rng)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = self._model_at(family, trained, data, select_restart(solution.params, 0))
         temperature = self._choose_temperature(model, source, trained is not family, choice.temperature)
@@ -243,6 +246,15 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
     def _em_solver(self, family: Any) -> Solver[Any]:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
+
+    def _discriminative_solver(self, validate: Callable[[Params], float] | None, rng: np.random.Generator) -> Any:
+        """The solver of other objectives, which may stop by the loss of rows held out."""
+        options: Any = {"tol": self.tol, "validate": validate, "patience": self.n_iter_no_change}
+        if self.solver == "lbfgs":
+            return LBFGS(self.max_iter, **options)
+        adam = self.solver if isinstance(self.solver, Adam) else Adam()
+        n_passes = min(adam.n_passes, self.max_iter)
+        return replace(adam, n_passes=n_passes, seed=int(rng.integers(2**31)), **options)
 
     def _n_restarts(self, family: Any) -> int:
         """Number of restarts of EM."""

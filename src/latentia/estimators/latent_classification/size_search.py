@@ -17,6 +17,7 @@ from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.weight_columns import train_columns
 from latentia.inputs.options import random_generator
+from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import take_rows, to_numpy
 
@@ -175,12 +176,12 @@ def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
 
 
 def _fold_by_fold(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[np.ndarray]:
-    log_proba = []
+    X, log_proba = rows_for_estimator(data.X), []
     for train, test in folds:
         weight = None if data.weight is None else data.weight[train]
-        model.fit(take_rows(data.X, train), data.codes[train], weight)
+        model.fit(take_rows(X, train), data.codes[train], weight)
         full = np.full((len(test), data.n_classes), MIN_LOG_PROBA)
-        full[:, model.classes_] = to_numpy(model.predict_log_proba(take_rows(data.X, test)))
+        full[:, model.classes_] = to_numpy(model.predict_log_proba(take_rows(X, test)))
         log_proba.append(full)
     return log_proba
 

@@ -14,6 +14,7 @@ from latentia.estimators.latent_classifier.features import Completion, KernelMap
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
+from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.standardization import Standardizer, column_moments, source_moments
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace
 
@@ -48,7 +49,8 @@ class CompletedMember(Member):
 
     def log_proba(self, X: Array) -> Array:
         rows = self.completion(X)
-        found = self.estimator.predict_log_proba(rows if self.kernel is None else self.kernel(rows))
+        rows = rows if self.kernel is None else self.kernel(rows)
+        found = asarray_like(self.estimator.predict_log_proba(rows_for_estimator(rows)), rows)
         xp = namespace(found)
         prior = asarray_like(self.completion.model.params.log_prior, found)
         if found.shape[1] < prior.shape[0]:  # not all classes were among the rows trained on
