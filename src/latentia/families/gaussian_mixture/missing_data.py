@@ -8,9 +8,9 @@ The missing cells m of a row are latent. Two ways to integrate them out, by what
   ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and
   its covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected
   moments are a linear map of the moments of the zero-filled rows.
-- Rows with rarer patterns are grouped by about how many cells they miss. With the precision ``P`` of all
-  cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from their
-  means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
+- Rows with rarer patterns are grouped by about how many cells they miss. With the precision ``P``
+  of all cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from
+  their means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
   number of its missing cells. The quadratic form is that of the completed row under ``P``, a
   minimum, so errors of the completion enter it squared.
 """
