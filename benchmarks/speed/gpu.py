@@ -43,6 +43,7 @@ import latentia
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
+from latentia.engine.row_stream import Device, RowStream
 from latentia.engine.streamed_source import StreamedSource
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
@@ -206,6 +207,7 @@ def streamed() -> Iterator[dict[str, Any]]:
         torch.cuda.empty_cache()
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(limit / total)
+    rows_mib = limit / 2**20 - 1536  # what sweeps work in is 1 GiB, and PyTorch's blocks are not all full
     y = np.zeros(n_rows, dtype=np.int64)
     fits = n_rows // 16  # a quarter of the memory allowed
     try:
@@ -213,7 +215,7 @@ def streamed() -> Iterator[dict[str, Any]]:
             problem, params = diagonal_problem(ArraySource(X[:fits].to(DEVICE), y[:fits]), n_components)
             problem.sweep(params)
             resident = fits / best(lambda problem=problem, params=params: problem.sweep(params).value.item(), 3)
-            problem, params = diagonal_problem(StreamedSource(X, y, device=DEVICE), n_components)
+            problem, params = diagonal_problem(StreamedSource(RowStream(X, Device(DEVICE, rows_mib)), y), n_components)
             if DEVICE == "cuda":
                 torch.cuda.reset_peak_memory_stats()
             rate = n_rows / best(lambda problem=problem, params=params: problem.sweep(params).value.item(), 2)

@@ -19,6 +19,7 @@ from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClass
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.evaluation.comparison import Comparison, compare
 from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
+from latentia.inputs.device_tables import on_device
 from latentia.inputs.scanned_tables import scan
 from latentia.persistence.model_files import load
 
@@ -46,6 +47,7 @@ __all__ = [
     "known_f1_score",
     "known_hamming_loss",
     "load",
+    "on_device",
     "scan",
     "write_report",
 ]

@@ -8,6 +8,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves
+from latentia.engine.row_stream import Device, RowStream
 from latentia.engine.streamed_source import StreamedSource
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
@@ -23,7 +24,8 @@ def test_sweeps_are_those_of_an_array(labeled, weighted, rng):
     y = np.arange(90) % (3 if labeled else 4) - (0 if labeled else 1)
     weight = rng.uniform(0.5, 2.0, size=90) if weighted else None
     here = ArraySource(torch.asarray(X), y, weight)
-    there = StreamedSource(torch.asarray(X), y, weight, device="cpu")
+    there = StreamedSource(RowStream(X, Device("cpu", 0.004)), y, weight)
+    assert len(there.stream.ranges) == 4
     family = GaussianMixtures(np.array([2, 2, 1]), COVARIANCES["full"](1e-3))
     params = family.init(here, np.random.default_rng(0), 2)
     again = family.init(there, np.random.default_rng(0), 2)

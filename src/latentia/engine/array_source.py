@@ -18,7 +18,7 @@ from sklearn import get_config
 
 from latentia.engine.cached_rows import CachedRows, preprocess_rows
 from latentia.engine.masking import MaskMissing, Preprocess, is_mapped
-from latentia.engine.row_draws import Draw, Limits, draw_rows, evenly_spaced
+from latentia.engine.row_draws import Draw, Limits, draw_rows, evenly_spaced, random_batches
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
 from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_totals
 from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
@@ -93,9 +93,7 @@ class ArraySource(TableSource):
     @property
     def total_weight(self) -> float:
         counted = self.y >= 0 if self._skips else slice(None)
-        if self.weight is None:
-            return float(self.y[counted].shape[0])
-        return float(self.weight[counted].sum(axis=0).mean())
+        return float(self.y[counted].shape[0] if self.weight is None else self.weight[counted].sum(axis=0).mean())
 
     @property
     def is_weighted(self) -> bool:
@@ -156,6 +154,10 @@ class ArraySource(TableSource):
         stays[index] = 0.0
         return self.with_weight(stays if self.weight is None else stays * self.weight)
 
+    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[ArraySource]:
+        counts = (self._mean_weight > 0) & (self.y >= 0 if self._skips else True)
+        return map(self.subset, random_batches(np.flatnonzero(counts), n_rows, rng))
+
     def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
         return np.sort(np.concatenate([draw.rows for draw in self.draw(n_rows, seed, "counted").values()]))
 
@@ -184,8 +186,6 @@ class ArraySource(TableSource):
         return self.subset(np.concatenate(rows))
 
     def first_rows(self, n_rows: int) -> ArraySource:
-        if self.weight is None:
-            return self.subset(np.arange(min(n_rows, self.n_rows)))
         return self.subset(np.flatnonzero(self._mean_weight > 0)[:n_rows])
 
     def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:

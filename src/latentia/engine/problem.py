@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
@@ -20,7 +21,7 @@ from latentia.engine.contracts import (
     WarmStartedFamily,
 )
 from latentia.engine.pytree import concat_classes, leaves, select_class, tree_add
-from latentia.engine.source import Chunk, Source, Totals
+from latentia.engine.source import Chunk, Source, TableSource, Totals
 from latentia.numerics.array_api import Array, is_on_cpu, namespace
 
 
@@ -44,6 +45,14 @@ class RowProblem(Generic[F]):
         """
         source = self.source.take_restarts(index)
         return self if source is self.source else RowProblem(self.family, self.objective, source, self._chunk_rows)
+
+    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[RowProblem[F]]:
+        """One pass in random batches of about `n_rows` rows, which weigh as much as all rows."""
+        assert isinstance(self.source, TableSource)
+        for rows in self.source.batches(n_rows, rng):
+            weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+            share = rows.total_weight / self.total_weight
+            yield RowProblem(self.family, self.objective, rows.with_weight(weight / share))
 
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""

@@ -70,3 +70,8 @@ def _limit(n_rows: Limits, label: int) -> int:
 def evenly_spaced(n_rows: int, n_wanted: int) -> np.ndarray:
     """At most `n_wanted` numbers of rows, spread over all of them."""
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, n_wanted)).astype(int))
+
+
+def random_batches(numbers: np.ndarray, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Numbers of rows in random order, cut into batches of about `n_rows`."""
+    return np.array_split(rng.permutation(numbers), max(1, round(numbers.size / n_rows)))

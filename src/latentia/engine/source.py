@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -174,6 +174,12 @@ class TableSource(Source):
         share = n_rows / sum(counts.values())
         few = {label: min(n, max(MIN_SAMPLED, int(share * n))) for label, n in counts.items()}
         return self.draw_numbers(few, int(rng.integers(2**62)))
+
+    @abstractmethod
+    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[Any]:
+        """One pass in random order: each row that counts is in one `ArraySource` of about `n_rows`
+        rows.
+        """
 
     @abstractmethod
     def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:

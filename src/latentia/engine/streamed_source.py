@@ -1,94 +1,110 @@
 """Rows in the main memory, computed on a device that they need not fit into.
 
-A pass copies one range of rows while the device works on the one before: of pinned memory the copy
-takes no time of its own. Ranges are read in the order of the table; where a pass goes by label, the
-rows of each are picked on the device.
+Parts are read in the order of the table; where a pass goes by label, the rows of each are picked on
+the device. Labels and weights, which are small, go with the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import Preprocess
-from latentia.engine.row_ranges import RowRange, split_ranges
+from latentia.engine.row_ranges import RowRange, label_ranges, split_ranges
+from latentia.engine.row_stream import RowStream
 from latentia.engine.source import Chunk, Totals, add_totals
-from latentia.numerics.array_api import Array, take_rows
+from latentia.numerics.array_api import Array
 
 
 class StreamedSource(ArraySource):
-    """Rows of a PyTorch tensor in the main memory, of which chunks are copied to `device`.
-
-    `X.pin_memory()` lets copies run behind the computation. Other parameters are those of
-    `ArraySource`; samples, which are small, live on the device.
+    """Rows of a `RowStream`. Other parameters are those of `ArraySource`; samples, which are small,
+    live on the device.
     """
 
     def __init__(
         self,
-        X: Array,
+        stream: RowStream,
         y: np.ndarray,
         weight: np.ndarray | None = None,
         preprocess: Preprocess | None = None,
         skip_unlabeled: bool = False,
-        *,
-        device: Any,
     ):
-        super().__init__(X, y, weight, preprocess, skip_unlabeled, cache_mib=0)
-        self.device = device
-        self._memos = None  # they would be as large as the table
+        super().__init__(stream.X, y, weight, preprocess, skip_unlabeled, cache_mib=0)
+        self.stream = stream
+        self._orders: dict[bool, list[_Order]] = {}  # by label or not
 
     def with_preprocess(self, preprocess: Preprocess) -> StreamedSource:
-        return StreamedSource(self.X, self.y, self.weight, preprocess, self.skip_unlabeled, device=self.device)
+        return StreamedSource(self.stream, self.y, self.weight, preprocess, self.skip_unlabeled)
+
+    def with_table(self, X: Array, y: np.ndarray) -> StreamedSource:
+        stream = self.stream if X is self.X else self.stream.with_rows(X)
+        return StreamedSource(stream, y, self.weight, self.preprocess, self.skip_unlabeled)
 
     def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
         return add_totals(fn(chunk) for chunk in self._chunks(max_rows, by_label and self._has_codes))
 
     def _chunks(self, max_rows: int, by_label: bool) -> Iterator[Chunk]:
-        ranges = split_ranges([RowRange(0, self.n_rows, None)], max_rows)
-        copy = _copy_behind(self.device)
-        ahead = copy(self.X[ranges[0].as_slice, ...])
-        for k, rows in enumerate(ranges):
-            here, ahead = ahead(), copy(self.X[ranges[k + 1].as_slice, ...]) if k + 1 < len(ranges) else ahead
-            y = self.y[rows.as_slice]
-            labels = np.unique(y).tolist() if by_label else [None]
-            for label in labels:
-                chosen = y == label if by_label else y >= 0 if self._skips else np.ones(len(y), dtype=bool)
-                if chosen.any() and not (self._skips and label == -1):
-                    yield self._picked(here, rows, chosen, label)
+        if by_label not in self._orders:
+            self._orders[by_label] = [self._order(rows, by_label) for rows in self.stream.ranges]
+        for part, here, order in zip(self.stream.ranges, self.stream, self._orders[by_label], strict=True):
+            for rows in split_ranges(order.labels, max_rows, by_label):
+                place = RowRange(part.start + rows.start, part.start + rows.stop, rows.label)
+                yield self._remembered(self._visited(here, order, rows), place)
 
-    def _picked(self, here: Array, rows: RowRange, chosen: np.ndarray, label: int | None) -> Chunk:
-        index = np.flatnonzero(chosen)
-        some = here if index.size == chosen.size else take_rows(here, index)
-        return self._labeled(self.preprocess(some), rows.start + index, label)
+    def _order(self, rows: RowRange, by_label: bool) -> _Order:
+        """How the rows of a part are visited."""
+        y = self.y[rows.as_slice]
+        index, labels = None, [RowRange(0, y.shape[0], None)]
+        if by_label:
+            index = np.argsort(y.astype(np.int16) if y.max() < 2**15 else y, kind="stable")
+            labels = self._counted(label_ranges(y[index]))
+        elif self._skips:
+            index = np.flatnonzero(y >= 0)
+            labels = [RowRange(0, index.size, None)] if index.size else []
+        if index is not None and index.size == y.shape[0] and (index[:-1] < index[1:]).all():
+            index = None
+        chosen = slice(None) if index is None else index
+        y = y[chosen].astype(np.int64 if y.dtype.kind in "iu" else float)
+        weight = None if self.weight is None else self.weight[rows.as_slice][chosen]
+        return _Order(self._waiting(index), self._waiting(y), self._waiting(weight), labels)
+
+    def _waiting(self, values: np.ndarray | None) -> Array:
+        """Numbers from where they are copied to the device in no time."""
+        torch: Any = import_module("torch")
+        if values is None:
+            return None
+        tensor = torch.from_numpy(np.ascontiguousarray(values))
+        return tensor.pin_memory() if torch.device(self.stream.device.name).type == "cuda" else tensor
+
+    def _visited(self, here: Array, order: _Order, rows: RowRange) -> Chunk:
+        """Some rows of a part."""
+        torch: Any = import_module("torch")
+        index, y, weight = (None if x is None else x[rows.as_slice] for x in (order.places, order.y, order.weight))
+        assert y is not None
+        values = here[rows.as_slice] if index is None else here[index.to(here.device, non_blocking=True)]
+        preprocessed = self.preprocess(values)
+        dtype = preprocessed.values.dtype
+        if rows.label is not None:
+            y = torch.full(y.shape, rows.label, dtype=torch.int64, device=here.device)
+        else:
+            y = y.to(here.device, torch.int64 if y.dtype == torch.int64 else dtype, non_blocking=True)
+        weight = None if weight is None else weight.to(here.device, dtype, non_blocking=True)
+        return Chunk(preprocessed, y, weight, rows.label)
 
     def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip: bool) -> ArraySource:
         if X is self.X:
-            return StreamedSource(X, y, weight, self.preprocess, skip, device=self.device)
-        return ArraySource(X.to(self.device), y, weight, self.preprocess, skip)
+            return StreamedSource(self.stream, y, weight, self.preprocess, skip)
+        return ArraySource(X.to(self.stream.device.name), y, weight, self.preprocess, skip)
 
 
-def _copy_behind(device: Any) -> Callable[[Array], Callable[[], Array]]:
-    """A function that begins to copy rows, and returns what waits for their copy."""
-    torch: Any = import_module("torch")
-    if torch.device(device).type != "cuda":
-        return lambda rows: lambda: rows.to(device)
-    stream = torch.cuda.Stream(device)
+class _Order(NamedTuple):
+    """In which order a pass visits the rows of a part, and what goes with them in that order."""
 
-    def begin(rows: Array) -> Callable[[], Array]:
-        with torch.cuda.stream(stream):
-            copy = rows.to(device, non_blocking=True)
-            done = stream.record_event()
-
-        def end() -> Array:
-            current = torch.cuda.current_stream(device)
-            current.wait_event(done)
-            copy.record_stream(current)  # its memory is not given away before the last kernel has read it
-            return copy
-
-        return end
-
-    return begin
+    places: Array | None  # (M,) numbers of rows; None: as they lie
+    y: Array
+    weight: Array | None
+    labels: list[RowRange]

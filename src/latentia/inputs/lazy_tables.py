@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from latentia.engine.parts import Parts
+from latentia.engine.row_stream import Device
 
 
 class RawPart(NamedTuple):
@@ -29,6 +30,8 @@ class LazyTable(ABC):
     meta: Any
     #: How many rows there are; None where that is not known before they are read.
     n_rows: int | None
+    #: Where rows are computed, part by part; None: where they are.
+    device: Device | None = None
 
     @abstractmethod
     def training_parts(self, y: Any, sample_weight: Any) -> Parts:

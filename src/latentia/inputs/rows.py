@@ -23,7 +23,7 @@ from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
 from latentia.inputs.labels import is_missing
 from latentia.inputs.lazy_tables import is_lazy, lazy_table
-from latentia.numerics.array_api import is_sparse, namespace, stored_values
+from latentia.numerics.array_api import is_sparse, namespace, stored_values, to_numpy
 
 
 def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False, **options: Any) -> Any:
@@ -218,6 +218,11 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
         "as those passed to fit(): "
         f"X is {what}, but the model was fitted in {namespace(ours).__name__} on {device(ours)}."
     )
+
+
+def rows_for_estimator(X: Any) -> Any:
+    """Rows as an estimator inside another takes them: in NumPy, unless dispatch is on."""
+    return X if get_config()["array_api_dispatch"] or is_sparse(X) else to_numpy(X)
 
 
 def reject_missing(estimator: Any, X: Any) -> None:

@@ -44,8 +44,9 @@ def is_on_cpu(array: Array) -> bool:
 def asarray_like(values: Any, array: Array, dtype: Any = None) -> Array:
     """`values` as an array beside `array`: same namespace and device, its dtype unless told."""
     xp = namespace(array)
-    if isinstance(values, np.ndarray) and not values.flags.writeable and not is_numpy_array(array):
-        values = values.copy()  # torch warns of memory that it might write to
+    if isinstance(values, np.ndarray) and not is_numpy_array(array):
+        if not values.flags.writeable or min(values.strides, default=0) < 0:
+            values = values.copy()  # torch warns of memory that it might write to, and does not go backwards
     return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
 
 

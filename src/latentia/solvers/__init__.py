@@ -8,6 +8,8 @@
 - `lbfgs`: SciPy's L-BFGS, one start, with early stopping: SciPy decides when to stop;
   `batched_lbfgs`: many starts at once, to screen them, with a stopping rule of its own;
   `lbfgs_history`: its past steps;
+- `adam`: stochastic ascent by mini-batches, for tables too large to be read for every step;
+  `held_out`: early stopping of both;
 - `restarts`: the record of how each restart went; `structure_choice`: which structure to keep;
 - `solution`: what every solver reports: steps, curves, and the `Outcome` that ended it.
 
@@ -16,6 +18,7 @@ Start with `em`.
 """
 
 from latentia.solvers.accelerated_em import AcceleratedEM
+from latentia.solvers.adam import Adam
 from latentia.solvers.batched_lbfgs import BatchedLBFGS
 from latentia.solvers.damped_ascent import DampedAscent
 from latentia.solvers.em import EM
@@ -28,6 +31,7 @@ __all__ = [
     "EM",
     "LBFGS",
     "AcceleratedEM",
+    "Adam",
     "BatchedLBFGS",
     "DampedAscent",
     "StepCallback",

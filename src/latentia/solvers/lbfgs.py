@@ -14,6 +14,7 @@ from latentia.engine.contracts import Params, Problem, SmoothFamily
 from latentia.engine.pytree import add_restart_axis, flatten, select_restart, unflatten
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers.em import rounding_unit
+from latentia.solvers.held_out import HeldOut
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 
 #: The loss where values are not finite: finite itself, so that the line search can interpolate its
@@ -54,7 +55,7 @@ class LBFGS:
 
     def solve(self, problem: Problem[SmoothFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Ascend from a single start."""
-        ascent = _Ascent(problem, select_restart(params, 0), _HeldOut(self.validate, self.patience), on_step)
+        ascent = _Ascent(problem, select_restart(params, 0), HeldOut(self.validate, self.patience), on_step)
         result = minimize(
             ascent.loss,
             flatten(ascent.free),
@@ -82,7 +83,7 @@ class LBFGS:
 class _Ascent:
     """What SciPy asks for, and what it has seen."""
 
-    def __init__(self, problem: Problem[SmoothFamily], params: Params, held_out: _HeldOut, on_step: StepCallback):
+    def __init__(self, problem: Problem[SmoothFamily], params: Params, held_out: HeldOut, on_step: StepCallback):
         self.problem, self.family, self.params, self.on_step = problem, problem.family, params, on_step
         self.free = self.family.to_free(params)
         self.per_row = 1.0 / problem.total_weight
@@ -184,27 +185,3 @@ def _is_valid(result: OptimizeResult) -> bool:
     by them.
     """
     return bool(np.isfinite(result.x).all() and result.fun < INVALID_LOSS)
-
-
-class _HeldOut:
-    """Keeps the parameters with the least loss on held-out rows."""
-
-    def __init__(self, validate: Callable[[Params], float] | None, patience: int):
-        self.validate = validate
-        self.patience = patience
-        self.best: Params = None
-        self.best_step = 0
-        self.min_loss = np.inf
-        self.n_seen = 0
-        self.stopped = False
-
-    def should_stop(self, params: Callable[[], Params]) -> bool:
-        if self.validate is None:
-            return False
-        here = params()
-        loss = self.validate(here)
-        if loss < self.min_loss:
-            self.best, self.best_step, self.min_loss = here, self.n_seen, loss
-        self.stopped = self.n_seen - self.best_step >= self.patience
-        self.n_seen += 1
-        return self.stopped

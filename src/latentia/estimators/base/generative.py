@@ -7,6 +7,7 @@ rows -> validated -> standardized source -> EM from several restarts -> the best
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,13 +32,12 @@ from latentia.estimators.base.generative_options import (
     check_unlabeled_weight,
 )
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.learned_options import LearnedOptionsMixin
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
-from latentia.estimators.base.temperature import choose_temperature
-from latentia.estimators.base.unlabeled_weight import DEFAULT, WEIGHTS, choose_unlabeled_weight
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.lazy_tables import lazy_table
-from latentia.inputs.options import Check, check_bool, choice, integer, number, optional
+from latentia.inputs.options import Check, check_bool, choice, integer, number, optional, random_generator
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import plain_table, validate_rows
@@ -45,7 +45,7 @@ from latentia.inputs.standardization import ColumnMoments, Standardizer, source_
 from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.weights import check_loss_matrix, check_priors
 from latentia.numerics.array_api import Array, to_numpy
-from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
+from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
 
 #: Starts of EM where the user leaves their number to us.
 DEFAULT_N_INIT = 10
@@ -65,12 +65,12 @@ class GenerativeFit(NamedTuple):
         return self.solution.outcomes[0]
 
 
-class GenerativeClassifier(GenerativePredictMixin):
+class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
-    #: What unlabeled rows weigh where the labels are too few to choose it by.
-    _weight_of_few_labels = WEIGHTS[DEFAULT]
+    #: How discriminative objectives are raised, where the constructor does not say.
+    solver: str | Adam = "lbfgs"
     #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
     _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -173,8 +173,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
-        unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
-        source = source.with_unlabeled_weight(unlabeled_weight)
+        choice = self._choose_by_held_out_labels(trained, source, rng, trained is not family)
+        source = source.with_unlabeled_weight(choice.unlabeled_weight)
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
         solution = self._run_em_restarts(trained, em_source, rng, notifier)
         if notifier.stopped and not objective.rises_under_em:
@@ -186,12 +186,13 @@ class GenerativeClassifier(GenerativePredictMixin):
                 solution, trained = solution._replace(params=trained.predictive(solution.params)), family
                 self._tell_of(family, trained, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
-            solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
+            solver = self._discriminative_solver(validate, rng)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = self._model_at(family, trained, data, select_restart(solution.params, 0))
-        model = replace(model, temperature=self._choose_temperature(model, source, trained is not family))
+        temperature = self._choose_temperature(model, source, trained is not family, choice.temperature)
+        model = replace(model, temperature=temperature)
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
-        return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
+        return GenerativeFit(model, solution, log_jacobian, trained is not family, choice.unlabeled_weight)
 
     def _model_at(self, family: Any, trained: Any, data: TrainingTable, params: Params) -> FittedModel:
         """The model at parameters of the family that is trained, a posterior or the points."""
@@ -212,17 +213,12 @@ class GenerativeClassifier(GenerativePredictMixin):
             posterior = self._make_posterior_family(family, data)
         return family if posterior is None else posterior
 
-    def _choose_temperature(self, model: FittedModel, source: TableSource, is_posterior: bool) -> float:
-        if not isinstance(self.temperature, str):
-            return float(self.temperature)
-        return choose_temperature(model, source) if is_posterior else 1.0
-
-    def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
-        if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
-            return 1.0
-        if not isinstance(self.unlabeled_weight, str):
-            return float(self.unlabeled_weight)
-        return choose_unlabeled_weight(family, source, rng, self._weight_of_few_labels)
+    def _weight_of_unlabeled_rows(self, data: TrainingTable) -> float:
+        """What `fit` would give unlabeled rows."""
+        rng, source = random_generator(self.random_state), data.make_source()
+        family = self._make_family(data, source, rng, StepNotifier())
+        trained = self._trained_family(family, data, self._objective())
+        return self._choose_by_held_out_labels(trained, source, rng, trained is not family).unlabeled_weight
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):
@@ -250,6 +246,15 @@ class GenerativeClassifier(GenerativePredictMixin):
     def _em_solver(self, family: Any) -> Solver[Any]:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
+
+    def _discriminative_solver(self, validate: Callable[[Params], float] | None, rng: np.random.Generator) -> Any:
+        """The solver of other objectives, which may stop by the loss of rows held out."""
+        options: Any = {"tol": self.tol, "validate": validate, "patience": self.n_iter_no_change}
+        if self.solver == "lbfgs":
+            return LBFGS(self.max_iter, **options)
+        adam = self.solver if isinstance(self.solver, Adam) else Adam()
+        n_passes = min(adam.n_passes, self.max_iter)
+        return replace(adam, n_passes=n_passes, seed=int(rng.integers(2**31)), **options)
 
     def _n_restarts(self, family: Any) -> int:
         """Number of restarts of EM."""

@@ -95,7 +95,7 @@ class PartedInput(TableInput):
     @property
     def X(self) -> Array:
         """What learned arrays are like; the rows are elsewhere."""
-        return to_numpy(self.moments.mean)[None, :]
+        return self.moments.mean[None, :]
 
     def sample(self, rng: np.random.Generator) -> GenerativeInput:
         """Random rows of the table, as many as may be brought into memory, for searches."""

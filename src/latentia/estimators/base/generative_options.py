@@ -11,6 +11,7 @@ from latentia.engine.contracts import Objective
 from latentia.engine.objectives import OBJECTIVES
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.options import check_choice, check_number
+from latentia.solvers import Adam
 
 
 def check_objective(name: str, value: Any) -> None:
@@ -19,6 +20,12 @@ def check_objective(name: str, value: Any) -> None:
         return
     names = ", ".join(repr(a) for a in OBJECTIVES)
     raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
+
+
+def check_solver(name: str, value: Any) -> None:
+    """The name of a solver of discriminative objectives, or one that goes by mini-batches."""
+    if not isinstance(value, Adam) and value not in ("lbfgs", "adam"):
+        raise ValueError(f"{name}={value!r}; allowed are 'lbfgs', 'adam' and instances of latentia.solvers.Adam.")
 
 
 def check_n_init(name: str, value: Any) -> None:

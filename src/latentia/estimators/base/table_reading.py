@@ -17,7 +17,9 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource, count_labels, join_sources
 from latentia.engine.masking import MaskMissing
 from latentia.engine.parts import Parts, group_small
+from latentia.engine.row_stream import Device, RowStream
 from latentia.engine.source import TableSource
+from latentia.engine.streamed_source import StreamedSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.column_kinds import as_numbers, holds_only_bits
@@ -28,7 +30,7 @@ from latentia.inputs.small_tables import CountRows
 from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
 from latentia.inputs.target_parts import Classes, TargetReader, Targets
 from latentia.inputs.weights import check_class_weights, check_total_weight, check_weight
-from latentia.numerics.array_api import compute_dtype
+from latentia.numerics.array_api import compute_dtype, take_rows
 
 #: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
 #: stay, up to so many times as much, as long as everyone who works there has two.
@@ -69,7 +71,7 @@ def read_parts(
     blank = estimator._blank_copy().set_params(callback=None)
     blank._validate_table(heads[0].first_row, reset=True)
     encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts))
-    encoded = parts.map(_EncodePart(blank, encoder, targets, only_known))
+    encoded = parts.map(_EncodePart(blank, encoder, targets, only_known, table.device))
     sizes = [head.n_rows for head in heads]
     limit = int(SMALL_MIB * 2**20) // (8 * len(encoder.columns))
     if parts.n_places is not None:
@@ -128,14 +130,19 @@ class _EncodePart:
     encoder: ColumnEncoder
     targets: Targets
     only_known: bool
+    device: Device | None
 
     def __call__(self, part: RawPart) -> ArraySource:
         X = self.reader._encode_table(part.X, self.encoder)
         y = self.targets.encode(part.y, X.shape[0])
         weight = check_weight(part.weight, X.shape[0], may_be_zero=True)
-        rows = ArraySource(X, y, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
         known = self.targets.known(y) if self.only_known else None
-        return rows if known is None or known.all() else rows.subset(np.flatnonzero(known))
+        if known is not None and not known.all():
+            X, y, weight = take_rows(X, np.flatnonzero(known)), y[known], None if weight is None else weight[known]
+        if self.device is None:
+            return ArraySource(X, y, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
+        stream = RowStream(X, self.device)
+        return StreamedSource(stream, y, weight, MaskMissing(compute_dtype(stream.X)))
 
 
 class PartedDigest(TableDigest):

@@ -15,7 +15,7 @@ from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_input import TrainingTable
-from latentia.estimators.base.generative_options import warn_of_idle_components
+from latentia.estimators.base.generative_options import check_solver, warn_of_idle_components
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
@@ -28,7 +28,7 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import namespace
-from latentia.solvers import EM, AcceleratedEM, Solver
+from latentia.solvers import EM, AcceleratedEM, Adam, Solver
 from latentia.solvers.accelerated_em import WINDOW
 
 
@@ -61,10 +61,15 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
-        the labeled rows ask for, at least one; one for points.
+        labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
+        one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
-        margin, or an objective of your own by L-BFGS from the best EM solution.
+        margin, or an objective of your own by `solver` from the best EM solution.
+    solver : {"lbfgs", "adam"} or latentia.solvers.Adam, default="lbfgs"
+        How other objectives than the likelihood are raised: by L-BFGS, which reads all rows in
+        every iteration, or by mini-batches, for tables that are too large for that. An `Adam` of
+        your own says how large a batch is, how many passes there are, and how long steps are.
     trade_off : float, default=1.0
         Weight of the margin term of the hybrid objective (lambda in the thesis).
     margin : float, default=1.0
@@ -81,11 +86,11 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         Number of starts of EM; they run as one batch, and the best likelihood wins. "auto": ten,
         one where every class has one component.
     max_iter : int, default=500
-        Maximum number of iterations of EM, and of L-BFGS.
+        Maximum number of iterations of EM, and of L-BFGS; of passes, if `solver` has more.
     tol : float, default=1e-3
         EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
     early_stopping : bool, default=False
-        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
+        Whether `solver` holds out rows and keeps the parameters with the fewest errors on them. Has
         no effect on likelihood training.
     validation_fraction : float, default=0.1
         Share of the labeled rows held out for early stopping; at most 64 MiB of them.
@@ -157,7 +162,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
     array([[1., 0., 0.]])
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto")}
+    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto"), "solver": check_solver}
     _weight_of_few_labels = 0.0  # clusters are then found where no class is
 
     def __init__(
@@ -170,6 +175,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         unlabeled_weight: float | str = "auto",
         temperature: float | str = "auto",
         objective: str | Objective = "likelihood",
+        solver: str | Adam = "lbfgs",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
@@ -194,6 +200,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         self.unlabeled_weight = unlabeled_weight
         self.temperature = temperature
         self.objective = objective
+        self.solver = solver
         self.trade_off = trade_off
         self.margin = margin
         self.ramp = ramp

@@ -24,6 +24,7 @@ from latentia.estimators.latent_classifier.members import (
 )
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
+from latentia.inputs.rows import rows_for_estimator
 from latentia.numerics.array_api import take_rows, to_numpy
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
@@ -140,7 +141,8 @@ class SoftmaxCandidate(Candidate):
         model = MultimodalSoftmaxClassifier(
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
         )
-        return CompletedMember(completion, kernel, model.fit(completed, rows.data.codes[labeled], weight))
+        model.fit(rows_for_estimator(completed), rows.data.codes[labeled], weight)
+        return CompletedMember(completion, kernel, model)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from latentia.estimators.latent_classifier.features import Completion, KernelMap
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
+from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.standardization import Standardizer, column_moments, source_moments
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, transpose
-from latentia.numerics.logspace import log_softmax
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace
 
 
 class Member(ABC):
@@ -36,13 +36,7 @@ class GenerativeMember(Member):
     estimator: Any  # holds the model as users know it; None unless it is one of the coded rows
 
     def log_proba(self, X: Array) -> Array:
-        model = self.model
-        X = X if self.columns is None else self.columns(X)
-        return model.map_rows(
-            X,
-            lambda rows: transpose(log_softmax(model.family.scores(model.params, rows), axis=-2)),
-            model.family.score_floats_per_row(model.params),
-        )
+        return self.model.log_proba(X if self.columns is None else self.columns(X))
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,8 @@ class CompletedMember(Member):
 
     def log_proba(self, X: Array) -> Array:
         rows = self.completion(X)
-        found = self.estimator.predict_log_proba(rows if self.kernel is None else self.kernel(rows))
+        rows = rows if self.kernel is None else self.kernel(rows)
+        found = asarray_like(self.estimator.predict_log_proba(rows_for_estimator(rows)), rows)
         xp = namespace(found)
         prior = asarray_like(self.completion.model.params.log_prior, found)
         if found.shape[1] < prior.shape[0]:  # not all classes were among the rows trained on

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_numpy_array
 
 from latentia.engine.contracts import Params
 from latentia.estimators.latent_classifier.members import GenerativeMember, Member
@@ -75,6 +76,7 @@ class StackModel:
 
     def log_proba(self, X: Array) -> Array:
         """Log p(c | x) of coded rows, (N, C)."""
+        X = X if is_numpy_array(self.rows_like) else asarray_like(X, self.rows_like)
         parts = [
             self._temper(vote.member.log_proba(X), vote.temperature) + float(np.log(vote.weight)) for vote in self.votes
         ]

@@ -64,7 +64,7 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
         moments = source_moments(read.rows)
         rows, preprocessor = self._modeled_rows(read.rows, moments)
         attributes, counts = {**read.attributes, "classes_": classes}, LabelCounts.of_totals(read.rows.label_totals)
-        like = to_numpy(moments.mean)[None, :]
+        like = moments.mean[None, :]
         return SoftmaxInput(like, rows, preprocessor, len(classes), attributes, read.n_rows, counts)
 
     def _warn_of_dropped(self, n_dropped: int, n_rows: int) -> None:

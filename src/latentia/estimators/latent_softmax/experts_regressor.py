@@ -27,7 +27,7 @@ from latentia.inputs.small_tables import is_small
 from latentia.inputs.standardization import source_moments
 from latentia.inputs.target_parts import OutputReader, output_moments
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy, transpose
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 
 
 class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstimator):
@@ -224,8 +224,8 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         if source.n_rows < read.n_rows:
             warn_at_caller(NO_OUTPUTS.format(read.n_rows - source.n_rows, read.n_rows))
         moments = source_moments(source)
-        like = to_numpy(moments.mean)[None, :]
-        largest = float(np.finfo(like.dtype).max)
+        like = moments.mean[None, :]
+        largest = float(namespace(like).finfo(like.dtype).max)
         units = read.targets.units(*output_moments(source), source.is_weighted, largest)
         rows, preprocessor = self._modeled_rows(source.map_targets(units.standardize), moments)
         attributes = read.attributes | _unit_attributes(units)

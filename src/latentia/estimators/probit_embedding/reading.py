@@ -19,7 +19,7 @@ from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import Standardizer, make_preprocessor, source_moments
 from latentia.inputs.target_parts import LabelColumns, LabelMatrixReader
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import Array, is_sparse, to_numpy
+from latentia.numerics.array_api import Array, is_sparse, namespace, to_numpy
 
 
 class EmbeddingInput(NamedTuple):
@@ -117,10 +117,11 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     moments = source_moments(read.rows)
     preprocessor = Standardizer.from_moments(*moments)
     if not blank.standardize:
-        preprocessor = Standardizer(np.zeros_like(moments.mean), np.ones_like(moments.mean), None)
+        xp = namespace(moments.mean)
+        preprocessor = Standardizer(xp.zeros_like(moments.mean), xp.ones_like(moments.mean), None)
     attributes = read.attributes | _label_attributes(targets.classes, multilabel, targets.names if multilabel else None)
     return PartedInput(
-        X=to_numpy(moments.mean)[None, :],
+        X=moments.mean[None, :],
         source=read.rows.with_preprocess(preprocessor),
         n_labels=sums["known"].size,
         n_classes=None if multilabel else len(targets.classes),
