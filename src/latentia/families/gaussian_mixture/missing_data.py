@@ -247,9 +247,10 @@ class ScatteredRows(NamedTuple):
 def _with_virtual_columns(P: Array) -> Array:
     """Precisions (..., D, D) of the columns and of virtual ones behind them."""
     xp = namespace(P)
-    wide = xp.concat([P, xp.zeros_like(P[..., :N_VIRTUAL])], axis=-1)
-    below = xp.broadcast_to(eye_like(wide.shape[-1], P)[P.shape[-1] :, :], (*P.shape[:-2], N_VIRTUAL, wide.shape[-1]))
-    return xp.concat([wide, below], axis=-2)
+    D = P.shape[-1]
+    unit = eye_like(D + N_VIRTUAL, P)
+    right, below = (xp.broadcast_to(a, (*P.shape[:-2], *a.shape)) for a in (unit[:D, D:], unit[D:, :]))
+    return xp.concat([xp.concat([P, right], axis=-1), below], axis=-2)
 
 
 def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:
