@@ -18,8 +18,8 @@ class c, with :math:`\tau = 1/\Gamma_{cj}`,
 so that g rows of a common unit variance and :math:`\kappa_j` rows at the common mean pull each
 class towards what all share. Shares of components have the prior :math:`\mathrm{Dir}(1)`.
 :math:`\alpha` and :math:`\kappa` are set where they raise the bound most, under the densities
-:math:`(\alpha_j e^{-\alpha_j})^{u/2}` and :math:`(\kappa_j e^{-\kappa_j})^{k/2}`: as if each factor had
-u loadings and k class means of unit size beside its own. Where rows are few or hardly known, a
+:math:`(\alpha_j e^{-\alpha_j})^{u/2}` and :math:`(\kappa_j e^{-\kappa_j})^{k/2}`: as if each factor
+had u loadings and k class means of unit size beside its own. Where rows are few or hardly known, a
 factor then keeps loadings with which it can still tell classes apart, instead of none.
 """
 
