@@ -102,6 +102,20 @@ def test_without_a_transform_mean_and_median_are_the_same_numbers(table, make):
     np.testing.assert_array_equal(model.impute(gaps), model.impute(gaps, method="median"))
 
 
+def test_columns_of_other_kinds_have_one_answer(table):
+    """Beside a skewed column they keep what is expected of them."""
+    X, y = table
+    rng = np.random.default_rng(2)
+    codes = np.column_stack([rng.random(1000) < 0.3 + 0.4 * y, rng.integers(3, size=1000), rng.poisson(2 + y)])
+    whole = np.column_stack([X[:, SKEWED], codes, rng.integers(4, size=1000)])[:300]
+    gaps = np.where(rng.random(whole.shape) < 0.3, np.nan, whole)
+    kinds = ["continuous", "binary", "categorical", "count", "ordinal"]
+    model = LatentClassificationModel(1, kinds=kinds, random_state=0, max_iter=10, tol=1e-1).fit(gaps, y[:300])
+    mean, median = (model.impute(gaps, method=method) for method in ("mean", "median"))
+    np.testing.assert_array_equal(mean[:, 1:], median[:, 1:])
+    assert (mean > median)[np.isnan(gaps[:, 0]), 0].all()
+
+
 def test_a_family_without_variances_fills_medians(fitted, table):
     gaps = with_gaps(table)
     family = fitted._model.family
