@@ -178,6 +178,17 @@ def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     np.testing.assert_array_equal(after["size"][known].astype(float), before["size"][known].astype(float))
 
 
+def test_impute_takes_the_methods_of_the_library(latentia, fitted, tmp_path):
+    model, full = library.load(fitted / "model.latentia"), tmp_path / "full.csv"
+    frame = pd.read_csv(fitted / "table.csv", dtype={"code": str}, na_values=["?"])[list(model.feature_names_in_)]
+    for method in ("mean", "median", "mode"):
+        ended = latentia(
+            "impute", fitted / "model.latentia", fitted / "table.csv", "--method", method, "-o", full, "--force"
+        )
+        assert ended.code == 0
+        np.testing.assert_allclose(pd.read_csv(full)["size"], model.impute(frame, method=method)["size"], rtol=1e-9)
+
+
 def test_sample_draws_rows_by_a_seed(latentia, fitted):
     first = latentia("sample", fitted / "model.latentia", "-n", 5, "--seed", 3)
     assert first.code == 0 and len(rows_of(first.out)) == 5
@@ -400,6 +411,7 @@ def test_nothing_is_overwritten_without_force(latentia, fitted, tmp_path):
         (["predict", "MODEL"], 2, "Missing argument"),
         (["predict", "MODEL", "TABLE", "--encoding", "utf-99"], 3, "no encoding of this name"),
         (["predict", "MODEL", "TABLE", "--delimiter", "abc"], 3, "a single character"),
+        (["impute", "MODEL", "TABLE", "--method", "draw"], 2, "--method draw: allowed are mean, median, mode"),
         (["fit", "TABLE", "-o", "FOLDER/m"], 2, "Missing option"),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--effort", "huge"], 2, "allowed are fast, balanced, best"),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--seed", "-1"], 2, "--seed"),

@@ -77,6 +77,9 @@ class RowGroup(Protocol):
         D).
         """
 
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        """Variances (C, n, D) of the missing cells of such rows, zero for the others."""
+
 
 class CompleteRows(NamedTuple):
     """Rows without a missing cell; completed, they are their features."""
@@ -98,6 +101,9 @@ class CompleteRows(NamedTuple):
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         return namespace(means).broadcast_to(self.values, (*means.shape[:-1], *self.values.shape))
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        return namespace(means).zeros_like(self.expected_rows(means, sigma))
 
 
 class _PatternCompletion(NamedTuple):
@@ -143,6 +149,13 @@ class PatternRows(NamedTuple):
         A, _ = self._precision(sigma)
         d = (self.values - means[..., None, :]) * self.observed
         return means[..., None, :] + xp.matmul(d, xp.matmul(A, sigma))
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp = namespace(means)
+        A, _ = self._precision(sigma)
+        explained = xp.sum(xp.matmul(sigma, A) * sigma, axis=-1)
+        variance = xp.clip(xp.linalg.diagonal(sigma) - explained, min=0.0) * (1.0 - self.observed)
+        return xp.broadcast_to(variance[..., None, :], (*means.shape[:-1], *self.values.shape))
 
     def _precision(self, sigma: Array) -> tuple[Array, Array]:
         """Precision of the observed cells padded with zeros, and log determinant of their
@@ -212,6 +225,12 @@ class ScatteredRows(NamedTuple):
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(means, sigma))]
         return means[..., None, :] + namespace(means).concat(deviations, axis=-2)
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp = namespace(means)
+        completion = self.complete(means, sigma, Precision.from_covariance(means, sigma))
+        variance = xp.concat([xp.linalg.diagonal(row.covariance) for row in completion], axis=-2)  # (C, n, M)
+        return xp.matmul(variance[..., None, :], self._indicators())[..., 0, :]
 
     def _complete(self, means: Array, P: Array) -> _Completion:
         xp = namespace(means)
