@@ -1,5 +1,7 @@
 """The wrapper search: what it tries, what it keeps, and that unlabeled rows stay in the training parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -7,10 +9,13 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 
 from latentia import LatentClassificationModel
+from latentia.estimators.base.weight_columns import train_columns
 from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
+from latentia.estimators.latent_classification.size_search import score_folds
 
 X, y = load_iris(return_X_y=True)
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
+STEPS = {"n_init": 2, "tol": 0.0, "max_iter": 20, "random_state": 0}
 
 
 def test_the_best_pair_is_fitted_on_all_rows():
@@ -25,37 +30,71 @@ def test_the_best_pair_is_fitted_on_all_rows():
     assert clone(model).get_params()["n_latent"] == [1, 2]  # arguments are left as they are
 
 
+def scored_by_hand(model, y, folds):
+    """Of each fold: which of its test rows a model of its training rows knows, and their log losses.
+
+    EM makes so many steps, since it would stop by the weight of all folds of a batch.
+    """
+    data = model._read_in_memory(X, y, None)
+    right, loss = [], []
+    for train, test in folds:
+        column = np.isin(np.arange(150), train)[:, None].astype(float)
+        rng = np.random.default_rng(np.random.RandomState(model.random_state).randint(2**31 - 1))
+        log_proba = train_columns(model, data, column, rng)[0].model.log_proba(X[test])
+        right.append(log_proba.argmax(axis=1) == y[test])
+        loss.append(-log_proba[np.arange(len(test)), y[test]])
+    return right, loss
+
+
+def candidate(n_latent):
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    own = {**STEPS, "random_state": seed, "unlabeled": -1, "unlabeled_weight": 1.0}
+    return LatentClassificationModel(n_latent, kinds="continuous", inference="ml", **own)
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped before it converged")
 def test_scores_are_those_of_the_folds():
     order = np.random.default_rng(1).permutation(150)
     folds = [(np.setdiff1d(order, test), test) for test in np.split(order, [20, 60])]  # a row counts as any other
-    model = LatentClassificationModelCV([2], [1], cv=folds, **QUICK).fit(X, y)
-    seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    own = {**QUICK, "random_state": seed}
-    right, loss = [], []
-    for train, test in folds:
-        fold = LatentClassificationModel(2, kinds="continuous", inference="ml", **own).fit(X[train], y[train])
-        right.append(fold.predict(X[test]) == y[test])
-        loss.append(-fold.predict_log_proba(X[test])[np.arange(len(test)), y[test]])
+    model = LatentClassificationModelCV([2], [1], cv=folds, **STEPS).fit(X, y)
+    right, loss = scored_by_hand(candidate(2), y, folds)
     assert model.search_results_["mean_accuracy"][0] == pytest.approx(np.concatenate(right).mean())
     assert model.search_results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
     assert model.search_results_["std_accuracy"][0] == pytest.approx(np.std([part.mean() for part in right]))
     assert model.search_results_["std_log_loss"][0] == pytest.approx(np.std([part.mean() for part in loss]))
 
 
+@pytest.mark.parametrize("inference", ["ml", "vb"])
+@pytest.mark.parametrize("n_components", [1, 2])
+@pytest.mark.parametrize("kinds", ["continuous", ["continuous", "continuous", "categorical", "binary"]])
+def test_a_fold_in_a_batch_is_that_fold_alone_and_does_not_see_the_labels_held_out(inference, n_components, kinds):
+    rows = np.c_[X[:, :2], X[:, 2].astype(int), X[:, 3] > 1.3].astype(float)
+    rows[::7, 0] = np.nan
+    model = LatentClassificationModel(2, n_components, kinds=kinds, inference=inference, **QUICK)
+    model.set_params(unlabeled_weight=1.0, n_init=1 if inference == "vb" else 2)
+    folds = [(np.flatnonzero(np.arange(150) % 3 != k), np.flatnonzero(np.arange(150) % 3 == k)) for k in range(3)]
+    data = model._read_in_memory(rows, y, None)
+    together = score_folds(model, data, folds)
+    alone = score_folds(model, data, folds[1:2])[0]
+    if inference == "ml":
+        assert together[1][:3] == pytest.approx(alone[:3], rel=1e-6)
+    elif n_components == 1:  # a posterior starts from the principal axes of all rows
+        assert together[1][:3] == pytest.approx(alone[:3], rel=0.05)
+    wrong = replace(data, codes=np.where(np.arange(150) % 3 == 1, (y + 1) % 3, y))
+    mistaken = score_folds(model, wrong, folds[1:2])[0]
+    assert mistaken.right < 0.2 and mistaken.log_loss > 1.5
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped before it converged")
 @pytest.mark.parametrize("masks", [False, True])
 def test_given_folds_name_rows_of_the_table_also_beside_unlabeled_rows(masks):
     some = np.where(np.arange(150) % 3 == 0, -1, y)
     part = np.arange(150) // 7 % 2  # unlabeled rows lie in both parts
     rows = [(part != k, part == k) for k in range(2)]
     cv = rows if masks else [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in rows]
-    model = LatentClassificationModelCV([1], [1], cv=iter(cv), unlabeled=-1, **QUICK).fit(X, some)
-    own = {**QUICK, "random_state": int(np.random.RandomState(0).randint(2**31 - 1))}
-    loss = []
-    for train, test in rows:
-        train, test = train | (some < 0), test & (some >= 0)
-        fold = LatentClassificationModel(1, kinds="continuous", inference="ml", unlabeled=-1, **own)
-        fold.fit(X[train], some[train])
-        loss.append(-fold.predict_log_proba(X[test])[np.arange(test.sum()), y[test]])
+    model = LatentClassificationModelCV([1], [1], cv=iter(cv), unlabeled=-1, unlabeled_weight=1.0, **STEPS).fit(X, some)
+    folds = [(np.flatnonzero(train | (some < 0)), np.flatnonzero(test & (some >= 0))) for train, test in rows]
+    _, loss = scored_by_hand(candidate(1), some, folds)
     assert model.search_results_["mean_log_loss"][0] == pytest.approx(np.concatenate(loss).mean())
 
 

@@ -58,13 +58,16 @@ class Solution(NamedTuple):
 
     def select_restart(self, k: int) -> Solution:
         """One restart of several."""
-        one = slice(k, k + 1)
+        return self.take_restarts([k])
+
+    def take_restarts(self, index: list[int]) -> Solution:
+        """Some of the restarts."""
         return Solution(
-            take_restarts(self.params, [k]),
-            self.value[one],
-            self.curves[one],
-            self.n_iter[one],
-            self.outcomes[one],
+            take_restarts(self.params, index),
+            self.value[index],
+            [self.curves[k] for k in index],
+            self.n_iter[index],
+            [self.outcomes[k] for k in index],
         )
 
 

@@ -38,7 +38,7 @@ from latentia.estimators.base.unlabeled_weight import DEFAULT, WEIGHTS, choose_u
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.lazy_tables import lazy_table
-from latentia.inputs.options import Check, check_bool, choice, integer, number, optional
+from latentia.inputs.options import Check, check_bool, choice, integer, number, optional, random_generator
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import plain_table, validate_rows
@@ -156,11 +156,13 @@ class GenerativeClassifier(GenerativePredictMixin):
             empty = names[to_numpy(preprocessor.empty_columns)].tolist()
             which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
             warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
-        learned: Any = (len(classes), log_prior, moments, preprocessor, encoder, {**attributes, "classes_": classes})
+        learned: dict[str, Any] = {"n_classes": len(classes), "log_prior": log_prior, "moments": moments}
+        learned |= {"preprocessor": preprocessor, "encoder": encoder}
+        learned |= {"attributes": {**attributes, "classes_": classes}}
         if isinstance(rows, ArraySource):
-            return GenerativeInput(rows.X, rows.y, rows.weight, *learned)
+            return GenerativeInput(**learned, X=rows.X, codes=rows.y, weight=rows.weight)
         assert isinstance(rows, ChunkedSource)
-        return PartedInput(rows, *learned)
+        return PartedInput(**learned, parts=rows)
 
     def _read_in_memory(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
         """The same for estimators that search, which have refused tables in parts."""
@@ -224,6 +226,12 @@ class GenerativeClassifier(GenerativePredictMixin):
         if not isinstance(self.unlabeled_weight, str):
             return float(self.unlabeled_weight)
         return choose_unlabeled_weight(family, source, rng, self._weight_of_few_labels)
+
+    def _weight_of_unlabeled_rows(self, data: TrainingTable) -> float:
+        """What `fit` would give unlabeled rows."""
+        rng, source = random_generator(self.random_state), data.make_source()
+        family = self._make_family(data, source, rng, StepNotifier())
+        return self._choose_unlabeled_weight(self._trained_family(family, data, self._objective()), source, rng)
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -19,12 +20,10 @@ from latentia.numerics.array_api import Array, to_numpy
 SAMPLE_MIB = 64
 
 
-class GenerativeInput(NamedTuple):
-    """A table in memory."""
+@dataclass(frozen=True)
+class TableInput(ABC):
+    """What was learned from the rows before training."""
 
-    X: Array  # (N, D) numbers, NaN where a cell is missing
-    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
-    weight: np.ndarray | None
     n_classes: int
     log_prior: np.ndarray | None  # None: counted
     moments: ColumnMoments
@@ -33,50 +32,9 @@ class GenerativeInput(NamedTuple):
     attributes: Attributes
 
     @property
-    def n_features(self) -> int:
-        return int(self.X.shape[1])
-
-    @property
-    def label_totals(self) -> dict[int, LabelTotals]:
-        return self.rows.label_totals
-
-    @property
-    def label_counts(self) -> LabelCounts:
-        return LabelCounts.of_totals(self.label_totals)
-
-    @property
-    def missing_shares(self) -> np.ndarray:
-        return _missing_shares(self.moments, self.rows)
-
-    @property
-    def empty_columns(self) -> np.ndarray | None:
-        return _empty_columns(self.preprocessor)
-
-    @property
-    def rows(self) -> ArraySource:
+    @abstractmethod
+    def rows(self) -> TableSource:
         """The raw rows."""
-        return ArraySource(self.X, self.codes, self.weight)
-
-    def make_source(self) -> ArraySource:
-        """The rows as they are modeled."""
-        return ArraySource(self.X, self.codes, self.weight, self.preprocessor)
-
-
-class PartedInput(NamedTuple):
-    """A table in parts, wherever they are."""
-
-    rows: ChunkedSource  # raw
-    n_classes: int
-    log_prior: np.ndarray | None  # None: counted
-    moments: ColumnMoments
-    preprocessor: Standardizer
-    encoder: ColumnEncoder
-    attributes: Attributes
-
-    @property
-    def X(self) -> Array:
-        """What learned arrays are like; the rows are elsewhere."""
-        return self.moments.mean[None, :]
 
     @property
     def n_features(self) -> int:
@@ -92,31 +50,59 @@ class PartedInput(NamedTuple):
 
     @property
     def missing_shares(self) -> np.ndarray:
-        return _missing_shares(self.moments, self.rows)
+        """The share of each column's cells that are missing, by weight."""
+        known = to_numpy(self.moments.weight_sum).astype(float)
+        return np.clip(1 - known / self.rows.total_weight, 0.0, 1.0)
 
     @property
     def empty_columns(self) -> np.ndarray | None:
-        return _empty_columns(self.preprocessor)
+        """Which columns have no value; None if all have some."""
+        empty = self.preprocessor.empty_columns
+        return None if empty is None else to_numpy(empty)
+
+
+@dataclass(frozen=True)
+class GenerativeInput(TableInput):
+    """A table in memory."""
+
+    X: Array  # (N, D) numbers, NaN where a cell is missing
+    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
+    weight: np.ndarray | None
+
+    @property
+    def rows(self) -> ArraySource:
+        return ArraySource(self.X, self.codes, self.weight)
+
+    def make_source(self) -> ArraySource:
+        """The rows as they are modeled."""
+        return self.rows.with_preprocess(self.preprocessor)
+
+
+@dataclass(frozen=True)
+class PartedInput(TableInput):
+    """A table in parts, wherever they are."""
+
+    parts: ChunkedSource
+
+    @property
+    def rows(self) -> ChunkedSource:
+        return self.parts
 
     def make_source(self) -> ChunkedSource:
-        return self.rows.with_preprocess(self.preprocessor)
+        """The rows as they are modeled."""
+        return self.parts.with_preprocess(self.preprocessor)
+
+    @property
+    def X(self) -> Array:
+        """What learned arrays are like; the rows are elsewhere."""
+        return self.moments.mean[None, :]
 
     def sample(self, rng: np.random.Generator) -> GenerativeInput:
         """Random rows of the table, as many as may be brought into memory, for searches."""
         rows = self.rows.subset(self.rows.sample_numbers(SAMPLE_MIB * 2**20 // (8 * self.n_features), rng))
-        return GenerativeInput(rows.X, rows.y, rows.weight, *self[1:])
+        learned = {field.name: getattr(self, field.name) for field in fields(TableInput)}
+        return GenerativeInput(**learned, X=rows.X, codes=rows.y, weight=rows.weight)
 
 
 #: What training sees.
 TrainingTable = GenerativeInput | PartedInput
-
-
-def _missing_shares(moments: ColumnMoments, rows: TableSource) -> np.ndarray:
-    """The share of each column's cells that are missing, by weight."""
-    known = to_numpy(moments.weight_sum).astype(float)
-    return np.clip(1 - known / rows.total_weight, 0.0, 1.0)
-
-
-def _empty_columns(preprocessor: Any) -> np.ndarray | None:
-    """Which columns have no value; None if all have some."""
-    return None if preprocessor.empty_columns is None else to_numpy(preprocessor.empty_columns)

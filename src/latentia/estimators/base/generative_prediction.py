@@ -63,6 +63,14 @@ class FittedModel(Generic[F]):
         parts = map_rows(X, self.preprocessor, fn, max_rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
+    def log_proba(self, X: Array) -> Array:
+        """Log class probabilities (N, C) of rows of numbers."""
+
+        def of_rows(rows: MaskedRows) -> Array:
+            return transpose(log_softmax(self.temper(self.family.scores(self.params, rows)), axis=-2))
+
+        return self.map_rows(X, of_rows, self.family.score_floats_per_row(self.params))
+
     def decode_samples(self, values: Array) -> Any:
         """Sampled values as the user's: in the units, types and frame of X, whole where it has
         integers.

@@ -174,7 +174,7 @@ class StreamMixin(GenerativeClassifier):
         source = source.with_unlabeled_weight(unlabeled_weight)
         params = self._run_em_restarts(trained, source, rng, notifier).params
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight
-        data = data._replace(X=data.X[:0, ...], codes=data.codes[:0], weight=None)
+        data = replace(data, X=data.X[:0, ...], codes=data.codes[:0], weight=None)
         stats = tree_map(lambda s: s / size, sweep.stats)
         value = float(np.ravel(sweep.value - trained.log_prior(params))[0])
         mean = (value - log_jacobian_sum(source, data.preprocessor)) / size

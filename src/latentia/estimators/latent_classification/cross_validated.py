@@ -18,11 +18,10 @@ from latentia.estimators.base.generative_input import PartedInput, TrainingTable
 from latentia.estimators.latent_classification import size_grid
 from latentia.estimators.latent_classification.chosen_model import ChosenModelMixin, SearchedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, TrainingRows, as_table
+from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, as_table
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.lazy_tables import is_lazy
 from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
-from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.splits import make_folds, refuse_row_numbers
 from latentia.solvers import Outcome
 
@@ -58,9 +57,9 @@ class LatentClassificationModelCV(
         Numbers of factors to try, in this order. None: 1, 2, 4, 8, 16 for continuous tables; 2, 5,
         10, 15, ..., 40, 50, 75, 100 for binary ones (as in the paper); 0, 2, 4, 8 for mixed ones.
     n_components : int, sequence of int or None, default=None
-        Numbers of components to try. None: one, then 2 and 5 at the best number of factors and
-        half of it, for continuous tables; 1 and 2 for binary and mixed ones; without factors, 2 and
-        the number of classes.
+        Numbers of components to try. None: one, then 3, 10 and 20 with one and two factors, the
+        best number and half of it, for continuous tables; 1 and 2 for binary and mixed ones;
+        without factors, 2 and the number of classes.
     objective : str, sequence of str or None, default=None
         Objectives to try, as in `LatentClassificationModel`. None: the likelihood, as in the
         papers; for mixed tables without factors also the conditional likelihood, which with a
@@ -85,7 +84,7 @@ class LatentClassificationModelCV(
         Number of starts of the final fit; None: `n_init`. The fits of the search have `n_init`,
         two if that is "auto".
     n_jobs : int or None, default=None
-        Processes that fit folds in parallel, as in joblib.
+        Processes that score settings in parallel, as in joblib.
     callback : callable, default=None
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
@@ -237,11 +236,11 @@ class LatentClassificationModelCV(
         seed = int(state.randint(2**31 - 1))
         n_rows = min(len(train) for train, _ in folds)
         groups = size_grid.search_settings(self._grids(), data, n_rows)
-        rows = TrainingRows(rows_for_estimator(some.X), some.codes, some.weight)
+        weight = self._candidate(data.encoder, groups[0][0], seed)._weight_of_unlabeled_rows(some)
         trials = search.run(
             groups,
-            lambda setting: self._candidate(data.encoder, setting, seed),
-            rows,
+            lambda setting: self._candidate(data.encoder, setting, seed, weight),
+            some,
             self._report,
             lambda best: size_grid.refinements(self._grids(), data, n_rows, best),
         )
@@ -272,7 +271,7 @@ class LatentClassificationModelCV(
         """What the arguments ask to be tried; None for the defaults."""
         return {n: None if getattr(self, n) is None else size_grid.as_list(getattr(self, n)) for n in Setting._fields}
 
-    def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int) -> LatentClassificationModel:
+    def _candidate(self, encoder: ColumnEncoder, setting: Setting, seed: int, weight: Any = "auto") -> Any:
         """A model to be scored on folds of the coded rows."""
         return self._model_with(
             setting,
@@ -284,6 +283,7 @@ class LatentClassificationModelCV(
             handle_unknown="missing",  # a training part may lack a category that its test part has
             kinds=encoder.modeled_kinds,
             priors=self.priors if isinstance(self.priors, str) else "empirical",  # a fold may lack a class
+            unlabeled_weight=weight if isinstance(self.unlabeled_weight, str) else self.unlabeled_weight,
         )
 
     def _report(self, trial: CVTrial) -> bool:

@@ -13,11 +13,14 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import check_number
 
 #: Numbers of factors that are tried for continuous tables, first with one component. Then numbers
-#: of components with the best number of factors and half of it. Langseth & Nielsen (2005) try all
-#: numbers of factors, each with twelve numbers of components up to 40.
+#: of components with the best number of factors, half of it, and few: many small components win
+#: where classes are no ellipsoids. Langseth & Nielsen (2005) try all numbers of factors, each with
+#: twelve numbers of components up to 40.
 LATENT = (1, 2, 4, 8, 16)
 
-COMPONENTS = (2, 5)
+COMPONENTS = (3, 10, 20)
+
+FEW_LATENT = (1, 2)
 
 #: Numbers of factors and components that they try for binary tables (2009).
 BINARY_LATENT = (2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
@@ -61,7 +64,7 @@ def refinements(grids: dict[str, list[Any] | None], data: TrainingTable, n_rows:
     """What is tried beside the best of the settings: components, where only one was tried."""
     if grids["n_components"] is not None or set(data.encoder.kinds) != {"continuous"}:
         return []
-    sizes = sorted({max(1, best.n_latent // 2), best.n_latent})
+    sizes = sorted({*FEW_LATENT, max(1, best.n_latent // 2), best.n_latent})
     return [best._replace(n_latent=q, n_components=m) for q in sizes for m in COMPONENTS if q * m <= n_rows]
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia.engine.array_source import ArraySource
 from latentia.estimators.base.delegation import as_frame_if_possible
+from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.weight_columns import train_columns
+from latentia.inputs.options import random_generator
+from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.splits import Fold
-from latentia.numerics.array_api import Array, take_rows, to_numpy
+from latentia.numerics.array_api import take_rows, to_numpy
 
 #: Log probabilities below this count as this: one confident mistake must not decide a search.
 MIN_LOG_PROBA = -50.0
@@ -61,14 +67,6 @@ class CVTrial(NamedTuple):
         return scores if scoring == "accuracy" else scores[::-1]
 
 
-class TrainingRows(NamedTuple):
-    """Coded rows, labels (-1 for none) and weights."""
-
-    X: Array
-    y: np.ndarray
-    weight: np.ndarray | None
-
-
 class Search(NamedTuple):
     """How settings are compared."""
 
@@ -81,7 +79,7 @@ class Search(NamedTuple):
         self,
         groups: Sequence[Sequence[Setting]],
         model_of: Callable[[Setting], Any],
-        rows: TrainingRows,
+        data: GenerativeInput,
         report: Callable[[CVTrial], bool],
         refine: Callable[[Setting], list[Setting]],
     ) -> list[CVTrial]:
@@ -92,29 +90,34 @@ class Search(NamedTuple):
         trials: list[CVTrial] = []
         best: tuple[float, float] | None = None
         waited = 0
+        ahead = max(1, effective_n_jobs(self.n_jobs))  # groups that several processes look at together
         with Parallel(n_jobs=self.n_jobs) as parallel:
 
-            def score(group: Sequence[Setting]) -> tuple[list[CVTrial], bool]:
-                jobs = [(setting, fold) for setting in group for fold in self.folds]
-                scores = parallel(delayed(_score_fold)(model_of(s), rows, *fold) for s, fold in jobs)
-                n = len(self.folds)
-                mine = [self._summary(s, scores[n * k : n * k + n]) for k, s in enumerate(group)]
-                return mine, any([report(trial) for trial in mine])
+            def score(settings: Sequence[Setting]) -> list[CVTrial]:
+                jobs = [delayed(score_folds)(model_of(setting), data, self.folds) for setting in settings]
+                return [self._summary(*done) for done in zip(settings, parallel(jobs), strict=True)]
 
-            for group in groups:
-                mine, stop = score(group)
+            for first in range(0, len(groups), ahead):
+                some = groups[first : first + ahead]
+                scored = iter(score([setting for group in some for setting in group]))
+                for group in some:
+                    mine = [next(scored) for _ in group]
+                    trials += mine
+                    top = max(trial.rank(self.scoring) for trial in mine)
+                    waited = 0 if best is None or top > best else waited + 1
+                    best = top if best is None else max(best, top)
+                    if any([report(trial) for trial in mine]):
+                        return trials
+                    if self.patience is not None and waited >= self.patience:
+                        break
+                else:
+                    continue
+                break
+            left = refine(self.best(trials).setting)
+            for first in range(0, len(left), ahead):
+                mine = score(left[first : first + ahead])
                 trials += mine
-                top = max(trial.rank(self.scoring) for trial in mine)
-                waited = 0 if best is None or top > best else waited + 1
-                best = top if best is None else max(best, top)
-                if stop:
-                    return trials
-                if self.patience is not None and waited >= self.patience:
-                    break
-            for setting in refine(self.best(trials).setting):
-                mine, stop = score([setting])
-                trials += mine
-                if stop:
+                if any([report(trial) for trial in mine]):
                     break
         return trials
 
@@ -136,21 +139,51 @@ class _FoldScore(NamedTuple):
     seconds: float
 
 
-def _score_fold(model: Any, rows: TrainingRows, train: np.ndarray, test: np.ndarray) -> _FoldScore:
-    """Fit on one part of the coded rows and score on the other."""
+def score_folds(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[_FoldScore]:
+    """How well a model of each training part knows the classes of the test part.
+
+    Models that EM trains are one batch, in which a fold is a column of weights. The others are
+    trained one after the other.
+    """
     started = time.perf_counter()
-    X, y, weight = rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        model.fit(take_rows(X, train), y[train], None if weight is None else weight[train])
-        log_proba = to_numpy(model.predict_log_proba(take_rows(X, test)))
-    full = np.full((len(test), y.max() + 1), MIN_LOG_PROBA)
-    full[:, model.classes_] = np.maximum(log_proba, MIN_LOG_PROBA)
-    each = np.ones(len(test)) if weight is None else weight[test]
-    right = np.average(full.argmax(axis=1) == y[test], weights=each)
-    loss = -np.average(full[np.arange(len(test)), y[test]], weights=each)
-    return _FoldScore(float(right), float(loss), float(each.sum()), time.perf_counter() - started)
+        predict = _fold_batch if model._trains_in_columns() else _fold_by_fold
+        log_proba = predict(model, data, folds)
+    seconds = (time.perf_counter() - started) / len(folds)
+    scores = []
+    for (_, test), each in zip(folds, log_proba, strict=True):
+        y, weight = data.codes[test], np.ones(len(test)) if data.weight is None else data.weight[test]
+        right = np.average(each.argmax(axis=1) == y, weights=weight)
+        loss = -np.average(np.maximum(each, MIN_LOG_PROBA)[np.arange(len(test)), y], weights=weight)
+        scores.append(_FoldScore(float(right), float(loss), float(weight.sum()), seconds))
+    return scores
+
+
+def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[np.ndarray]:
+    weight = np.ones(data.codes.shape) if data.weight is None else data.weight
+    columns = np.zeros((len(weight), len(folds)))
+    for number, (train, _) in enumerate(folds):
+        columns[train, number] = weight[train]
+    fits = train_columns(model, data, columns, random_generator(model.random_state))
+    log_proba = []
+    for fit, column, (_, test) in zip(fits, columns.T, folds, strict=True):
+        source = ArraySource(data.X, data.codes, column, data.preprocessor)
+        temperature = model._choose_temperature(fit.model, source, fit.is_posterior)
+        log_proba.append(to_numpy(replace(fit.model, temperature=temperature).log_proba(take_rows(data.X, test))))
+    return log_proba
+
+
+def _fold_by_fold(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[np.ndarray]:
+    log_proba, X = [], rows_for_estimator(data.X)
+    for train, test in folds:
+        weight = None if data.weight is None else data.weight[train]
+        model.fit(take_rows(X, train), data.codes[train], weight)
+        full = np.full((len(test), data.n_classes), MIN_LOG_PROBA)
+        full[:, model.classes_] = to_numpy(model.predict_log_proba(take_rows(X, test)))
+        log_proba.append(full)
+    return log_proba
 
 
 def as_table(trials: Sequence[CVTrial]) -> Any:

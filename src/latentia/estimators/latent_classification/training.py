@@ -118,6 +118,10 @@ class FactorTrainingMixin(StreamMixin):
             return int(self.n_init)
         return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
 
+    def _trains_in_columns(self) -> bool:
+        """Whether folds can be columns of weights: EM alone, and no graph to be learned."""
+        return self._objective().rises_under_em and self.structure == "full"
+
     def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
         if isinstance(family, BayesianLatentFactors):
             return AcceleratedEM(self.max_iter, WINDOW * self.tol)

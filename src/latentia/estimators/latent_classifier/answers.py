@@ -7,27 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from latentia.estimators.base.classifier import ProbabilisticClassifier
 from latentia.estimators.base.delegation import as_frame_if_possible
+from latentia.estimators.base.label_matrices import ClassOrLabelsClassifier
 from latentia.estimators.latent_classifier.multilabel import MultilabelModel
 from latentia.estimators.latent_classifier.prediction import StackModel
 from latentia.estimators.latent_classifier.reasons import as_reasons
-from latentia.estimators.probit_embedding.reading import label_matrix_accuracy
 from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import AnswerPart, method_of_rows, plain_table
+from latentia.inputs.rows import method_of_rows, plain_table
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Rows with a hidden cell that `explain` predicts together.
 EXPLAINED_ROWS = 2048
 
 
-class StackPredictMixin(ProbabilisticClassifier):
+class StackPredictMixin(ClassOrLabelsClassifier):
     """Answers of the stack; p(x) is that of its best generative member."""
 
     _model: StackModel | MultilabelModel
     handle_unknown: str
-    multilabel_: bool
     priors_: Array
 
     @property
@@ -56,46 +54,6 @@ class StackPredictMixin(ProbabilisticClassifier):
     def _log_proba(self, X: Any) -> Array:
         rows = self._check_rows(X)  # which also finds out whether there is a model
         return self._model.log_proba(rows)
-
-    @method_of_rows
-    def predict(self, X: Any) -> Array:
-        """The class with the least expected loss; for label matrices, the labels that are more
-        probable than not.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as `predict_log_proba` takes them.
-
-        Returns
-        -------
-        y : array of shape (n_samples,) or (n_samples, n_labels)
-        """
-        self._require_fitted()
-        if not self.multilabel_:
-            return super().predict(X)
-        proba = self.predict_proba(X)
-        xp = namespace(proba)
-        return xp.astype(proba > 0.5, xp.int64)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy on the rows whose class is known; for label matrices, the share of rows all of
-        whose known labels are right.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        accuracy : float
-        """
-        self._require_fitted()
-        if not self.multilabel_:
-            return super().score(X, y, sample_weight)
-        return label_matrix_accuracy(AnswerPart(self, "predict"), X, y, sample_weight)
 
     @method_of_rows
     def explain(self, X: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -207,7 +208,7 @@ class LatentClassifier(StackPredictMixin):
         if matrix:
             return read_multilabel(self._reader(), X, y, sample_weight)
         data = self._reader()._read_input(X, y, sample_weight)
-        return data._replace(attributes={**data.attributes, "multilabel_": False})
+        return replace(data, attributes={**data.attributes, "multilabel_": False})
 
     def _n_rows(self, X: Any, data: Any) -> int:
         rows = data.rows.rows if isinstance(data, MultilabelInput) else data.rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,7 @@ from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.standardization import Standardizer, column_moments, source_moments
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, transpose
-from latentia.numerics.logspace import log_softmax
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace
 
 
 class Member(ABC):
@@ -37,13 +36,7 @@ class GenerativeMember(Member):
     estimator: Any  # holds the model as users know it; None unless it is one of the coded rows
 
     def log_proba(self, X: Array) -> Array:
-        model = self.model
-        X = X if self.columns is None else self.columns(X)
-        return model.map_rows(
-            X,
-            lambda rows: transpose(log_softmax(model.family.scores(model.params, rows), axis=-2)),
-            model.family.score_floats_per_row(model.params),
-        )
+        return self.model.log_proba(X if self.columns is None else self.columns(X))
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,8 @@ def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput
     moments = column_moments(X, data.weight, compute_dtype(X))
     standardizer = Standardizer.from_moments(*moments)
     is_number = _came_as_numbers(data, columns)
-    return data._replace(
+    return replace(
+        data,
         X=X,
         moments=moments,
         preprocessor=learn_power_transform(X, data.weight, standardizer, is_number),
@@ -87,9 +81,8 @@ def as_numbers_in_parts(data: PartedInput, columns: NumberColumns) -> PartedInpu
     moments, some = source_moments(rows), rows.spread_rows(TRANSFORM_ROWS)
     standardizer = Standardizer.from_moments(*moments)
     preprocessor = learn_power_transform(some.X, some.weight, standardizer, _came_as_numbers(data, columns))
-    return data._replace(
-        rows=rows, moments=moments, preprocessor=preprocessor, encoder=ColumnEncoder.continuous(some.X)
-    )
+    encoder = ColumnEncoder.continuous(some.X)
+    return replace(data, parts=rows, moments=moments, preprocessor=preprocessor, encoder=encoder)
 
 
 def _came_as_numbers(data: TrainingTable, columns: NumberColumns) -> list[bool]:

@@ -5,6 +5,7 @@ out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class TrainingRows(NamedTuple):
         if index.size == self.data.codes.size:
             return self
         weights = self.weights[index]
-        data = self.data._replace(X=take_rows(self.data.X, index), codes=self.data.codes[index], weight=weights[:, -1])
+        data = replace(self.data, X=take_rows(self.data.X, index), codes=self.data.codes[index], weight=weights[:, -1])
         return TrainingRows(data, weights)
 
     def with_unlabeled(self, factor: float) -> TrainingRows:

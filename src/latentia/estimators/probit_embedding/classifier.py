@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.classifier import ProbabilisticClassifier
 from latentia.estimators.base.fitting import Attributes, solution_attributes
+from latentia.estimators.base.label_matrices import ClassOrLabelsClassifier
 from latentia.estimators.base.number_tables import NumberTableMixin
 from latentia.estimators.probit_embedding import reading
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
@@ -19,13 +19,13 @@ from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.inputs.options import Check, check_bool, choice, integer, number
-from latentia.inputs.rows import AnswerPart, method_of_rows
-from latentia.numerics.array_api import Array, eye_like, namespace
+from latentia.inputs.rows import method_of_rows
+from latentia.numerics.array_api import Array, eye_like
 from latentia.solvers import QuasiNewtonVB
 
 
 class ProbitEmbeddingClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier, NumberTableMixin
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassOrLabelsClassifier, NumberTableMixin
 ):
     """A linear embedding and a probit classifier per label in it, learned by variational Bayes.
 
@@ -248,44 +248,6 @@ class ProbitEmbeddingClassifier(
     def _log_proba(self, X: Any) -> Array:
         X = self._check_rows(X)
         return self._model.log_proba(X, average_embedding=self.averaging == "full")
-
-    @method_of_rows
-    def predict(self, X: Any) -> Array:
-        """Labels that are more probably present than absent, or the most probable class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : array of shape (n_samples, n_labels) or (n_samples,)
-        """
-        self._require_fitted()
-        if not self.multilabel_:
-            return super().predict(X)
-        proba = self.predict_proba(X)
-        xp = namespace(proba)
-        return xp.astype(proba > 0.5, xp.int64)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose class, or all of whose known labels, are right.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, n_labels) or (n_samples,)
-            Rows without any known label do not count.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        accuracy : float
-        """
-        self._require_fitted()
-        if not self.multilabel_:
-            return super().score(X, y, sample_weight)
-        return reading.label_matrix_accuracy(AnswerPart(self, "predict"), X, y, sample_weight)
 
     @property
     def _n_features_out(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,9 @@ from latentia.engine.source import Chunk, Preprocessor, TableSource, Totals
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.base.training_record import LabelCounts
-from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix, read_label_matrix
-from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
-from latentia.inputs.rows import AnswerPart, reject_missing, validate_rows
+from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
+from latentia.inputs.lazy_tables import LazyTable, lazy_table
+from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import Standardizer, make_preprocessor, source_moments
 from latentia.inputs.target_parts import LabelColumns, LabelMatrixReader
 from latentia.inputs.weights import check_weight
@@ -148,37 +147,6 @@ def _label_sums(rows: TableSource) -> Totals:
 def _label_attributes(classes: np.ndarray, multilabel: bool, names: np.ndarray | None) -> Attributes:
     found: Attributes = {"classes_": classes, "multilabel_": multilabel}
     return found if names is None else {**found, "label_names_": names}
-
-
-@dataclass(frozen=True)
-class RightRows:
-    """The weight of rows all of whose known labels are predicted, and of all that have any."""
-
-    predict: AnswerPart
-
-    def __call__(self, part: RawPart) -> tuple[float, float]:
-        if not part.X.shape[0]:
-            return 0.0, 0.0
-        predicted = to_numpy(self.predict(part.X))
-        codes = read_label_matrix(part.y)
-        if codes.shape != predicted.shape:
-            raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
-        given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
-        weight = (codes >= 0).any(axis=1) * (1.0 if given is None else given)
-        right = ((codes == predicted) | (codes < 0)).all(axis=1)
-        return float(weight @ right), float(weight.sum())
-
-
-def label_matrix_accuracy(predict: AnswerPart, X: Any, y: Any, sample_weight: Any) -> float:
-    """The share of rows all of whose known labels are right; rows without any do not count."""
-    table, count = lazy_table(X), RightRows(predict)
-    if table is None:
-        right, total = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
-    else:
-        right, total = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
-    if not total:
-        raise ValueError("y has no known label: all its entries are -1 or NaN.")
-    return right / total
 
 
 def _check_label_weights(weight_sums: np.ndarray) -> None:

@@ -1,0 +1,88 @@
+"""Classifiers of one label a row, or of label matrices whose entries may be unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentia.estimators.base.classifier import ProbabilisticClassifier
+from latentia.inputs.label_matrix import read_label_matrix
+from latentia.inputs.lazy_tables import RawPart, lazy_table
+from latentia.inputs.rows import AnswerPart, method_of_rows
+from latentia.inputs.weights import check_weight
+from latentia.numerics.array_api import Array, namespace, to_numpy
+
+
+class ClassOrLabelsClassifier(ProbabilisticClassifier):
+    """Decisions and accuracy; which of the two it is, `fit` has seen."""
+
+    multilabel_: bool
+
+    @method_of_rows
+    def predict(self, X: Any) -> Array:
+        """The class with the least expected loss; for label matrices, the labels that are more
+        probable than not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as `predict_log_proba` takes them.
+
+        Returns
+        -------
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().predict(X)
+        proba = self.predict_proba(X)
+        xp = namespace(proba)
+        return xp.astype(proba > 0.5, xp.int64)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy on the rows whose class is known; for label matrices, the share of rows all of
+        whose known labels are right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Rows without any known label do not count.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().score(X, y, sample_weight)
+        table, count = lazy_table(X), _RightRows(AnswerPart(self, "predict"))
+        if table is None:
+            right, total = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
+        else:
+            right, total = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
+        if not total:
+            raise ValueError("y has no known label: all its entries are -1 or NaN.")
+        return right / total
+
+
+@dataclass(frozen=True)
+class _RightRows:
+    """The weight of rows all of whose known labels are predicted, and of all that have any."""
+
+    predict: AnswerPart
+
+    def __call__(self, part: RawPart) -> tuple[float, float]:
+        if not part.X.shape[0]:
+            return 0.0, 0.0
+        predicted = to_numpy(self.predict(part.X))
+        codes = read_label_matrix(part.y)
+        if codes.shape != predicted.shape:
+            raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
+        given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
+        weight = (codes >= 0).any(axis=1) * (1.0 if given is None else given)
+        right = ((codes == predicted) | (codes < 0)).all(axis=1)
+        return float(weight @ right), float(weight.sum())
