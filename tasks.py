@@ -11,7 +11,7 @@
                               oldest and the newest supported versions of the hard dependencies
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
-Several tasks at once (python3 tasks.py docs release) run side by side, and print when they end.
+Several tasks at once (python3 tasks.py release check docs) run side by side, and print when they end.
 """
 
 from __future__ import annotations
@@ -39,28 +39,24 @@ def run(*command: str | Path) -> None:
         sys.exit(code)
 
 
-def install(extras: str, *packages: str) -> None:
-    """The package itself, editable, with some extras; skipped when nothing has changed since."""
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + repr((extras, packages)).encode()).hexdigest()
-    stamp = FOLDER / "-".join(["installed", *extras.split(","), *packages])
-    if stamp.exists() and stamp.read_text() == wanted:
+def install(*names: str) -> None:
+    """The package itself, editable, its extras of these names, and other packages: what is new or has changed."""
+    toml = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(toml)["project"]["optional-dependencies"]
+    wanted = {"latentia": ["-e", "."], **{name: extras.get(name, [name]) for name in names}}
+    stamps = {name: FOLDER / f"installed-{name}" for name in wanted}
+    digest = hashlib.sha256(toml.encode()).hexdigest()
+    missing = [name for name in wanted if not stamps[name].exists() or stamps[name].read_text() != digest]
+    if not missing:
         return
     if not PYTHON.exists():
         print(f"Making the virtual environment {FOLDER.name} ...", flush=True)
         venv.create(FOLDER, with_pip=True)
     print("Installing ...", flush=True)
-    run(
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-e",
-        f".[{extras}]" if extras else ".",
-        *packages,
-    )
-    stamp.write_text(wanted)
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]  # most modules are never imported
+    run(PYTHON, "-m", "pip", "install", *quiet, *(part for name in missing for part in wanted[name]))
+    for name in missing:
+        stamps[name].write_text(digest)
 
 
 def install_chromium() -> None:
@@ -153,34 +149,36 @@ TASKS = {"demo": demo, "test": test, "matrix": matrix, "check": check, "docs": d
 NEEDS = {
     "demo": ["cli"],
     "test": ["test"],
-    "matrix": ["test,browser", "torch==2.13.0"],
-    "check": ["test,dev"],
-    "docs": ["test,docs,browser"],
+    "matrix": ["test", "browser", "torch==2.13.0"],
+    "check": ["test", "dev"],
+    "docs": ["test", "docs", "browser"],
     "release": ["release"],
 }
 
 
 def side_by_side(names: list[str]) -> None:
-    """Each in a process of its own, with all that they need installed before."""
+    """Each in a process of its own; what the next one needs is installed while those before it run."""
 
     def one(name: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, __file__, name]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
+    running = {}
     with ThreadPoolExecutor(len(names)) as pool:
-        ended = list(pool.map(one, names))
-    for name, process in zip(names, ended, strict=True):
-        print(f"--- {name}\n{process.stdout}", flush=True)
-    sys.exit(max(abs(process.returncode) for process in ended))
+        for name in names:
+            install(*NEEDS[name])
+            running[name] = pool.submit(one, name)
+    for name, process in running.items():
+        print(f"--- {name}\n{process.result().stdout}", flush=True)
+    sys.exit(max(abs(process.result().returncode) for process in running.values()))
 
 
 if __name__ == "__main__":
     names = sys.argv[1:] if set(sys.argv[1:]) <= set(TASKS) else sys.argv[1:2]
     if not names or names[0] not in TASKS:
         sys.exit(__doc__)
-    for name in names:
-        install(*NEEDS[name])
     if len(names) == 1:
+        install(*NEEDS[names[0]])
         TASKS[names[0]]()
     else:
         side_by_side(names)

@@ -9,6 +9,8 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map, unflatten
+from latentia.families.gaussian_mixture import missing_data, missingness_patterns
+from latentia.numerics import linalg, matmul, packed_symmetric
 
 
 def assert_same(a, b):
@@ -41,6 +43,27 @@ def test_chunks_do_not_matter(family, objective, rows, params):
         assert_same(RowProblem(family, objective, rows, max_chunk_rows=size).sweep(params), whole)
 
 
+#: Sizes of the pieces in which work is done, for the sake of time and memory alone.
+PIECES = (
+    (missing_data, "BATCH_FLOATS"),
+    (missingness_patterns, "MIN_PATTERN_ROWS"),
+    (linalg, "SWEEP_FLOATS"),
+    (matmul, "TILE_ROWS"),
+    (matmul, "SUM_TILE_ROWS"),
+    (packed_symmetric, "LONG_RUN_ROWS"),
+)
+
+
+def test_the_size_of_the_pieces_of_work_does_not_matter(family, rows, params, monkeypatch):
+    """Rows are few, so that all work is one piece unless pieces are made small."""
+    whole = RowProblem(family, Likelihood(), rows).sweep(params)
+    for module, name in PIECES:
+        assert getattr(module, name) > 1
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, 1)
+            assert_same(RowProblem(family, Likelihood(), rows).sweep(params), whole)
+
+
 def test_a_row_of_weight_two_is_that_row_twice(family, objective, rows, params, rng):
     weight = rng.integers(0, 3, size=rows.n_rows)
     again = np.repeat(np.arange(rows.n_rows), weight)
@@ -49,13 +72,12 @@ def test_a_row_of_weight_two_is_that_row_twice(family, objective, rows, params, 
     assert_same(weighted, repeated)
 
 
-@pytest.mark.families("factors")
 def test_it_starts_where_the_repeated_rows_do(family, rows, rng):
-    """Columns of every kind: a row of weight two is that row twice before the first step, too."""
+    """A row of weight two is that row twice before the first step, too; of three starts, since kinds of starts take turns."""
     weight = rng.integers(0, 3, size=rows.n_rows)
     again = np.repeat(np.arange(rows.n_rows), weight)
     sources = ArraySource(rows.X, rows.y, weight.astype(float)), ArraySource(rows.X[again], rows.y[again])
-    assert_same(*(family.init(source, np.random.default_rng(0), 2) for source in sources))
+    assert_same(*(family.init(source, np.random.default_rng(0), 3) for source in sources))
 
 
 def test_restarts_do_not_see_each_other(family, objective, rows, params):

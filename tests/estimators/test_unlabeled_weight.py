@@ -6,7 +6,7 @@ from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.base.unlabeled_weight import DEFAULT, N_FOLDS, WEIGHTS, assign_folds
+from latentia.estimators.base.unlabeled_weight import N_FOLDS, WEIGHTS, assign_folds
 
 MODELS = [
     GaussianMixtureClassifier(2, n_init=2, tol=1e-3, unlabeled=-1, random_state=0),
@@ -64,7 +64,7 @@ def test_the_weight_that_held_out_labels_prefer_is_chosen():
     assert 0.0 in chosen[0] and max(chosen[0]) < 1.0 and 1.0 in chosen[1] and min(chosen[1]) > 0.0
     few = few_labels(0, False, 20)  # too few to choose by
     assert fitted(model, *few).unlabeled_weight_ == 0.0
-    assert fitted(LatentClassificationModel(2, tol=1e-2, unlabeled=-1), *few).unlabeled_weight_ == WEIGHTS[DEFAULT]
+    assert fitted(LatentClassificationModel(2, tol=1e-2, unlabeled=-1), *few).unlabeled_weight_ == 0.1
 
 
 def test_folds_follow_the_rows(rng):

@@ -184,6 +184,22 @@ def test_rows_have_the_doubt_of_the_column_that_was_seen_least(rng):
 
 
 # ---------------------------------------------------------------- limits
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_component_without_rows_changes_nothing_of_the_others(rng, covariance):
+    """Classes of fewer components than others are padded with such ones."""
+    X, y = three_classes(rng, 30)
+    family = mixtures(covariance, [1, 1, 1], pooled_rows=2.0)
+    belief = settle(family, X, y, 50)[0].components
+    nobody = belief._asdict() | {"count": belief.strength[:, None, None, None] + np.zeros_like(belief.count)}
+    beside = {
+        name: np.concatenate([a, nobody[name]], axis=2) if a.shape[1:3] == (3, 1) else a
+        for name, a in belief._asdict().items()
+    }
+    alone, wide = (family.conjugate.predictive(b) for b in (belief, belief._replace(**beside)))
+    for a, b in zip(alone, wide, strict=True):
+        np.testing.assert_allclose(b[:, :, :1] if b.shape[1:3] == (3, 2) else b, a, rtol=1e-12)
+
+
 def three_classes(rng, n=120):
     y = np.arange(n) % 3
     X = rng.normal(size=(n, 2)) * np.array([0.4, 1.0, 1.6])[y, None] + rng.normal(size=(3, 2))[y]

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -73,14 +74,15 @@ class RowStream:
         kept, n_parts = self._kept, len(self.ranges)
         copier = _Copier(torch, device, self.X, [self.ranges[k] for k in range(n_parts) if k not in kept])
         with ThreadPoolExecutor(1) as pool:
-            ahead = [pool.submit(copier.begin, n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
+            begin = copier.begin if copier.staging is None else partial(pool.submit, copier.begin)
+            ahead: list[Any] = [begin(n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
             n_copied = 0
             for k in range(n_parts):
                 if k in kept:
                     yield kept[k]
                     continue
                 if n_copied + len(ahead) < copier.n_parts:
-                    ahead.append(pool.submit(copier.begin, n_copied + len(ahead)))
+                    ahead.append(begin(n_copied + len(ahead)))
                 part = copier.end(ahead.pop(0))
                 if k in self.stays:
                     part = kept[k] = part.clone()
@@ -120,9 +122,9 @@ class _Copier:
             self.copied[slot] = self.stream.record_event()
         return there, self.copied[slot]
 
-    def end(self, begun: Future[tuple[Array, Any]]) -> Array:
+    def end(self, begun: Any) -> Array:
         """The part, which kernels from now on wait for."""
-        part, copied = begun.result()
+        part, copied = begun.result() if isinstance(begun, Future) else begun
         self.torch.cuda.current_stream(self.device).wait_event(copied)
         return part
 

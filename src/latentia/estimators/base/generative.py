@@ -32,9 +32,8 @@ from latentia.estimators.base.generative_options import (
     check_unlabeled_weight,
 )
 from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.learned_options import LearnedOptionsMixin
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
-from latentia.estimators.base.temperature import choose_temperature
-from latentia.estimators.base.unlabeled_weight import DEFAULT, WEIGHTS, choose_unlabeled_weight
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.lazy_tables import lazy_table
@@ -66,14 +65,12 @@ class GenerativeFit(NamedTuple):
         return self.solution.outcomes[0]
 
 
-class GenerativeClassifier(GenerativePredictMixin):
+class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
     #: How discriminative objectives are raised, where the constructor does not say.
     solver: str | Adam = "lbfgs"
-    #: What unlabeled rows weigh where the labels are too few to choose it by.
-    _weight_of_few_labels = WEIGHTS[DEFAULT]
     #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
     _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -176,8 +173,8 @@ class GenerativeClassifier(GenerativePredictMixin):
         family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
-        unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
-        source = source.with_unlabeled_weight(unlabeled_weight)
+        choice = self._choose_by_held_out_labels(trained, source, rng, trained is not family)
+        source = source.with_unlabeled_weight(choice.unlabeled_weight)
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
         solution = self._run_em_restarts(trained, em_source, rng, notifier)
         if notifier.stopped and not objective.rises_under_em:
@@ -192,9 +189,10 @@ class GenerativeClassifier(GenerativePredictMixin):
             solver = self._discriminative_solver(validate, rng)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = self._model_at(family, trained, data, select_restart(solution.params, 0))
-        model = replace(model, temperature=self._choose_temperature(model, source, trained is not family))
+        temperature = self._choose_temperature(model, source, trained is not family, choice.temperature)
+        model = replace(model, temperature=temperature)
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
-        return GenerativeFit(model, solution, log_jacobian, trained is not family, unlabeled_weight)
+        return GenerativeFit(model, solution, log_jacobian, trained is not family, choice.unlabeled_weight)
 
     def _model_at(self, family: Any, trained: Any, data: TrainingTable, params: Params) -> FittedModel:
         """The model at parameters of the family that is trained, a posterior or the points."""
@@ -215,23 +213,12 @@ class GenerativeClassifier(GenerativePredictMixin):
             posterior = self._make_posterior_family(family, data)
         return family if posterior is None else posterior
 
-    def _choose_temperature(self, model: FittedModel, source: TableSource, is_posterior: bool) -> float:
-        if not isinstance(self.temperature, str):
-            return float(self.temperature)
-        return choose_temperature(model, source) if is_posterior else 1.0
-
-    def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
-        if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
-            return 1.0
-        if not isinstance(self.unlabeled_weight, str):
-            return float(self.unlabeled_weight)
-        return choose_unlabeled_weight(family, source, rng, self._weight_of_few_labels)
-
     def _weight_of_unlabeled_rows(self, data: TrainingTable) -> float:
         """What `fit` would give unlabeled rows."""
         rng, source = random_generator(self.random_state), data.make_source()
         family = self._make_family(data, source, rng, StepNotifier())
-        return self._choose_unlabeled_weight(self._trained_family(family, data, self._objective()), source, rng)
+        trained = self._trained_family(family, data, self._objective())
+        return self._choose_by_held_out_labels(trained, source, rng, trained is not family).unlabeled_weight
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):

@@ -170,7 +170,8 @@ class StreamMixin(GenerativeClassifier):
         family = self._open_family(self._make_family(data, source, rng, notifier))
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
-        unlabeled_weight = self._choose_unlabeled_weight(trained, source, rng)
+        choice = self._choose_by_held_out_labels(trained, source, rng, trained is not family)
+        unlabeled_weight = choice.unlabeled_weight
         source = source.with_unlabeled_weight(unlabeled_weight)
         params = self._run_em_restarts(trained, source, rng, notifier).params
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight

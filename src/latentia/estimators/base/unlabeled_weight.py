@@ -1,14 +1,17 @@
-"""How much unlabeled rows count: the weight that predicts held-out labels best, zero included.
+"""What labels held out say: how much unlabeled rows count, and how much a row says of its class.
 
 Under a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So
 labels are held out in folds, and every weight is tried on all of them in one batch: a fold is a
-column of weights with zeros. The middle weight is kept unless another is better by more than two
-standard errors of the difference. Where few rows have labels, each estimator has its own.
+column of weights with zeros. The classes of the rows held out have a temperature (see
+`temperature`) for each weight, which is that of the final model, too: rows that trained it would
+show less doubt than there is. Zero is kept unless another weight is better by more than half a
+standard error of the difference. Where few rows have labels, nothing is held out, and each
+estimator has a weight of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +20,12 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
 from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
+from latentia.estimators.base.temperature import best_temperature, tempered_losses
 from latentia.numerics.array_api import namespace, to_numpy
-from latentia.numerics.logspace import log_softmax
 from latentia.solvers import EM
 
-#: Weights tried; the second is the default.
+#: Weights tried, the default first.
 WEIGHTS = (0.0, 0.1, 1.0)
-DEFAULT = 1
 
 N_FOLDS = 3
 
@@ -31,47 +33,75 @@ N_FOLDS = 3
 MAX_ROWS = 500
 
 #: EM in the folds need not settle.
-MAX_ITER = 10
+MAX_ITER = 20
 
 #: Fewer labeled rows choose nothing.
 MIN_LABELED = 30
 
 #: Standard errors by which another weight must be better than the default.
-N_ERRORS = 2.0
+N_ERRORS = 0.5
 
 #: One confident mistake must not decide.
 MAX_LOSS = 5.0
 
 
-def choose_unlabeled_weight(family: Any, rows: TableSource, rng: np.random.Generator, of_few_labels: float) -> float:
-    """One of `WEIGHTS`, by the log loss of labels held out, or the one given where they are few."""
+class HeldOutChoice(NamedTuple):
+    """What labels held out ask for."""
+
+    unlabeled_weight: float
+    temperature: float | None  # None: no labels were held out
+
+
+def choose_by_held_out_labels(
+    family: Any, max_iter: int, rows: TableSource, rng: np.random.Generator, of_few_labels: float, tempered: bool
+) -> HeldOutChoice:
+    """One of `WEIGHTS` by the log loss of labels held out, or the one given where they are few."""
     source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
     folds = assign_folds(source)
     if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
-        return of_few_labels
+        return HeldOutChoice(of_few_labels, None)
+    scores = _held_out_scores(family, max_iter, source, folds, rng)
+    held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(len(scores))])
+    codes = source.y[held_out]
+    weight = np.ones(codes.size) if source.weight is None else source.weight[held_out]
+    losses, temperatures = [], []
+    for k in range(len(WEIGHTS)):
+        joint, prior = (np.concatenate([part[k] for part in parts]) for parts in zip(*scores, strict=True))
+        temperatures.append(best_temperature(joint, prior, codes, weight) if tempered else 1.0)
+        losses.append(np.minimum(tempered_losses(joint, prior, codes, temperatures[-1]), MAX_LOSS))
+    best = _best(np.stack(losses), weight)
+    return HeldOutChoice(WEIGHTS[best], temperatures[best])
+
+
+def _held_out_scores(
+    family: Any, max_iter: int, source: ArraySource, folds: np.ndarray, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each fold: log joints and log priors (n_weights, n_rows, C) of its rows, by models that
+    did not see them.
+    """
     n_folds = int(folds.max()) + 1
     settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     columns = [np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings]
     batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
     params = family.init(batch, rng, len(settings))
-    params = EM(MAX_ITER, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
-    losses, counts = [], []
+    params = EM(max_iter, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
+    scores = []
     for fold in range(n_folds):
-        held_out = np.flatnonzero(folds == fold)
         mine = take_restarts(params, list(range(fold * len(WEIGHTS), (fold + 1) * len(WEIGHTS))))
-        losses.append(_log_losses(family, mine, source.subset(held_out)))
-        counts.append(weight[held_out])
-    return WEIGHTS[_best(np.concatenate(losses, axis=1), np.concatenate(counts))]
+        joint = _log_joints(family, mine, source.subset(np.flatnonzero(folds == fold)))
+        prior = to_numpy(mine.log_prior).astype(float)
+        scores.append((joint, np.broadcast_to(prior[:, None, :], joint.shape)))
+    return scores
 
 
 def _best(losses: np.ndarray, weight: np.ndarray) -> int:
-    """The number of the best row of `losses`, or of the default where the lead may be chance."""
+    """The number of the best row of `losses`, or of the first where the lead may be chance."""
     share = weight / weight.sum()
     best = int(np.argmin(losses @ share))
-    lead = losses[DEFAULT] - losses[best]
+    lead = losses[0] - losses[best]
     error = np.sqrt((share**2 * (lead - lead @ share) ** 2).sum())
-    return best if lead @ share > N_ERRORS * error else DEFAULT
+    return best if lead @ share > N_ERRORS * error else 0
 
 
 def assign_folds(source: ArraySource) -> np.ndarray:
@@ -91,8 +121,8 @@ def assign_folds(source: ArraySource) -> np.ndarray:
     return folds
 
 
-def _log_losses(family: Any, params: Any, source: ArraySource) -> np.ndarray:
-    """Of each restart and row, in the order of the rows."""
+def _log_joints(family: Any, params: Any, source: ArraySource) -> np.ndarray:
+    """Of each restart, row and class, in the order of the rows."""
     chunk: Chunk = source.all_rows()
     size = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
     parts = []
@@ -100,7 +130,5 @@ def _log_losses(family: Any, params: Any, source: ArraySource) -> np.ndarray:
         here = slice(first, first + size)
         observed = None if chunk.rows.observed is None else chunk.rows.observed[here, ...]
         rows = chunk.rows._replace(values=chunk.rows.values[here, ...], observed=observed)
-        parts.append(to_numpy(log_softmax(family.infer(params, rows).log_joint, axis=-2)))
-    log_proba = np.concatenate(parts, axis=-1)
-    own = np.take_along_axis(log_proba, source.y[None, None, :], axis=1)[:, 0]
-    return np.minimum(-own, MAX_LOSS)
+        parts.append(to_numpy(family.infer(params, rows).log_joint).astype(float))
+    return np.swapaxes(np.concatenate(parts, axis=-1), 1, 2)

@@ -61,7 +61,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
-        the labeled rows ask for, at least one; one for points.
+        labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
+        one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by `solver` from the best EM solution.

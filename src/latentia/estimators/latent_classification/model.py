@@ -64,7 +64,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
-        the labeled rows ask for, at least one; one for points.
+        labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
+        one; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS, from the mean of the posterior or, with "ml", the best EM solution.

@@ -176,7 +176,7 @@ def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
 
 
 def _fold_by_fold(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[np.ndarray]:
-    log_proba, X = [], rows_for_estimator(data.X)
+    X, log_proba = rows_for_estimator(data.X), []
     for train, test in folds:
         weight = None if data.weight is None else data.weight[train]
         model.fit(take_rows(X, train), data.codes[train], weight)

@@ -35,8 +35,11 @@ POINT_N_LATENT = 2
 POSTERIOR_N_INIT = 5
 
 
-#: How far bounds settle where models are only compared.
+#: Where models of columns with bounds are only compared: how far bounds settle, how many factors
+#: there are at most, and iterations of EM.
 ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
+ROUGH_N_LATENT = 4
+ROUGH_MAX_ITER = 12
 
 
 def check_n_latent(name: str, value: Any) -> None:
@@ -104,12 +107,16 @@ class FactorTrainingMixin(StreamMixin):
     def _make_posterior_family(self, family: LatentFactors, data: TrainingTable) -> BayesianLatentFactors | None:
         return BayesianLatentFactors(family) if family.all_edges else None
 
-    def _choose_unlabeled_weight(self, family: Any, source: TableSource, rng: np.random.Generator) -> float:
-        return super()._choose_unlabeled_weight(family.with_bounds(ROUGH_BOUNDS), source, rng)
+    def _rough(self, family: LatentFactors | BayesianLatentFactors) -> tuple[Any, int]:
+        layout = (family.model if isinstance(family, BayesianLatentFactors) else family).layout
+        max_iter = ROUGH_MAX_ITER if layout.n_bounded else super()._rough(family)[1]
+        return family.with_bounds(ROUGH_BOUNDS, ROUGH_N_LATENT), max_iter
 
-    def _choose_temperature(self, model: FittedModel, source: TableSource, is_posterior: bool) -> float:
+    def _choose_temperature(
+        self, model: FittedModel, source: TableSource, is_posterior: bool, of_held_out_labels: float | None = None
+    ) -> float:
         rough = replace(model, family=model.family.with_bounds(ROUGH_BOUNDS))
-        return super()._choose_temperature(rough, source, is_posterior)
+        return super()._choose_temperature(rough, source, is_posterior, of_held_out_labels)
 
     def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
         if isinstance(family, BayesianLatentFactors):

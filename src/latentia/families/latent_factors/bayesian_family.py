@@ -108,9 +108,9 @@ class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
     def precompute(self, params: FactorBelief) -> ExpectedParams:
         return expected_params(params)
 
-    def with_bounds(self, rules: BoundRules) -> BayesianLatentFactors:
+    def with_bounds(self, rules: BoundRules, max_latent: int | None = None) -> BayesianLatentFactors:
         """The same family, whose bounds settle by other rules."""
-        return BayesianLatentFactors(self.model.with_bounds(rules), self.prior, self.lazy_bounds)
+        return BayesianLatentFactors(self.model.with_bounds(rules, max_latent), self.prior, self.lazy_bounds)
 
     @property
     def takes_all_labels(self) -> bool:

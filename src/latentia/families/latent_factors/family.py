@@ -243,10 +243,14 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily, WarmStarte
             n_free = min(n_free, C * M * G * (G + 3) // 2)
         return mixing + n_free
 
-    def with_bounds(self, rules: BoundRules) -> LatentFactors:
-        """The same family, whose bounds settle by other rules."""
+    def with_bounds(self, rules: BoundRules, max_latent: int | None = None) -> LatentFactors:
+        """The same family, whose bounds settle by other rules; where it has some, with at most so
+        many factors.
+        """
         other = copy(self)
         other.bound_rules = rules
+        if max_latent is not None and self.layout.n_bounded:
+            other.n_latent = min(max_latent, self.n_latent)
         return other
 
     def with_edges(self, edges: Array) -> LatentFactors:
