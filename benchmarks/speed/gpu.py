@@ -211,7 +211,7 @@ def streamed() -> Iterator[dict[str, Any]]:
         torch.cuda.empty_cache()
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(limit / total)
-    rows_mib = limit / 2**20 - 1536  # what sweeps work in is 1 GiB, and PyTorch's blocks are not all full
+    rows_mib = limit / 2**20 * 5 / 8  # what sweeps work in is 1 GiB, and PyTorch's blocks are not all full
     y = np.zeros(n_rows, dtype=np.int64)
     fits = n_rows // 16  # a quarter of the memory allowed
     try:
@@ -239,33 +239,36 @@ def streamed() -> Iterator[dict[str, Any]]:
 
 
 def parts() -> Iterator[dict[str, Any]]:
-    """Fits to a tensor on the device, and to the same rows in the main memory with a quarter of the device memory."""
-    for name, scale in (
-        ("mixture diag ml", 4),
-        ("mixture full ml", 4),
-        ("mixture hybrid", 2),
-        ("factors vb", 8),
-        ("softmax", 2),
-        ("embedding", 4),
-    ):
-        case = ESTIMATORS[name].at(0.02 if SMALL else scale)
-        yield from guarded(f"parts {name}", lambda case=case: beside_tensor(replace(case, iterations=20)))
+    """Iterations of whole fits: of a tensor that fits, and of a table four times as large as the memory for its rows."""
+    for name in ("mixture diag ml", "mixture hybrid", "factors vb", "softmax"):
+        yield from guarded(f"parts {name}", lambda name=name: in_parts(ESTIMATORS[name]))
 
 
-def beside_tensor(case: Any) -> dict[str, Any]:
-    X, y = case.shape.draw()
-    there = torch.asarray(X, device=DEVICE), torch.asarray(y, device=DEVICE)
-    case.model().fit(*there)
-    fits = best(lambda: case.model().fit(*there), 2)
-    table = latentia.on_device(X, DEVICE, memory=X.nbytes / 4 / 2**20)
-    case.model().fit(table, y)
-    streamed = best(lambda: case.model().fit(table, y), 2)
+def in_parts(case: Any) -> dict[str, Any]:
+    """Rows a second of one more iteration, from fits of two lengths; copies of the table have a shift each."""
+    X, y = replace(case.shape, rows=10_000 if SMALL else 2**20).draw()
+    times = 2 if SMALL else 2**32 // X.nbytes
+    large = np.concatenate([X + 0.01 * k for k in range(times)]).astype(X.dtype)
+    labels = np.tile(y, times)
+    fits = slice(0, len(large) // 8)
+    there = torch.asarray(large[fits], device=DEVICE), torch.asarray(labels[fits], device=DEVICE)
+    table = latentia.on_device(large, DEVICE, memory=large.nbytes / 4 / 2**20)
+    rates, totals = [], []
+    for rows, target, lengths in ((*there, (5, 25)), (table, labels, (3, 9))):
+        seconds, counts = [], []
+        for length in lengths:
+            model = case.model(max_iter=length)
+            seconds.append(best(lambda model=model, rows=rows, target=target: model.fit(rows, target), 1))
+            counts.append(model_iterations(model))
+        rates.append(len(target) * (counts[1] - counts[0]) / (seconds[1] - seconds[0]))
+        totals.append(seconds[1])
     return {
-        "shape": case.shape.words(),
-        "iterations": case.iterations,
-        "fits_s": fits,
-        "streamed_s": streamed,
-        "share": fits / streamed,
+        "shape": f"{len(large)} x {large.shape[1]} {large.dtype}",
+        "table_gib": large.nbytes / 2**30,
+        "rows_per_s_fitting": rates[0],
+        "rows_per_s_streamed": rates[1],
+        "share": rates[1] / rates[0],
+        "streamed_fit_s": totals[1],
     }
 
 
