@@ -396,6 +396,41 @@ def test_nothing_is_overwritten_without_force(latentia, fitted, tmp_path):
     assert target.read_text() != "mine"
 
 
+def test_an_output_that_cannot_be_finished_is_named_and_leaves_nothing_behind(latentia, fitted, tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    model, table = fitted / "model.latentia", fitted / "table.csv"
+    for command in (["predict", model, table], ["impute", model, table], ["explain", model, table], ["sample", model]):
+        ended = latentia(*command, "-o", tmp_path / "out.csv")
+        assert ended.errors == [f"latentia: {tmp_path / 'out.csv'}: No space left on device"]
+        assert ended.code == 5 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.matrix
+def test_a_seed_says_which_folds_are_compared(latentia, fitted):
+    options = (
+        "compare",
+        fitted / "table.csv",
+        "-t",
+        "kind",
+        "--folds",
+        2,
+        "--ignore",
+        "color",
+        "--ignore",
+        "code",
+        "--json",
+    )
+
+    def ranking(seed):
+        found = json.loads(latentia(*options, "--seed", seed).out)["ranking"]
+        return {line["estimator"]: line["log_loss"] for line in found}
+
+    assert ranking(3) == ranking(3) != ranking(4)
+
+
 @pytest.mark.parametrize(
     "arguments, code, words",
     [
