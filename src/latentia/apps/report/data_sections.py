@@ -147,7 +147,10 @@ def imputed(facts: Facts) -> Section | None:
     body += table(
         "Examples of filled cells", ["row", "column", "filled in"], examples[::step][:MAX_EXAMPLES], words=(1, 2)
     )
-    note = "Each missing cell gets what the known cells of its row say of it; it stays missing in predictions."
+    note = (
+        "Each missing cell gets what the known cells of its row say of it: an expected number or the most probable "
+        "category. It stays missing in predictions."
+    )
     return Section("What was imputed", paragraph(note) + body)
 
 
