@@ -9,6 +9,8 @@ next one runs. Cases, all by default:
 - estimators  a few iterations of every estimator at its large shape, on the device and on the cores
 - transfers   copies between host and device that one more iteration costs, by PyTorch's profiler
 - streamed    a table four times as large as the device memory that may be used, beside one that fits
+- parts       the same for whole fits of several estimators, by `latentia.on_device`
+- batches     hybrid training by L-BFGS and by mini-batches; of MNIST where `LATENTIA_DATA` has it
 - crossover   from how many rows on the device is faster
 
 With `--cpu`, PyTorch on the cores stands in for the device and shapes are small: a test of this
@@ -38,6 +40,7 @@ import numpy as np
 import sklearn
 import torch
 from large_shapes import ESTIMATORS, Shape
+from sklearn.decomposition import PCA
 
 import latentia
 from latentia.engine.array_source import ArraySource
@@ -47,6 +50,7 @@ from latentia.engine.row_stream import Device, RowStream
 from latentia.engine.streamed_source import StreamedSource
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.solvers import Adam
 
 #: Seconds that one case may take.
 CASE_SECONDS = 150
@@ -207,7 +211,7 @@ def streamed() -> Iterator[dict[str, Any]]:
         torch.cuda.empty_cache()
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(limit / total)
-    rows_mib = limit / 2**20 - 1536  # what sweeps work in is 1 GiB, and PyTorch's blocks are not all full
+    rows_mib = limit / 2**20 * 5 / 8  # what sweeps work in is 1 GiB, and PyTorch's blocks are not all full
     y = np.zeros(n_rows, dtype=np.int64)
     fits = n_rows // 16  # a quarter of the memory allowed
     try:
@@ -232,6 +236,84 @@ def streamed() -> Iterator[dict[str, Any]]:
     finally:
         if DEVICE == "cuda":
             torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def parts() -> Iterator[dict[str, Any]]:
+    """Iterations of whole fits: of a tensor that fits, and of a table four times as large as the memory for its rows."""
+    for name in ("mixture diag ml", "mixture hybrid", "factors vb", "softmax"):
+        yield from guarded(f"parts {name}", lambda name=name: in_parts(ESTIMATORS[name]))
+
+
+def in_parts(case: Any) -> dict[str, Any]:
+    """Rows a second of one more iteration, from fits of two lengths; copies of the table have a shift each."""
+    X, y = replace(case.shape, rows=10_000 if SMALL else 2**20).draw()
+    times = 2 if SMALL else 2**32 // X.nbytes
+    large = np.concatenate([X + 0.01 * k for k in range(times)]).astype(X.dtype)
+    labels = np.tile(y, times)
+    fits = slice(0, len(large) // 8)
+    there = torch.asarray(large[fits], device=DEVICE), torch.asarray(labels[fits], device=DEVICE)
+    table = latentia.on_device(large, DEVICE, memory=large.nbytes / 4 / 2**20)
+    rates, totals = [], []
+    for rows, target, lengths in ((*there, (5, 25)), (table, labels, (3, 9))):
+        seconds, counts = [], []
+        for length in lengths:
+            model = case.model(max_iter=length)
+            seconds.append(best(lambda model=model, rows=rows, target=target: model.fit(rows, target), 1))
+            counts.append(model_iterations(model))
+        rates.append(len(target) * (counts[1] - counts[0]) / (seconds[1] - seconds[0]))
+        totals.append(seconds[1])
+    return {
+        "shape": f"{len(large)} x {large.shape[1]} {large.dtype}",
+        "table_gib": large.nbytes / 2**30,
+        "rows_per_s_fitting": rates[0],
+        "rows_per_s_streamed": rates[1],
+        "share": rates[1] / rates[0],
+        "streamed_fit_s": totals[1],
+    }
+
+
+def batches() -> Iterator[dict[str, Any]]:
+    """Hybrid training, 50 columns, 128 components a class: objective, error on test rows and seconds of each solver."""
+    X, y, n_train = images()
+    rows, labels = torch.asarray(X[:n_train], device=DEVICE), torch.asarray(y[:n_train], device=DEVICE)
+    options: dict[str, Any] = {"covariance": "diag", "marginals": "normal", "n_init": 1, "random_state": 0, "tol": 1e-6}
+    options |= {"objective": "hybrid", "trade_off": 10.0, "margin": 10.0, "max_iter": 5 if SMALL else 400}
+    n_components = 4 if SMALL else 128
+    start = latentia.GaussianMixtureClassifier(
+        n_components, **{**options, "objective": "likelihood", "inference": "ml"}
+    )
+    start.fit(rows, labels)
+    em = best(lambda: start.fit(rows, labels), 1)
+    solvers = {"L-BFGS": "lbfgs"} | {
+        f"batches of {b}, {n} passes": Adam(b, n) for b, n in ((1024, 10), (1024, 20), (4096, 20))
+    }
+    for name, solver in solvers.items():
+        model = latentia.GaussianMixtureClassifier(n_components, solver=solver, **options)
+        seconds = best(lambda model=model: model.fit(rows, labels), 1)
+        wrong = model.predict(torch.asarray(X[n_train:], device=DEVICE)).cpu().numpy() != y[n_train:]
+        curve = np.asarray(model.objective_curve_.cpu())
+        yield {
+            "case": f"hybrid, {n_train} x 50, {n_components} components a class, {name}",
+            "seconds": seconds,
+            "seconds_of_em": em,
+            "iterations": int(model.n_iter_),
+            "objective": [float(curve[0]), float(curve[-1])],
+            "error": float(wrong.mean()),
+        }
+
+
+def images() -> tuple[np.ndarray, np.ndarray, int]:
+    """MNIST in 50 principal axes, or as many rows of clusters; and how many are for training."""
+    path = Path(os.environ.get("LATENTIA_DATA", "")) / "mnist.npz"
+    if not path.is_file() or SMALL:
+        n_train = 1000 if SMALL else 60_000
+        X, y = Shape(n_train * 7 // 6, 50, 10).draw()
+        return X, y.astype(np.int64), n_train
+    with np.load(path) as data:
+        X, y = (np.concatenate([data[f"{name}_train"], data[f"{name}_test"]]) for name in "Xy")
+    X = X.reshape(len(X), -1).astype(np.float32) / 255
+    with sklearn.config_context(array_api_dispatch=False):
+        return PCA(50, random_state=0).fit(X[:60_000]).transform(X).astype(np.float32), y.astype(np.int64), 60_000
 
 
 def crossover() -> Iterator[dict[str, Any]]:
@@ -298,8 +380,16 @@ def machine() -> dict[str, Any]:
     }
 
 
-CASES = {"sweep": sweep, "streamed": streamed, "estimators": estimators, "transfers": transfers, "crossover": crossover}
-WHOLE = {"sweep", "streamed"}  # guarded in one piece; the others by estimator
+CASES = {
+    "sweep": sweep,
+    "streamed": streamed,
+    "parts": parts,
+    "batches": batches,
+    "estimators": estimators,
+    "transfers": transfers,
+    "crossover": crossover,
+}
+WHOLE = {"sweep", "streamed", "batches"}  # guarded in one piece; the others by estimator
 
 
 def main() -> None:

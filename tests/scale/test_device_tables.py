@@ -10,6 +10,7 @@ from scale_cases import CLASSES, OUTPUTS, table
 from sklearn.base import clone
 
 import latentia
+from latentia.engine import row_stream
 from latentia.engine.row_stream import Device, RowStream
 from latentia.inputs import small_tables
 
@@ -85,15 +86,16 @@ def test_mixed_frames():
     pd.testing.assert_frame_equal(model.impute(table), filled, rtol=1e-5)
 
 
-def test_parts_cover_the_rows_once():
+def test_parts_cover_the_rows_once(monkeypatch):
     X = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
     for memory, n_parts in ((None, 1), (0.05, 2), (0.01, 10)):
         stream = RowStream(X, Device("cpu", memory))
         assert len(stream.ranges) == n_parts
         for _ in range(2):
             np.testing.assert_array_equal(np.concatenate(list(stream)), X)
-    whole, some = (RowStream(X, Device("cpu", memory)) for memory in (1.0, 0.012))
-    assert len(whole.stays) == len(whole.ranges) and len(some.stays) == 3 < len(some.ranges)
+    monkeypatch.setattr(row_stream, "PART_MIB", 0.002)
+    whole, some, none = (RowStream(X, Device("cpu", memory)).stays for memory in (1.0, 0.018, 0.001))
+    assert whole == set(range(8)) and len(some) == 3 and not none
 
 
 def test_mistakes_are_named():

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -22,10 +23,13 @@ from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.numerics.array_api import Array
 
 #: Rows that are copied together, in MiB.
-PART_MIB = 128
+PART_MIB = 256
 
 #: Parts on the device at a time: one is worked on, the others are being copied.
 N_BUFFERS = 3
+
+#: Copies of a part that its preprocessing takes.
+N_COPIES = 3
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,10 @@ class RowStream:
         self.X = _host_tensor(X)
         row_bytes = max(1, self.X.element_size() * self.X.shape[1])
         memory = _memory_bytes(device)
-        part = max(row_bytes, int(min(PART_MIB * 2**20, memory / (2 * N_BUFFERS))))
+        part = max(row_bytes, int(min(PART_MIB * 2**20, memory / (N_BUFFERS + N_COPIES))))
         self.ranges = split_ranges([RowRange(0, self.X.shape[0], None)], part // row_bytes)
-        n_kept = max(0, int(memory // part) - N_BUFFERS)
+        part = row_bytes * max((rows.stop - rows.start for rows in self.ranges), default=1)
+        n_kept = max(0, int(memory // part) - min(N_BUFFERS, len(self.ranges)) - N_COPIES)
         self.stays = set(evenly_spaced(len(self.ranges), n_kept).tolist())  # copies go on in between
         self._kept: dict[int, Array] = {}  # parts that have come to stay on the device
 
@@ -73,14 +78,15 @@ class RowStream:
         kept, n_parts = self._kept, len(self.ranges)
         copier = _Copier(torch, device, self.X, [self.ranges[k] for k in range(n_parts) if k not in kept])
         with ThreadPoolExecutor(1) as pool:
-            ahead = [pool.submit(copier.begin, n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
+            begin: Any = copier.begin if copier.staging is None else partial(pool.submit, copier.begin)
+            ahead: list[Any] = [begin(n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
             n_copied = 0
             for k in range(n_parts):
                 if k in kept:
                     yield kept[k]
                     continue
                 if n_copied + len(ahead) < copier.n_parts:
-                    ahead.append(pool.submit(copier.begin, n_copied + len(ahead)))
+                    ahead.append(begin(n_copied + len(ahead)))
                 part = copier.end(ahead.pop(0))
                 if k in self.stays:
                     part = kept[k] = part.clone()
@@ -120,9 +126,9 @@ class _Copier:
             self.copied[slot] = self.stream.record_event()
         return there, self.copied[slot]
 
-    def end(self, begun: Future[tuple[Array, Any]]) -> Array:
+    def end(self, begun: Any) -> Array:
         """The part, which kernels from now on wait for."""
-        part, copied = begun.result()
+        part, copied = begun.result() if isinstance(begun, Future) else begun
         self.torch.cuda.current_stream(self.device).wait_event(copied)
         return part
 
@@ -148,5 +154,5 @@ def _memory_bytes(device: Device) -> float:
         return device.memory_mib * 2**20
     torch: Any = import_module("torch")
     if torch.device(device.name).type != "cuda":
-        return PART_MIB * 2**20 * 2 * N_BUFFERS
+        return PART_MIB * 2**20 * (N_BUFFERS + N_COPIES)
     return float(torch.cuda.mem_get_info(device.name)[0]) / 2

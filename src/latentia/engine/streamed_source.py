@@ -16,7 +16,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import Preprocess
 from latentia.engine.row_ranges import RowRange, label_ranges, split_ranges
 from latentia.engine.row_stream import RowStream
-from latentia.engine.source import Chunk, Totals, add_totals
+from latentia.engine.source import Chunk, MaskedRows, Totals, add_totals
 from latentia.numerics.array_api import Array
 
 
@@ -51,9 +51,10 @@ class StreamedSource(ArraySource):
         if by_label not in self._orders:
             self._orders[by_label] = [self._order(rows, by_label) for rows in self.stream.ranges]
         for part, here, order in zip(self.stream.ranges, self.stream, self._orders[by_label], strict=True):
+            preprocessed = self.preprocess(here) if order.labels else None
             for rows in split_ranges(order.labels, max_rows, by_label):
                 place = RowRange(part.start + rows.start, part.start + rows.stop, rows.label)
-                yield self._remembered(self._visited(here, order, rows), place)
+                yield self._remembered(_visited(preprocessed, order, rows), place)
 
     def _order(self, rows: RowRange, by_label: bool) -> _Order:
         """How the rows of a part are visited."""
@@ -80,25 +81,27 @@ class StreamedSource(ArraySource):
         tensor = torch.from_numpy(np.ascontiguousarray(values))
         return tensor.pin_memory() if torch.device(self.stream.device.name).type == "cuda" else tensor
 
-    def _visited(self, here: Array, order: _Order, rows: RowRange) -> Chunk:
-        """Some rows of a part."""
-        torch: Any = import_module("torch")
-        index, y, weight = (None if x is None else x[rows.as_slice] for x in (order.places, order.y, order.weight))
-        assert y is not None
-        values = here[rows.as_slice] if index is None else here[index.to(here.device, non_blocking=True)]
-        preprocessed = self.preprocess(values)
-        dtype = preprocessed.values.dtype
-        if rows.label is not None:
-            y = torch.full(y.shape, rows.label, dtype=torch.int64, device=here.device)
-        else:
-            y = y.to(here.device, torch.int64 if y.dtype == torch.int64 else dtype, non_blocking=True)
-        weight = None if weight is None else weight.to(here.device, dtype, non_blocking=True)
-        return Chunk(preprocessed, y, weight, rows.label)
-
     def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip: bool) -> ArraySource:
         if X is self.X:
             return StreamedSource(self.stream, y, weight, self.preprocess, skip)
         return ArraySource(X.to(self.stream.device.name), y, weight, self.preprocess, skip)
+
+
+def _visited(part: Any, order: _Order, rows: RowRange) -> Chunk:
+    """Some rows of a part, which is preprocessed on the device."""
+    torch: Any = import_module("torch")
+    device, dtype = part.values.device, part.values.dtype
+    index: Any = rows.as_slice
+    if order.places is not None:
+        index = order.places[rows.as_slice].to(device, non_blocking=True)
+    if rows.label is not None:
+        y = torch.full((rows.stop - rows.start,), rows.label, dtype=torch.int64, device=device)
+    else:
+        y = order.y[rows.as_slice]
+        y = y.to(device, torch.int64 if y.dtype == torch.int64 else dtype, non_blocking=True)
+    weight = None if order.weight is None else order.weight[rows.as_slice].to(device, dtype, non_blocking=True)
+    masked = MaskedRows(part.values[index], None if part.observed is None else part.observed[index])
+    return Chunk(masked, y, weight, rows.label)
 
 
 class _Order(NamedTuple):

@@ -8,9 +8,9 @@ The missing cells m of a row are latent. Two ways to integrate them out, by what
   ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and
   its covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected
   moments are a linear map of the moments of the zero-filled rows.
-- Rows with rarer patterns are grouped by about how many cells they miss. With the precision ``P`` of all
-  cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from their
-  means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
+- Rows with rarer patterns are grouped by about how many cells they miss. With the precision ``P``
+  of all cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from
+  their means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
   number of its missing cells. The quadratic form is that of the completed row under ``P``, a
   minimum, so errors of the completion enter it squared.
 """
@@ -77,6 +77,9 @@ class RowGroup(Protocol):
         D).
         """
 
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        """Variances (C, n, D) of the missing cells of such rows, zero for the others."""
+
 
 class CompleteRows(NamedTuple):
     """Rows without a missing cell; completed, they are their features."""
@@ -98,6 +101,9 @@ class CompleteRows(NamedTuple):
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         return namespace(means).broadcast_to(self.values, (*means.shape[:-1], *self.values.shape))
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        return namespace(means).zeros_like(self.expected_rows(means, sigma))
 
 
 class _PatternCompletion(NamedTuple):
@@ -143,6 +149,13 @@ class PatternRows(NamedTuple):
         A, _ = self._precision(sigma)
         d = (self.values - means[..., None, :]) * self.observed
         return means[..., None, :] + xp.matmul(d, xp.matmul(A, sigma))
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp = namespace(means)
+        A, _ = self._precision(sigma)
+        explained = xp.sum(xp.matmul(sigma, A) * sigma, axis=-1)
+        variance = xp.clip(xp.linalg.diagonal(sigma) - explained, min=0.0) * (1.0 - self.observed)
+        return xp.broadcast_to(variance[..., None, :], (*means.shape[:-1], *self.values.shape))
 
     def _precision(self, sigma: Array) -> tuple[Array, Array]:
         """Precision of the observed cells padded with zeros, and log determinant of their
@@ -213,6 +226,12 @@ class ScatteredRows(NamedTuple):
         deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(means, sigma))]
         return means[..., None, :] + namespace(means).concat(deviations, axis=-2)
 
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp = namespace(means)
+        completion = self.complete(means, sigma, Precision.from_covariance(means, sigma))
+        variance = xp.concat([xp.linalg.diagonal(row.covariance) for row in completion], axis=-2)  # (C, n, M)
+        return xp.matmul(variance[..., None, :], self._indicators())[..., 0, :]
+
     def _complete(self, means: Array, P: Array) -> _Completion:
         xp = namespace(means)
         wide = _with_virtual_columns(P)
@@ -247,9 +266,10 @@ class ScatteredRows(NamedTuple):
 def _with_virtual_columns(P: Array) -> Array:
     """Precisions (..., D, D) of the columns and of virtual ones behind them."""
     xp = namespace(P)
-    wide = xp.concat([P, xp.zeros_like(P[..., :N_VIRTUAL])], axis=-1)
-    below = xp.broadcast_to(eye_like(wide.shape[-1], P)[P.shape[-1] :, :], (*P.shape[:-2], N_VIRTUAL, wide.shape[-1]))
-    return xp.concat([wide, below], axis=-2)
+    D = P.shape[-1]
+    unit = eye_like(D + N_VIRTUAL, P)
+    right, below = (xp.broadcast_to(a, (*P.shape[:-2], *a.shape)) for a in (unit[:D, D:], unit[D:, :]))
+    return xp.concat([xp.concat([P, right], axis=-1), below], axis=-2)
 
 
 def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:
