@@ -78,7 +78,8 @@ class RowStream:
         kept, n_parts = self._kept, len(self.ranges)
         copier = _Copier(torch, device, self.X, [self.ranges[k] for k in range(n_parts) if k not in kept])
         with ThreadPoolExecutor(1) as pool:
-            begin: Any = copier.begin if copier.staging is None else partial(pool.submit, copier.begin)
+            submit: Any = pool.submit
+            begin: Any = copier.begin if copier.staging is None else partial(submit, copier.begin)
             ahead: list[Any] = [begin(n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
             n_copied = 0
             for k in range(n_parts):
