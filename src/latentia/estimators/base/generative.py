@@ -17,6 +17,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.contracts import GenerativeFamily, Objective, Params
 from latentia.engine.objectives import OBJECTIVES, Likelihood
+from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.problem import RowProblem, check_compatible
 from latentia.engine.pytree import select_restart
 from latentia.engine.source import TableSource
@@ -65,7 +66,7 @@ class GenerativeFit(NamedTuple):
         return self.solution.outcomes[0]
 
 
-class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
+class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
@@ -94,7 +95,7 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
     @abstractmethod
     def _make_family(
         self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> Any:
+    ) -> F:
         """The family to be fitted."""
 
     @abstractmethod
@@ -129,7 +130,7 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
         """Which columns may be made normal by a power transform."""
         return [True] * len(encoder.kinds)
 
-    def _make_posterior_family(self, family: Any, data: TrainingTable) -> Any:
+    def _make_posterior_family(self, family: F, data: TrainingTable) -> P | None:
         """The family whose parameters are the posterior of `family`'s; None for points."""
         return None
 
@@ -182,7 +183,7 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
             objective, source = Likelihood(), em_source
         elif not objective.rises_under_em:
             check_compatible(family, objective, needs_em=False, needs_gradient=True)
-            if trained is not family:
+            if isinstance(trained, PosteriorFamily):
                 solution, trained = solution._replace(params=trained.predictive(solution.params)), family
                 self._tell_of(family, trained, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
@@ -194,19 +195,19 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, trained is not family, choice.unlabeled_weight)
 
-    def _model_at(self, family: Any, trained: Any, data: TrainingTable, params: Params) -> FittedModel:
+    def _model_at(self, family: F, trained: F | P, data: TrainingTable, params: Params) -> FittedModel[F]:
         """The model at parameters of the family that is trained, a posterior or the points."""
-        point = params if trained is family else trained.predictive(params)
+        point = trained.predictive(params) if isinstance(trained, PosteriorFamily) else params
         return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
 
-    def _tell_of(self, family: Any, trained: Any, data: TrainingTable, notifier: StepNotifier) -> StepNotifier:
+    def _tell_of(self, family: F, trained: F | P, data: TrainingTable, notifier: StepNotifier) -> StepNotifier:
         """The notifier, which from now on sees models of this family."""
         notifier.attributes_at = lambda params: (
             data.attributes | self._attributes_of(self._model_at(family, trained, data, params))
         )
         return notifier
 
-    def _trained_family(self, family: Any, data: TrainingTable, objective: Objective) -> Any:
+    def _trained_family(self, family: F, data: TrainingTable, objective: Objective) -> F | P:
         """What the solver sees: the posterior, or the points themselves."""
         posterior = None
         if self.inference == "vb" and (objective.rises_under_em or self._starts_from_posterior):
@@ -234,7 +235,7 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
         return source.hold_out(self.validation_fraction, rng)
 
     def _run_em_restarts(
-        self, family: Any, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
+        self, family: F | P, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> Solution:
         """EM from all restarts in one batch; the winner alone is returned."""
         is_point = isinstance(family, GenerativeFamily)
@@ -243,7 +244,7 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
         solution = self._em_solver(family).solve(problem, params, notifier)
         return solution.select_restart(self._select_restart(family, solution, source, rng))
 
-    def _em_solver(self, family: Any) -> Solver[Any]:
+    def _em_solver(self, family: F | P) -> Solver[Any]:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
 
@@ -256,11 +257,15 @@ class GenerativeClassifier(LearnedOptionsMixin, GenerativePredictMixin):
         n_passes = min(adam.n_passes, self.max_iter)
         return replace(adam, n_passes=n_passes, seed=int(rng.integers(2**31)), **options)
 
-    def _n_restarts(self, family: Any) -> int:
+    def _n_restarts(self, family: F | P) -> int:
         """Number of restarts of EM."""
+        return self._n_init_given()
+
+    def _n_init_given(self) -> int:
+        """The number that the options ask for."""
         return DEFAULT_N_INIT if isinstance(self.n_init, str) else int(self.n_init)
 
-    def _select_restart(self, family: Any, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
+    def _select_restart(self, family: F | P, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
         """Which restart wins."""
         return int(np.argmax(solution.value))
 

@@ -4,17 +4,18 @@ temperature of class probabilities.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
+from latentia.engine.posterior_family import F, P
 from latentia.engine.source import TableSource
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.base.temperature import choose_temperature
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
 
 
-class LearnedOptionsMixin:
+class LearnedOptionsMixin(Generic[F, P]):
     """What `temperature="auto"` and `unlabeled_weight="auto"` mean."""
 
     temperature: float | str
@@ -32,7 +33,7 @@ class LearnedOptionsMixin:
         return choose_temperature(model, source) if of_held_out_labels is None else of_held_out_labels
 
     def _choose_by_held_out_labels(
-        self, family: Any, source: TableSource, rng: np.random.Generator, is_posterior: bool
+        self, family: F | P, source: TableSource, rng: np.random.Generator, is_posterior: bool
     ) -> HeldOutChoice:
         """What unlabeled rows weigh, and a temperature where labels were held out to choose it."""
         if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
@@ -42,6 +43,6 @@ class LearnedOptionsMixin:
         few = self._weight_of_few_labels
         return choose_by_held_out_labels(*self._rough(family), source, rng, few, tempered=is_posterior)
 
-    def _rough(self, family: Any) -> tuple[Any, int]:
+    def _rough(self, family: F | P) -> tuple[F | P, int]:
         """A family that is good enough to compare settings by, and iterations of EM."""
         return family, MAX_ITER

@@ -14,13 +14,14 @@ natural gradients (Hoffman et al. 2013), with the rows seen so far for a table.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params, Stats
 from latentia.engine.objectives import Likelihood
+from latentia.engine.posterior_family import F, P
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, tree_map
 from latentia.estimators.base.callbacks import StepNotifier
@@ -35,12 +36,12 @@ from latentia.inputs.weights import check_weight
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Generic[F, P]):
     """What is kept of all batches: no row of them."""
 
     data: GenerativeInput  # how rows are read; its own rows are gone
-    family: Any
-    trained: Any  # the posterior, or the points themselves
+    family: F
+    trained: F | P  # the posterior, or the points themselves
     params: Params  # of the latter, one restart
     stats: Stats  # averages, per unit of weight
     weight: float  # of all rows so far
@@ -49,7 +50,7 @@ class Stream:
     n_rows: int
     curve: tuple[float, ...]  # the objective of each batch per unit of weight, before it was learned from
 
-    def learn(self, source: ArraySource, forgetting: float) -> Stream:
+    def learn(self, source: ArraySource, forgetting: float) -> Stream[F, P]:
         """The stream after another batch."""
         sweep = RowProblem(self.trained, Likelihood(), source).sweep(self.params)
         size = source.total_weight
@@ -93,7 +94,7 @@ def count_labels(source: ArraySource, n_classes: int) -> np.ndarray:
     return np.bincount(source.y[source.y >= 0], minlength=n_classes)
 
 
-class StreamMixin(GenerativeClassifier):
+class StreamMixin(GenerativeClassifier[F, P]):
     """`partial_fit`."""
 
     _stream_: Stream
@@ -148,7 +149,7 @@ class StreamMixin(GenerativeClassifier):
         self._set_learned(attributes | {"temperature_": model.temperature})
         return self
 
-    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream, ArraySource]:
+    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream[F, P], ArraySource]:
         self._check_options()
         objective = self._objective()
         if not objective.rises_under_em:
@@ -185,11 +186,11 @@ class StreamMixin(GenerativeClassifier):
             source,
         )
 
-    def _open_family(self, family: Any) -> Any:
+    def _open_family(self, family: F) -> F:
         """The family for rows of which not all are known beforehand."""
         return family
 
-    def _read_batch(self, stream: Stream, X: Any, y: Any, sample_weight: Any) -> ArraySource:
+    def _read_batch(self, stream: Stream[F, P], X: Any, y: Any, sample_weight: Any) -> ArraySource:
         rows = self._encode_table(X, stream.data.encoder)
         codes = encode_known_labels(y, self.classes_, rows.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, rows.shape[0])

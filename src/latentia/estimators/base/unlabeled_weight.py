@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
+from latentia.engine.contracts import EMFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
 from latentia.engine.pytree import leaves, take_restarts
@@ -53,7 +54,7 @@ class HeldOutChoice(NamedTuple):
 
 
 def choose_by_held_out_labels(
-    family: Any, max_iter: int, rows: TableSource, rng: np.random.Generator, of_few_labels: float, tempered: bool
+    family: EMFamily, max_iter: int, rows: TableSource, rng: np.random.Generator, of_few_labels: float, tempered: bool
 ) -> HeldOutChoice:
     """One of `WEIGHTS` by the log loss of labels held out, or the one given where they are few."""
     source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
@@ -74,7 +75,7 @@ def choose_by_held_out_labels(
 
 
 def _held_out_scores(
-    family: Any, max_iter: int, source: ArraySource, folds: np.ndarray, rng: np.random.Generator
+    family: EMFamily, max_iter: int, source: ArraySource, folds: np.ndarray, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of each fold: log joints and log priors (n_weights, n_rows, C) of its rows, by models that
     did not see them.
@@ -121,7 +122,7 @@ def assign_folds(source: ArraySource) -> np.ndarray:
     return folds
 
 
-def _log_joints(family: Any, params: Any, source: ArraySource) -> np.ndarray:
+def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:
     """Of each restart, row and class, in the order of the rows."""
     chunk: Chunk = source.all_rows()
     size = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))

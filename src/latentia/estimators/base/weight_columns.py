@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import GenerativeFamily
+from latentia.engine.contracts import EMFamily, GenerativeFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, tree_map
@@ -50,7 +50,7 @@ def train_columns(
     return fits
 
 
-def _starts(family: Any, source: ArraySource, weight: np.ndarray, rng: np.random.Generator, n_init: int) -> Any:
+def _starts(family: EMFamily, source: ArraySource, weight: np.ndarray, rng: np.random.Generator, n_init: int) -> Any:
     """The parameters that EM starts from; points of a column see its rows alone."""
     if not isinstance(family, GenerativeFamily):
         return family.init(source, rng, weight.shape[1])

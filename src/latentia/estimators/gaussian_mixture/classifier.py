@@ -32,7 +32,7 @@ from latentia.solvers import EM, AcceleratedEM, Adam, Solver
 from latentia.solvers.accelerated_em import WINDOW
 
 
-class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
+class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixtures, BayesianGaussianMixtures]):
     """A mixture of Gaussians for each class, with missing cells and unlabeled rows.
 
     Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are
@@ -254,7 +254,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin):
         covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
             n_features = data.n_features - data.preprocessor.n_empty_columns
-            n_init = super()._n_restarts(None)
+            n_init = self._n_init_given()
             search = ComponentSearch(covariance, data.n_classes, n_features, n_init, EM(self.max_iter, self.tol))
             return GaussianMixtures(search.run(source.labeled_only(), rng, tell_of), covariance, data.log_prior)
         sizes = np.asarray(self.n_components, dtype=int)

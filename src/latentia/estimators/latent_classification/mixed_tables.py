@@ -8,7 +8,9 @@ import numpy as np
 
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
+from latentia.families.latent_factors.family import LatentFactors
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.column_levels import Merging, check_min_frequency
 from latentia.inputs.mixed_rows import validate_table
@@ -17,7 +19,7 @@ from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.numerics.array_api import Array
 
 
-class MixedTableMixin(GenerativeClassifier):
+class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]):
     """Reads columns by their kinds, and shows what it read."""
 
     kinds: Any

@@ -50,7 +50,7 @@ def check_n_latent(name: str, value: Any) -> None:
         check_number(name, value, ge=0, integer=True)
 
 
-class FactorTrainingMixin(StreamMixin):
+class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
     """The family, the solver and the starts that the options ask for."""
 
     _starts_from_posterior = True
@@ -139,7 +139,13 @@ class FactorTrainingMixin(StreamMixin):
         em = EM(self.max_iter, self.tol)
         return em if family.all_edges else StructuralEM(em)
 
-    def _select_restart(self, family: Any, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
+    def _select_restart(
+        self,
+        family: LatentFactors | BayesianLatentFactors,
+        solution: Solution,
+        source: TableSource,
+        rng: np.random.Generator,
+    ) -> int:
         if isinstance(family, BayesianLatentFactors):
             return super()._select_restart(family, solution, source, rng)
         return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")

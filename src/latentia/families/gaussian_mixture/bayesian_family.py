@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily
 from latentia.engine.objectives import Likelihood
+from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import Chunk, MaskedRows, Source
 from latentia.families.gaussian_mixture.conjugate_priors import conjugate_prior
@@ -50,7 +50,7 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianGaussianMixtures(AcceleratedFamily):
+class BayesianGaussianMixtures(PosteriorFamily):
     """The posterior of Gaussian mixtures, whose points are those of `model`.
 
     `empty_columns`, a mask, says which columns have no value and do not count.

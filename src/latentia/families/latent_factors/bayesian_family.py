@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import AcceleratedFamily, Objective, Problem, WarmStartedFamily
+from latentia.engine.contracts import Objective, Problem, WarmStartedFamily
 from latentia.engine.objectives import Likelihood
+from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors.bayesian_m_step import update_belief
@@ -59,7 +60,7 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianLatentFactors(AcceleratedFamily, WarmStartedFamily):
+class BayesianLatentFactors(PosteriorFamily, WarmStartedFamily):
     """The posterior of a latent classification model, whose points are those of `model`.
 
     With `lazy_bounds` the bounds of rows take one round in each sweep and settle as the parameters
