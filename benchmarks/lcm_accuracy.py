@@ -5,6 +5,8 @@ more restarts. The paper uses 100 restarts everywhere, all numbers of factors an
 parallel.
 
     LATENTIA_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/lcm_accuracy.py [glass2 wine] --model tied --jobs 16
+
+With --defaults all options but the seed are those of `LatentClassificationModelCV()`; with --posterior the search is replaced by one `LatentClassificationModel()`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from data import PAPER_TABLES, load_numbers
 from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold
 
-from latentia import LatentClassificationModelCV
+from latentia import LatentClassificationModel, LatentClassificationModelCV
 
 #: Table 3 of the paper: LCM(q), LCM(q, m; T), LCM(q, m; U).
 PAPER = {
@@ -45,13 +47,22 @@ def one_fold(name: str, fold: int, options: argparse.Namespace) -> tuple[float, 
     X, y = load_numbers(name)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=options.seed).split(X, y)
     train, test = list(folds)[fold]
-    model = LatentClassificationModelCV(
-        options.q, [1] if options.model == "linear" else options.m, kinds="continuous", noise="untied" if options.model == "untied" else "tied",
-        n_init=options.restarts, refit_n_init=options.final_restarts, patience=options.patience, max_iter=options.max_iter, tol=options.tol,
-        random_state=options.seed,
-    ).fit(X[train], y[train])  # fmt: skip
+    model = make_model(options).fit(X[train], y[train])
     right = float((model.predict(X[test]) == y[test]).sum())
-    return right, (model.n_latent_, model.n_components_), time.perf_counter() - started
+    return right, (model.loadings_.shape[2], model.loadings_.shape[0]), time.perf_counter() - started
+
+
+def make_model(options: argparse.Namespace) -> LatentClassificationModel | LatentClassificationModelCV:
+    common = {"kinds": "continuous", "random_state": options.seed}
+    if options.posterior:
+        return LatentClassificationModel(**common)
+    if options.defaults:
+        return LatentClassificationModelCV(**common)
+    return LatentClassificationModelCV(
+        options.q, [1] if options.model == "linear" else options.m, noise="untied" if options.model == "untied" else "tied",
+        n_init=options.restarts, refit_n_init=options.final_restarts, patience=options.patience, max_iter=options.max_iter, tol=options.tol,
+        **common,
+    )  # fmt: skip
 
 
 def main() -> None:
@@ -67,6 +78,8 @@ def main() -> None:
     parser.add_argument("--max-iter", type=int, default=60)
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--defaults", action="store_true", help="the search as LatentClassificationModelCV() makes it")
+    parser.add_argument("--posterior", action="store_true", help="no search: LatentClassificationModel()")
     options = parser.parse_args()
     unknown = set(options.tables) - set(PAPER_TABLES)
     if unknown:

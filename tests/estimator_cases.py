@@ -175,6 +175,7 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "learns unlabeled": lambda case: case.learns_unlabeled,
     "no use of unlabeled": lambda case: not case.learns_unlabeled and case.target != "labels",
     "has loss matrix": _has("loss_matrix"),
+    "has priors": _has("priors"),
     "has criterion": _has("criterion"),
     "searches sizes": _has("refit_n_init"),
     "has bic": lambda case: hasattr(case.quick, "bic"),

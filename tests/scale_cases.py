@@ -7,7 +7,7 @@ import latentia
 #: Uneven, with an empty partition and one of a single row.
 CHUNKS = (50, 0, 70, 1, 119)
 
-QUICK = {"n_init": 2, "max_iter": 12, "random_state": 0}
+QUICK = {"n_init": 2, "max_iter": 8, "random_state": 0}
 #: L-BFGS doubles what differs in the last digits in every step or so, until it converges.
 SHORT = {"n_init": 2, "max_iter": 8, "ridge": 0.1, "random_state": 0}
 CLASSES = {

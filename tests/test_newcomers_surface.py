@@ -124,8 +124,8 @@ def test_imputation_takes_the_same_options(model, frame):
     pd.testing.assert_frame_equal(by_class, model.impute(X, model.predict(X), method="mode"))
     with pytest.raises(ValueError, match="condition=1; allowed are 'class', or None"):
         model.impute(X, condition=1)
-    with pytest.raises(ValueError, match="method='median'; allowed are 'mean', 'mode'"):
-        model.impute(X, method="median")
+    with pytest.raises(ValueError, match="method='draw'; allowed are 'mean', 'median', 'mode'"):
+        model.impute(X, method="draw")
 
 
 def test_both_generative_estimators_share_names_and_iterations():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
+import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -47,6 +47,9 @@ def test_links_of_the_readme_lead_somewhere_outside_of_the_repository(repository
     )
 
 
-def test_the_package_is_a_command():
-    found = subprocess.run([sys.executable, "-m", "latentia", "--help"], capture_output=True, text=True)
-    assert found.returncode == 0 and "latentia [OPTIONS] COMMAND" in found.stdout
+def test_the_package_is_a_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["latentia", "--help"])
+    monkeypatch.delitem(sys.modules, "latentia.__main__", raising=False)
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("latentia", run_name="__main__")  # as python -m latentia does
+    assert "latentia [OPTIONS] COMMAND" in capsys.readouterr().out

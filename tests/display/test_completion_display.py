@@ -62,6 +62,25 @@ def test_models_of_frames_and_gaussian_mixtures_complete_images(model_and_image,
         assert np.isfinite(display.expected).all() and display.probabilities.shape == (1, 2)
 
 
+@pytest.mark.parametrize("kinds", ["binary", "continuous"])
+def test_every_picture_is_what_the_model_says_of_the_known_cells(kinds, rng):
+    """The last one given the most probable class: others, which know better of single pixels, do not count."""
+    y = (np.arange(90) % 3 > 0) + (np.arange(90) % 9 == 4)  # classes of 30, 50 and 10 rows
+    X = (rng.random((90, 12)) < np.array([0.1, 0.55, 0.9])[(y[:, None] + np.arange(12)) % 3]).astype(float)
+    models = [LatentClassificationModel(1, kinds=kinds, n_init=1, tol=0.1, random_state=0)]
+    if kinds == "continuous":
+        X += 0.1 * rng.normal(size=X.shape)
+        models.append(GaussianMixtureClassifier(random_state=0))
+    for model in models:
+        display = CompletionDisplay.from_estimator(model.fit(X, y), X[0], shape=(3, 4), lines=[0, 1, 2, 3], plot=False)
+        rows = np.where(np.arange(12) < 4 * np.arange(4)[:, None], X[0], np.nan)
+        np.testing.assert_allclose(display.probabilities, model.predict_proba(rows))
+        np.testing.assert_allclose(display.expected.reshape(4, 12), model.impute(rows))
+        given_class = model.impute(rows, method="mode", condition="class")
+        np.testing.assert_allclose(display.probable.reshape(4, 12), given_class)
+        assert np.abs(given_class - model.impute(rows, method="mode")).max() > 0.01  # or nothing would be told
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 
 import latentia
@@ -22,6 +23,7 @@ from latentia import (
     StructureDisplay,
 )
 from latentia.display.objective_curve import visible_range
+from latentia.display.search_results import SCORES
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -90,6 +92,16 @@ def test_the_factors_of_a_map_tell_the_classes_apart_best_or_are_asked_for(facto
         LatentMapDisplay.from_estimator(factors, X, y, factors=(0, 3))
     with pytest.raises(TypeError, match="GaussianMixtureClassifier without latent factors"):
         LatentMapDisplay.from_estimator(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("max_points", [40, 150])
+def test_a_row_that_is_drawn_keeps_its_place_and_its_class(factors, iris, max_points):
+    X, y = iris
+    some = y.astype(object).where(y.index % 5 > 0, None)
+    display = LatentMapDisplay.from_estimator(factors, X, some, max_points=max_points, plot=False)
+    places = factors.transform(X)[:, display.factors]
+    codes = {tuple(z): -1 if c is None else c for z, c in zip(places, some, strict=True)}
+    assert display.codes.tolist() == [codes[tuple(z)] for z in display.positions]
 
 
 def test_loadings_are_correlations_of_samples(factors):
@@ -185,6 +197,29 @@ def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     assert (np.diff(display.scores) <= 0).all() and "subclasses (1, 1, 1)" in display.names
     with pytest.raises(TypeError, match="GaussianMixtureClassifier that has not searched"):
         SearchResultsDisplay.from_estimator(GaussianMixtureClassifier(random_state=0).fit(X, y))
+
+
+class Searched(BaseEstimator):
+    """Has tried some settings, with these scores."""
+
+    def __init__(self, table):
+        self.search_results_ = table
+
+    def fit(self, X, y):
+        return self
+
+
+@pytest.mark.parametrize("column, error, name, more", SCORES)
+def test_every_line_of_a_search_keeps_its_own_name_score_and_error(column, error, name, more):
+    scores = {3: 0.5, 1: 0.9, 4: 0.1, 2: 0.7}
+    table = {column: list(scores.values()), "n_latent": list(scores)}
+    if error is not None:
+        table[error] = [k / 100 for k in scores]
+    display = SearchResultsDisplay.from_estimator(Searched(table), max_rows=3, plot=False)
+    order = sorted(scores, key=scores.get, reverse=more)[:3]
+    assert display.names == [f"latent {k}" for k in order] and display.score_name == name
+    assert display.scores.tolist() == [scores[k] for k in order]
+    assert error is None or display.errors.tolist() == [k / 100 for k in order]
 
 
 def test_displays_take_a_stack(iris):

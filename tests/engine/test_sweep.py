@@ -54,12 +54,12 @@ PIECES = (
 )
 
 
-def test_the_size_of_the_pieces_of_work_does_not_matter(family, rows, params, monkeypatch):
+def test_the_size_of_the_pieces_of_work_does_not_matter(family, rows, params):
     """Rows are few, so that all work is one piece unless pieces are made small."""
     whole = RowProblem(family, Likelihood(), rows).sweep(params)
     for module, name in PIECES:
         assert getattr(module, name) > 1
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, name, 1)
             assert_same(RowProblem(family, Likelihood(), rows).sweep(params), whole)
 

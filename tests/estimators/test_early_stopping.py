@@ -26,6 +26,17 @@ def test_the_ascent_ends_when_the_held_out_loss_does_not_fall():
     assert early.n_iter_ < late.n_iter_
 
 
+@pytest.mark.estimators("generative")
+def test_it_waits_for_as_many_iterations_as_asked(case, quick, data, rng):
+    """Of labels by chance, of which nothing can be learned; the record ends where the loss was least."""
+    heard = []
+    quick.set_params(objective="conditional", early_stopping=True, validation_fraction=0.4, n_iter_no_change=3)
+    quick.set_params(n_init=1, max_iter=40, tol=1e-6, callback=lambda step: heard.append(getattr(step, "solver", None)))
+    model = quick.fit(data.X, rng.integers(2, size=45))
+    assert model.stopping_reason_ == "converged: the loss on held-out rows stopped falling"
+    assert heard.count("L-BFGS") - model.n_iter_ == 3
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kept", [64, 0], ids=["kept in memory", "read in chunks"])
 def test_rows_held_out_do_not_train(monkeypatch, rng, kept):

@@ -263,7 +263,7 @@ def test_more_factors_than_columns_or_rows(rng):
     "wrong,message",
     [
         ({"n_latent": 1.5}, "n_latent=1.5"),
-        ({"noise": "free"}, "noise='free'; allowed are 'tied', 'untied'"),
+        ({"noise": "free"}, "noise='free'; allowed are 'auto', 'tied', 'untied'"),
         ({"kinds": "nominal"}, "kinds='nominal'"),
         ({"kinds": ["binary"]}, "kinds has 1 entries, but X has 4 columns"),
         ({"kinds": "binary"}, "is to be binary, but holds"),

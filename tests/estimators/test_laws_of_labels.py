@@ -70,7 +70,7 @@ def test_a_loss_matrix_changes_the_decision_and_nothing_else(case, quick, data, 
     assert (expected != turned).any() and (expected != plain).any()  # or the law would say nothing
 
 
-@pytest.mark.estimators("generative")
+@pytest.mark.estimators("has priors")
 @pytest.mark.parametrize(
     "priors, expected",
     [
@@ -82,9 +82,28 @@ def test_a_loss_matrix_changes_the_decision_and_nothing_else(case, quick, data, 
     ids=["empirical", "uniform", "numbers", "dict"],
 )
 def test_priors(case, settled, data, y, priors, expected):
-    model = settled.set_params(priors=priors, max_iter=2).fit(data.X, y)
+    """Unlabeled rows have no say in priors that are given."""
+    some = y if priors == "empirical" else np.where(np.arange(45) % 4 == 0, -1, y)
+    model = settled.set_params(priors=priors, unlabeled=-1, max_iter=2).fit(data.X, some)
     np.testing.assert_allclose(model.priors_, expected, **EQUAL)
     np.testing.assert_allclose(model.predict_proba(np.full((1, 4), np.nan))[0], expected, **EQUAL)
+    for part in ("best_estimator_", "density_estimator_", "factor_estimator_"):
+        if hasattr(model, part):
+            np.testing.assert_allclose(getattr(model, part).priors_, expected, **EQUAL)
+
+
+@pytest.mark.estimators("has priors")
+def test_other_priors_multiply_the_odds(case, settled, data, y):
+    """Of rows with gaps, too; what is learned of the rows of a class does not depend on its prior."""
+    if "objective" in settled.get_params():
+        settled.set_params(objective="likelihood")
+    gaps = np.where(np.eye(4, dtype=bool)[np.arange(45) % 4], np.nan, data.X)
+    alike, other = (
+        clone(settled).set_params(priors=priors, max_iter=2).fit(data.X, y).predict_proba(gaps)
+        for priors in ("uniform", [2, 3, 5])
+    )
+    odds = alike * [2, 3, 5]
+    np.testing.assert_allclose(other, odds / odds.sum(axis=1, keepdims=True), **REFIT)
 
 
 # ---------------------------------------------------------------- names of classes

@@ -152,6 +152,19 @@ def test_gaps_in_a_class_of_next_to_no_weight_are_seen(case, settled, data, y, d
 
 
 @pytest.mark.estimators("takes gaps")
+def test_gaps_are_counted_by_the_weight_of_their_rows(case, settled, data, y, rng):
+    weight = rng.integers(0, 3, y.size)
+    again = np.repeat(np.arange(y.size), weight)
+    gaps = np.where(rng.random(data.X.shape) < [0.0, 0.1, 0.3, 0.2], np.nan, data.X)
+    settled.set_params(max_iter=2)
+    weighted = clone(settled).fit(gaps, y, sample_weight=weight.astype(float))
+    repeated = settled.fit(gaps[again], y[again])
+    shares = np.isnan(gaps[again]).mean(axis=0)
+    for model in (weighted, repeated):
+        np.testing.assert_allclose(model.training_record_["missing"], shares, **EQUAL)
+
+
+@pytest.mark.estimators("takes gaps")
 def test_a_column_without_values_is_ignored_and_said_to_be(case, settled, data, y, fits):
     wide = np.column_stack([data.X[:, :2], np.full(45, np.nan), data.X[:, 2:]])
     plain = fits(case, "settled")

@@ -319,3 +319,27 @@ def test_a_completed_binary_cell_has_the_doubt_of_its_predictor():
     rows = MaskedRows(np.array([[0.5, 0.0]]), np.array([[1.0, 0.0]]))
     found = family.impute(params, rows, np.ones((1, 1)))
     np.testing.assert_allclose(found, [[0.5, 1 / (1 + np.exp(-2))]], atol=1e-3)
+
+
+def test_expected_squares_of_continuous_cells_count_factors_and_noise_of_each_component():
+    """Of a row without a known cell: mixtures over classes and components of mean^2 + w' V w + noise."""
+    rng = np.random.default_rng(0)
+    family = LatentFactors(ColumnLayout([Gaussian([0, 1])]), 2, 3, 2, tied=False)
+    params = FactorParams(
+        log_prior=np.log([0.4, 0.6]),
+        log_mix=np.log([[0.3, 0.7], [0.9, 0.1]]),
+        means=rng.normal(size=(2, 3)),
+        variances=rng.random((2, 3)),
+        loadings=rng.normal(size=(2, 2, 3)),
+        offsets=rng.normal(size=(2, 2)),
+        noise=np.array([[0.1, 4.0], [9.0, 0.5]]),
+        edges=np.ones((2, 3)),
+    )
+    nothing = MaskedRows(np.zeros((1, 2)), np.zeros((1, 2)))
+    found = family.impute_expected(params, nothing, np.array([[0.2], [0.8]]), lambda mean, v, columns: mean**2 + v)
+    expected = 0.0
+    for c, m in np.ndindex(2, 2):
+        W = params.loadings[m]
+        square = (W @ params.means[c] + params.offsets[m]) ** 2 + W**2 @ params.variances[c] + params.noise[m]
+        expected = expected + [0.2, 0.8][c] * np.exp(params.log_mix[c, m]) * square
+    np.testing.assert_allclose(found[0], expected)

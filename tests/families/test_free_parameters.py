@@ -64,9 +64,9 @@ def factors(*args, **options):
         # two factors: means and variances of all classes but one; loadings and offsets of the columns; noise
         (factors(2), NUMBERS, PRIORS + 2 * (2 + 2) + (8 + 4) + 4),
         (factors(2, priors="uniform"), NUMBERS, 2 * (2 + 2) + (8 + 4) + 4),
-        (factors(2, 3), NUMBERS, PRIORS + C * 2 + 2 * (2 + 2) + 3 * (8 + 4) + 4),
-        (factors(2, 3, noise="untied"), NUMBERS, PRIORS + C * 2 + 2 * (2 + 2) + 3 * (8 + 4 + 4)),
-        (factors(0, 3), NUMBERS, PRIORS + C * 2 + 3 * 4 + 4),
+        (factors(2, 3, noise="tied"), NUMBERS, PRIORS + C * 2 + 2 * (2 + 2) + 3 * (8 + 4) + 4),
+        (factors(2, 3), NUMBERS, PRIORS + C * 2 + 2 * (2 + 2) + 3 * (8 + 4 + 4)),
+        (factors(0, 3, noise="tied"), NUMBERS, PRIORS + C * 2 + 3 * 4 + 4),
         # more factors than a mean and a covariance for each class can tell of
         (factors(12), NUMBERS, PRIORS + C * (4 + 10)),
         (factors(1), BITS, PRIORS + 2 * (1 + 1) + (4 + 4)),
@@ -74,8 +74,8 @@ def factors(*args, **options):
         # a softmax of k categories has k - 1 free heads
         (factors(1, kinds=CATEGORIES), CODES, PRIORS + 2 * (1 + 1) + (2 + 4) * (1 + 1)),
         (factors(2, 2, kinds=CATEGORIES), CODES, PRIORS + C * 1 + 2 * (2 + 2) + 2 * (2 + 4) * (2 + 1)),
-        (factors(1, 2, kinds=KINDS), MIXED, PRIORS + C * 1 + 2 * (1 + 1) + 2 * (1 + 1 + 2) * (1 + 1) + 1),
-        (factors(1, 2, kinds=KINDS, noise="untied"), MIXED, PRIORS + C + 2 * 2 + 2 * (1 + 1 + 2) * 2 + 2),
+        (factors(1, 2, kinds=KINDS, noise="tied"), MIXED, PRIORS + C * 1 + 2 * (1 + 1) + 2 * (1 + 1 + 2) * (1 + 1) + 1),
+        (factors(1, 2, kinds=KINDS), MIXED, PRIORS + C + 2 * 2 + 2 * (1 + 1 + 2) * 2 + 2),
         (LatentClassificationModelCV([2], [1], cv=2, **QUICK), NUMBERS, PRIORS + 2 * (2 + 2) + (8 + 4) + 4),
         # all softmax scores but one, each a weight for every column and a bias
         (MultimodalSoftmaxClassifier([1, 2, 2], inference="ml", **QUICK), NUMBERS, (5 - 1) * 5),

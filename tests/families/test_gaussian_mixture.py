@@ -11,6 +11,7 @@ from latentia import GaussianMixtureClassifier
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture import missing_data, missingness_patterns
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
+from latentia.families.gaussian_mixture.family import student_variance
 
 
 @pytest.fixture(
@@ -167,3 +168,44 @@ def test_gaps_beside_nearly_equal_columns():
     np.testing.assert_allclose(density, expected, rtol=0, atol=1e-6)
     filled = group.expected_rows(means[0], sigmas[0])[0]
     np.testing.assert_allclose(filled, X, rtol=0, atol=1e-3)
+
+
+def test_variances_of_missing_cells_are_those_of_their_density(fitted):
+    """Of one missing cell given the rest, under one component: beside the second moments of the density on a grid."""
+    model, X, _ = fitted
+    family, params = model._model.family, model._model.params
+    student = np.zeros_like(params.log_weights) + (params.dof if model.inference == "vb" else np.inf)
+    row = np.nan_to_num(model._model.preprocessor(X[:1]).values)
+    for column in range(4):
+        observed = (np.arange(4) != column)[None].astype(float)
+        rows = MaskedRows(row * observed, observed)
+        posterior = family.infer(params, rows)
+        for c, k in [(0, 0), (0, 1), (2, 2)]:
+            if student[c, k] < 6:  # too heavy tails for a grid
+                continue
+            variance = family.covariance_type.conditional_variance(params.means, params.covariance, rows, k)
+            variance = np.broadcast_to(variance, (3, 1, 4))[c, 0, column]
+            if model.inference == "vb":
+                variance = variance * student_variance(posterior.square, params.dof, rows)[c, k, 0]
+            mean = family.covariance_type.conditional_mean(params.means, params.covariance, rows, k)[c, 0, column]
+            grid = mean + np.sqrt(variance) * np.linspace(-60, 60, 6001)
+            filled = np.tile(row, (grid.size, 1))
+            filled[:, column] = grid
+            only = np.full_like(params.log_weights, -np.inf)
+            only[:, k] = 0.0
+            density = family.infer(params._replace(log_weights=only, natural=()), MaskedRows(filled, None)).log_joint[c]
+            mass = np.exp(density - density.max())
+            assert mass @ (grid - mean) ** 2 / mass.sum() == pytest.approx(variance, rel=0.02)
+            assert mass @ grid / mass.sum() == pytest.approx(mean, abs=1e-3 * np.sqrt(variance))
+
+
+def test_variances_of_missing_cells_do_not_depend_on_how_rows_are_grouped(fitted):
+    model, X, _ = fitted
+    family, params = model._model.family, model._model.params
+    rows = model._model.preprocessor(X[:20])
+    find = family.covariance_type.conditional_variance
+    one = np.broadcast_to(find(params.means, params.covariance, rows, 0), (3, 20, 4))
+    many = MaskedRows(*(np.tile(a, (80, 1)) for a in rows))  # patterns of many rows
+    again = np.broadcast_to(find(params.means, params.covariance, many, 0), (3, 1600, 4))
+    is_missing = rows.observed == 0
+    np.testing.assert_allclose(again[:, -20:][:, is_missing], one[:, is_missing], **EQUAL)

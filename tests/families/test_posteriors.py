@@ -124,11 +124,8 @@ def test_the_evidence_of_factors_is_bounded_from_below(rng):
     family = factors(2, 1, 1, **prior._asdict())
     belief, bound = settle(family, X)
     alpha, kappa, n = belief.precision[0, 0], belief.strength[0, 0], 400_000
-    for value, shape, scale in (
-        (alpha, prior.precision_shape, prior.precision_rate),
-        (kappa, prior.strength_shape, prior.strength_rate),
-    ):
-        bound -= shape * np.log(value) - scale * value
+    for value, n_units in ((alpha, prior.unit_loadings), (kappa, prior.unit_means)):
+        bound -= 0.5 * n_units * (np.log(value) - value)
     noise = rng.gamma(3.0, 1 / 2.0, (n, 2)) ** -0.5
     loading, offset = (rng.normal(size=(n, 2)) * noise / np.sqrt(a) for a in (alpha, 1.0))
     tau = rng.gamma(10.0, 1 / 10.0, n)

@@ -160,11 +160,12 @@ def test_bound_equals_its_terms(prior):
     y[4] = -1
     family = some_family(prior)
     general = RowProblem(family, Likelihood(), ArraySource(X, y))
-    start = family.init(ArraySource(X, y), np.random.default_rng(1), 1)
-    for n_steps in (12, 60):
-        solution = EM(n_steps, -np.inf).solve(general, start)
-        params = select_restart(solution.params, 0)
-        np.testing.assert_allclose(solution.value[0], reference_bound(family, params, X, y), **EQUAL)
+    params = family.init(ArraySource(X, y), np.random.default_rng(1), 1)
+    for n_steps in (12, 20):
+        solution = EM(n_steps, -np.inf).solve(general, params)
+        params = solution.params
+        expected = reference_bound(family, select_restart(params, 0), X, y)
+        np.testing.assert_allclose(solution.value[0], expected, **EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_bound_is_below_the_evidence_and_near(prior, near):
     assert bound > evidence - near
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 300), marks=pytest.mark.matrix)], ids=str)
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 180), marks=pytest.mark.matrix)], ids=str)
 def test_bound_never_falls_on_random_problems(seeds):
     worst = []
     for seed in seeds:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerances import SAMPLING
 
 from latentia.engine.source import MaskedRows
 from latentia.inputs.power_transform import PowerTransform, learn_power_transform
@@ -110,3 +111,31 @@ def test_expected_cells_stay_among_the_values_that_were_seen(skewed):
     np.testing.assert_array_equal(filled[:, ~changed], plain[:, ~changed])
     seen = transform(skewed).values
     np.testing.assert_allclose(transform.inverse_transform_expected(seen), skewed, rtol=1e-6, atol=1e-9)
+
+
+def test_expectations_of_normal_cells_are_those_of_draws(skewed, rng):
+    """Of some columns in any order, under several classes; where nothing varies, the originals."""
+    transform = learned(skewed)
+    columns, mean = [3, 0, 1], rng.normal(size=(2, 3, 3))
+    scale, shift = transform.standardizer.scale[columns], transform.standardizer.shift[columns]
+    variance = rng.random((2, 1, 3))
+    found = transform.expected_standardized(mean, variance, columns, None)
+    draws = np.zeros((10_000, 2, 3, 4))
+    draws[..., columns] = mean + np.sqrt(variance) * rng.normal(size=(10_000, 2, 3, 3))
+    raw = transform.inverse_transform_expected(draws)
+    expected, error = raw.mean(axis=0)[..., columns], raw.std(axis=0)[..., columns] / 100
+    assert (np.abs(found * scale + shift - expected) < SAMPLING * error + 0.002 * np.abs(expected)).all()
+    np.testing.assert_array_equal(found[..., 0], mean[..., 0])  # a column that stays as it is
+    certain = transform.expected_standardized(mean, np.zeros_like(mean), columns, None)
+    full = np.zeros((2, 3, 4))
+    full[..., columns] = mean
+    originals = transform.inverse_transform_expected(full)[..., columns]
+    np.testing.assert_allclose(certain * scale + shift, originals, rtol=1e-9)
+
+
+def test_known_cells_are_not_integrated(skewed, rng):
+    transform = learned(skewed)
+    mean, variance = rng.normal(size=(2, 6, 4)), np.ones((2, 6, 4))
+    observed = (rng.random((6, 4)) < 0.5).astype(float)
+    some, all_of_them = (transform.expected_standardized(mean, variance, range(4), o) for o in (observed, None))
+    np.testing.assert_array_equal(some, np.where(observed > 0, mean, all_of_them))

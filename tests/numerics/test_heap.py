@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
+from latentia.numerics import heap
+
 COUNT = """
-import resource
+import resource, runpy, sys
 import numpy as np
-from latentia.numerics.heap import kept_heap
+kept_heap = runpy.run_path(sys.argv[1])["kept_heap"]  # alone: the package takes seconds to import
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -30,7 +32,7 @@ print(first, inside, faults())
 @pytest.mark.skipif(sys.platform != "linux", reason="a setting of the C library of Linux")
 def test_pages_are_kept_for_the_next_array():
     def counts(**setting):
-        found = subprocess.check_output([sys.executable, "-c", COUNT], env={**os.environ, **setting})
+        found = subprocess.check_output([sys.executable, "-c", COUNT, heap.__file__], env={**os.environ, **setting})
         return [int(number) for number in found.split()]
 
     first, inside, after = counts(MALLOC_TRIM_THRESHOLD_="65536")

@@ -1,6 +1,7 @@
 """Engine: a weight matrix times expected sufficient statistics.
 
 - `contracts`: what families, objectives and problems must offer, and all shapes;
+- `normal_cells`: families that know how uncertain the cells are that they fill;
 - `source`: rows as all parts see them: masked, in chunks, from a source;
 - `problem`: `RowProblem.sweep`, the one place where family, objective and source meet;
 - `objectives`: the value of a row and its weight for each class (also of unlabeled rows);

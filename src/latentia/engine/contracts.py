@@ -17,7 +17,7 @@ A `Family` says what the scores look like. Its refinements say what can be done 
 - `DampedFamily`: a fixed-point step that may overshoot;
 - `QuasiNewtonFamily`: means that take quasi-Newton steps between updates;
 - `StructuredFamily`: a structure that its statistics can improve;
-- `GenerativeFamily`: p(x, c), so rows can be drawn and completed;
+- `GenerativeFamily`: p(x, c), so rows can be drawn and completed (and see `normal_cells`);
 - `ConditionalFamily`: p(y | x) alone.
 
 Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K components, D features,
@@ -234,9 +234,9 @@ class GenerativeFamily(EMFamily):
         By expectation; with `mode`, by the most probable value where a column has few values.
         """
 
-    @abstractmethod
     def impute_floats_per_row(self, params: Params) -> int:
         """Floats of workspace per row in `impute`."""
+        return self.floats_per_row(params)
 
     @abstractmethod
     def sample(

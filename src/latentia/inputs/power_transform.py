@@ -16,6 +16,7 @@ What densities owe to the slopes is in `log_det_jacobian`, so they stay densitie
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,11 @@ MAX_ATOM = 0.3
 
 #: Rows that the transform is learned from at most, evenly spaced in the table.
 MAX_ROWS = 2000
+
+
+#: Nodes and weights of expectations under a standard normal (Gauss-Hermite).
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+NODE_WEIGHTS /= NODE_WEIGHTS.sum()
 
 
 @dataclass(frozen=True)
@@ -78,15 +84,46 @@ class PowerTransform:
         return rows._replace(values=values if rows.observed is None else values * rows.observed)
 
     def inverse_transform(self, values: Array) -> Array:
-        return self.standardizer.inverse_transform(self._original(values) * self.stretch + self.center)
+        return self.standardizer.inverse_transform(self._standardized(values))
 
     def inverse_transform_expected(self, values: Array) -> Array:
-        """The same of expected values.
+        """The same of expected values: about medians of the raw ones.
 
         Where a transform is steep, a little beyond the cells that it was learned from lies another
         world: none is expected there.
         """
         return self.inverse_transform(namespace(values).clip(values, min=self.low, max=self.high))
+
+    def expected_standardized(
+        self, mean: Array, variance: Array, columns: Sequence[int], observed: Array | None
+    ) -> Array:
+        """Expected standardized cells (..., N, n) of some columns, whose transforms are normal with
+        these moments, none beyond the cells that the transform was learned from.
+
+        Of missing cells alone: those that `observed` (N, D) knows stay at their means. In raw units
+        the expectations are what the standardizer makes of them.
+        """
+        chosen = np.asarray(columns)
+        is_missing = np.ones(mean.shape[-2:]) if observed is None else 1.0 - to_numpy(observed)[:, chosen]
+        cells = np.flatnonzero(is_missing * (to_numpy(self.power)[chosen] != 1.0))
+        xp = namespace(mean)
+        shape, n_cells = mean.shape, is_missing.size
+
+        def take(a: Array, index: np.ndarray) -> Array:
+            return xp.take(a, asarray_like(index, mean, dtype=xp.int64), axis=-1)
+
+        means = xp.reshape(mean, (*shape[:-2], n_cells))
+        variances = xp.reshape(xp.broadcast_to(variance, shape), means.shape)
+        center, spread = take(means, cells), xp.sqrt(take(variances, cells))
+        fields = (self.center, self.stretch, self.power, self.mean, self.deviation, self.low, self.high)
+        each = PowerTransform(self.standardizer, *(take(a, chosen[cells % chosen.size]) for a in fields))
+        expected = xp.zeros_like(center)
+        for node, weight in zip(NODES.tolist(), NODE_WEIGHTS.tolist(), strict=True):
+            here = xp.clip(center + node * spread, min=each.low, max=each.high)
+            expected = expected + weight * each._standardized(here)
+        order = np.arange(n_cells)
+        order[cells] = n_cells + np.arange(cells.size)
+        return xp.reshape(take(xp.concat([means, expected], axis=-1), order), shape)
 
     def log_det_jacobian(self, rows: MaskedRows) -> Array:
         """Minus the log slope of what was done to each row's known cells, (N,)."""
@@ -94,6 +131,10 @@ class PowerTransform:
         slopes = self._log_slope(self._original(rows.values))
         slopes = slopes if rows.observed is None else slopes * rows.observed
         return self.standardizer.log_det_jacobian(rows) - xp.sum(slopes, axis=-1)
+
+    def _standardized(self, values: Array) -> Array:
+        """u of transformed values."""
+        return self._original(values) * self.stretch + self.center
 
     def _original(self, values: Array) -> Array:
         """(u - c) / s of transformed values."""

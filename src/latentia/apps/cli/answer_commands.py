@@ -17,6 +17,8 @@ from latentia.apps.tables.table_files import Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
+METHODS = ("mean", "median", "mode")
+
 
 def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
     """The class of each row, the probability of each class, and how unusual the row is."""
@@ -59,6 +61,9 @@ def impute(
     model: options.ModelFile,
     table: options.TableFile,
     output: options.TableOutput = None,
+    method: Annotated[
+        str, typer.Option("--method", help="What gaps get: mean, median, or mode (whole numbers stay whole).")
+    ] = "mean",
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     missing: options.Missing = None,
@@ -72,9 +77,11 @@ def impute(
     are.
     """
     screen = Screen(as_json, quiet)
+    if method not in METHODS:
+        raise Failure(ExitCode.USAGE, f"--method {method}: allowed are {', '.join(METHODS)}")
     fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing), "impute")
     with blaming(found.source), screen.work("imputing"):
-        filled = fitted.impute(frame)
+        filled = fitted.impute(frame, method=method)
     filled = filled if hasattr(filled, "columns") else pandas.DataFrame(np.asarray(filled), columns=list(frame))
     complete = found.frame.assign(**{name: filled[name].to_numpy() for name in frame})
     n_filled = int(frame.isna().to_numpy().sum())

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from latentia.engine.contracts import GenerativeFamily, Params
 from latentia.engine.masking import map_rows
+from latentia.engine.normal_cells import NormalCellsFamily
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
@@ -19,6 +21,7 @@ from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
+from latentia.inputs.power_transform import PowerTransform
 from latentia.inputs.rows import method_of_rows, plain_table, validate_rows
 from latentia.inputs.standardization import Standardizer
 from latentia.numerics.array_api import (
@@ -42,7 +45,7 @@ class FittedModel(Generic[F]):
 
     family: F
     params: Params
-    preprocessor: Standardizer
+    preprocessor: Standardizer | PowerTransform
     encoder: ColumnEncoder
     temperature: float = 1.0
 
@@ -71,6 +74,24 @@ class FittedModel(Generic[F]):
 
         return self.map_rows(X, of_rows, self.family.score_floats_per_row(self.params))
 
+    def impute(self, rows: MaskedRows, class_probs: Array, method: str) -> Array:
+        """Rows (N, D) with missing cells filled, averaged over the classes by (C, N), in raw
+        units.
+        """
+        family, params, preprocessor = self.family, self.params, self.preprocessor
+        if method == "mean" and isinstance(preprocessor, PowerTransform) and isinstance(family, NormalCellsFamily):
+            expect = partial(preprocessor.expected_standardized, observed=rows.observed)
+            cells = family.impute_expected(params, rows, class_probs, expect)
+            return preprocessor.standardizer.inverse_transform(cells)
+        return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, method == "mode"))
+
+    def impute_floats_per_row(self) -> int:
+        """Floats of workspace per row in `impute`."""
+        floats: int = self.family.impute_floats_per_row(self.params)
+        if isinstance(self.preprocessor, PowerTransform):  # about eight tables of moments and nodes for each class
+            floats += 8 * self.family.n_classes * self.preprocessor.power.shape[0]
+        return floats
+
     def decode_samples(self, values: Array) -> Any:
         """Sampled values as the user's: in the units, types and frame of X, whole where it has
         integers.
@@ -81,7 +102,7 @@ class FittedModel(Generic[F]):
 class _FillOptions(NamedTuple):
     """How missing cells are filled."""
 
-    mode: bool  # the most probable values of binary columns, not expected ones
+    method: str  # "mean", "median" or "mode"
     given_best_class: bool  # of a row without a known class
 
 
@@ -149,11 +170,13 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         y : array-like of shape (n_samples,), default=None
             Classes of the rows, where they are known: their cells are completed given the class.
             Rows marked as unlabeled, as in `fit`, are completed as without y.
-        method : {"mean", "mode"}, default="mean"
-            Expected values, or the most probable value of binary columns and the nearest of integer
-            ones. Columns of categories, and a data frame's columns of bool, always get their most
-            probable value. Of a column that `marginals` has transformed, the expectation is that of
-            the transformed cell: a median of the raw one, within the values that `fit` has seen.
+        method : {"mean", "median", "mode"}, default="mean"
+            "mean": expected values. "median": the same, but of a column that `marginals` has
+            transformed the original of the expected transformed cell, the median if there is one
+            class and component, and about it else. "mode": the most probable value of binary
+            columns, the nearest of integer ones, medians of others. Columns of categories, and a
+            data frame's columns of bool, always get their most probable value. No cell of a
+            transformed column is expected beyond the values that `fit` has seen.
         condition : {"class"} or None, default=None
             Of rows without a known class. "class": given the most probable class of the row; None:
             averaged over the classes.
@@ -166,10 +189,10 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             integers becomes one of floats where an expectation lies between them), and in pandas
             the index of `X`.
         """
-        check_choice("method", method, ["mean", "mode"])
+        check_choice("method", method, ["mean", "median", "mode"])
         optional(choice("class"))("condition", condition)
         rows_in = self._check_rows(X)
-        options = _FillOptions(mode=method == "mode", given_best_class=condition == "class")
+        options = _FillOptions(method, given_best_class=condition == "class")
         if y is None:
             filled = self._fill(rows_in, -1, options)
         else:
@@ -180,7 +203,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
         encoder, table = self._model.encoder, plain_table(X if hasattr(X, "shape") else np.asarray(X))
         index = table.index if frame_type(table) == "pandas" else None
-        filled = encoder.round_whole(filled) if options.mode else filled
+        filled = encoder.round_whole(filled) if method == "mode" else filled
         return encoder.decode(keep_observed(rows_in, filled), index, source=table)
 
     def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
@@ -188,15 +211,17 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
 
         def fill(rows: MaskedRows) -> Array:
+            if rows.observed is None:
+                return preprocessor.inverse_transform(rows.values)
             class_probs = softmax(family.scores(params, rows), axis=-2)
             xp = namespace(class_probs)
             if code >= 0 or options.given_best_class:
                 best = xp.argmax(class_probs, axis=-2)
                 given = best if code < 0 else xp.full_like(best, code)
                 class_probs = one_hot(given, len(self.classes_), class_probs.dtype)
-            return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, options.mode))
+            return self._model.impute(rows, class_probs, options.method)
 
-        return self._model.map_rows(X, fill, family.impute_floats_per_row(params))
+        return self._model.map_rows(X, fill, self._model.impute_floats_per_row())
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.

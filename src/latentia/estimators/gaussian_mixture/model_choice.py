@@ -29,7 +29,7 @@ MAX_COMPONENTS = 10
 
 #: Covariances whose evidences are compared, and the iterations they get.
 CANDIDATES = ("full", "tied", "diag")
-EVIDENCE_ITERATIONS = 15
+EVIDENCE_ITERATIONS = 6
 
 #: What a covariance matrix of its own for each class must gain over one for all, in nats per cell:
 #: the evidence is of p(x), and where it hardly decides, one matrix tells classes better.

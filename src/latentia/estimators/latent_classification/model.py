@@ -34,8 +34,9 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         lose their loadings; two for points.
     n_components : int, default=1
         Number of mixture components, which the classes share.
-    noise : {"tied", "untied"}, default="tied"
-        Whether the components share the noise variances of the continuous columns.
+    noise : {"auto", "tied", "untied"}, default="auto"
+        Whether the components share the noise variances of the continuous columns. "auto": those
+        of points do, those of posteriors do not.
     structure : {"full", "learn"}, default="full"
         Whether every factor feeds every column, or the edges are learned by structural EM: of the
         solutions that are nearly equal the sparsest are looked for, and graphs are compared by
@@ -185,7 +186,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         n_latent: int | str = "auto",
         n_components: int = 1,
         *,
-        noise: str = "tied",
+        noise: str = "auto",
         structure: str = "full",
         kinds: Any = "auto",
         selection: str = "accuracy",

@@ -66,7 +66,7 @@ class FactorTrainingMixin(StreamMixin):
         "n_latent": check_n_latent,
         "n_components": integer(ge=1),
         "ridge": number(ge=0),
-        "noise": choice("tied", "untied"),
+        "noise": choice("auto", "tied", "untied"),
         "structure": choice("full", "learn"),
         "selection": choice("accuracy", "likelihood"),
         "bound_tol": number(ge=0),
@@ -83,7 +83,7 @@ class FactorTrainingMixin(StreamMixin):
             data.n_classes,
             n_latent,
             self.n_components,
-            tied=self.noise == "tied",
+            tied=self.noise == "tied" or (self.noise == "auto" and (self._trains_points() or self.n_components == 1)),
             var_floor=self.var_floor,
             complete=is_complete(data.rows, data.moments.weight_sum),
             all_edges=self.structure == "full" or n_latent == 0,
@@ -101,8 +101,12 @@ class FactorTrainingMixin(StreamMixin):
     def _choose_n_latent(self, data: TrainingTable) -> int:
         if not isinstance(self.n_latent, str):
             return int(self.n_latent)
-        points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
-        return POINT_N_LATENT if points else min(MAX_AUTO_LATENT, data.n_features - data.preprocessor.n_empty_columns)
+        if self._trains_points():
+            return POINT_N_LATENT
+        return min(MAX_AUTO_LATENT, data.n_features - data.preprocessor.n_empty_columns)
+
+    def _trains_points(self) -> bool:
+        return self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
 
     def _make_posterior_family(self, family: LatentFactors, data: TrainingTable) -> BayesianLatentFactors | None:
         return BayesianLatentFactors(family) if family.all_edges else None

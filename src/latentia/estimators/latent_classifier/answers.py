@@ -134,9 +134,10 @@ class StackPredictMixin(ClassOrLabelsClassifier):
             Rows; missing cells are allowed.
         y : array-like of shape (n_samples,), default=None
             Classes of the rows, where they are known.
-        method : {"mean", "mode"}, default="mean"
-            Expected values, or the most probable value of binary columns and the nearest of integer
-            ones. Columns of categories always get their most probable value.
+        method : {"mean", "median", "mode"}, default="mean"
+            Expected values; about medians of columns that were transformed, expected values of
+            others; or the most probable value of binary columns and the nearest of integer ones.
+            Columns of categories always get their most probable value.
         condition : {"class"} or None, default=None
             Of rows without a known class. "class": given the most probable class of the row; None:
             averaged over the classes.

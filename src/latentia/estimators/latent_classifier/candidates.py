@@ -158,7 +158,8 @@ class CandidateMaker:
 
     def factors(self, name: str, n_latent: int, unlabeled: float, **settings: Any) -> Candidate:
         """A latent classification model."""
-        own = {"n_init": self.options.n_init, "tol": self.options.tol, "max_iter": self.options.max_iter}
+        own: dict[str, Any] = {"n_init": self.options.n_init, "tol": self.options.tol}
+        own |= {"max_iter": self.options.max_iter, "noise": "tied"}
         own |= {"n_latent": n_latent, "unlabeled_weight": unlabeled}
         return GenerativeCandidate(name, LatentClassificationModel, own | settings)
 

@@ -219,13 +219,14 @@ class LatentClassifier(StackPredictMixin):
         if isinstance(data, MultilabelInput):
             return fit_multilabel(data, options, self.cv, rng, notifier)
         seed, whole = int(rng.integers(2**31)), None
+        log_prior, data = data.log_prior, replace(data, log_prior=None)  # models see the shares of the labeled rows
         if isinstance(data, PartedInput):
             some = data.sample(rng)
             whole, data = data if some.codes.size < data.rows.n_rows else None, some
         n_repeats = N_REPEATS[self.effort] if (data.codes >= 0).sum() < FEW_ROWS else 1
         folds = search_folds(self.cv, data, MAX_SEARCH_ROWS[self.effort], n_repeats, rng)
         search = run_search(make_candidates(self.effort, data, options), data, folds, seed, self.n_jobs, self._report)
-        refit, stack = Refit(search, data, seed, whole), equal_stack(len(search.candidates))
+        refit, stack = Refit(search, data, seed, whole, log_prior), equal_stack(len(search.candidates))
         if folds:
             temperatures = fit_temperatures(search.held_out)
             stack = stack._replace(temperatures=temperatures)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from latentia.estimators.base.fitting import is_learned
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
@@ -26,6 +28,10 @@ class Member(ABC):
     def log_proba(self, X: Array) -> Array:
         """Log p(c | x) of coded rows, (N, C); of rows without a cell the class priors."""
 
+    def published_under(self, log_prior: np.ndarray) -> Self:
+        """The same vote, whose estimator, if users see it, answers under other class priors."""
+        return self
+
 
 @dataclass(frozen=True)
 class GenerativeMember(Member):
@@ -37,6 +43,18 @@ class GenerativeMember(Member):
 
     def log_proba(self, X: Array) -> Array:
         return self.model.log_proba(X if self.columns is None else self.columns(X))
+
+    def published_under(self, log_prior: np.ndarray) -> Self:
+        if self.estimator is None:
+            return self
+        family, params = copy(self.model.family), self.model.params
+        family.fixed_log_prior = log_prior
+        params = params._replace(log_prior=asarray_like(log_prior, params.log_prior))
+        estimator = copy(self.estimator)
+        model = estimator._finish(replace(self.model, family=family, params=params))
+        learned = {name: value for name, value in vars(estimator).items() if is_learned(name)}
+        estimator._set_learned(learned | estimator._attributes_of(model))
+        return replace(self, estimator=estimator)
 
 
 @dataclass(frozen=True)

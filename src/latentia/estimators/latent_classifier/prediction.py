@@ -59,8 +59,13 @@ class StackModel:
         return to_numpy(self.log_proba(nothing))[0].astype(float)
 
     def with_prior(self, log_prior: np.ndarray) -> StackModel:
-        """The same for rows among which classes have other shares."""
-        return replace(self, log_shift=log_prior - self.log_prior_of_rows)
+        """The same for rows among which classes have other shares; members vote as before."""
+        return replace(
+            self,
+            votes=tuple(vote._replace(member=vote.member.published_under(log_prior)) for vote in self.votes),
+            density=self.density.published_under(log_prior),
+            log_shift=log_prior - self.log_prior_of_rows,
+        )
 
     def log_odds(self, X: Array) -> Array:
         """Log odds of each class against all others, (N, C); zero for a single class."""

@@ -39,6 +39,7 @@ class Refit:
     data: GenerativeInput
     seed: int
     whole: PartedInput | None = None  # the table in parts that `data` is a sample of
+    log_prior: np.ndarray | None = None  # of the classes where the stack is used; None: as in the labeled rows
     members: dict[int, Member] = field(default_factory=dict)
     of_whole: dict[int, Member] = field(default_factory=dict)
 
@@ -86,9 +87,7 @@ class Refit:
             log_shift=nothing,
             leaderboard=self._leaderboard(stack, weights),
         )
-        if self.data.log_prior is None:
-            return model
-        return model.with_prior(self.data.log_prior)
+        return model if self.log_prior is None else model.with_prior(self.log_prior)
 
     def fitted(self, stack: Stack, log_proba: np.ndarray | None = None) -> FittedStack:
         """The stack, with what it says (M, C) of rows that it has not seen."""

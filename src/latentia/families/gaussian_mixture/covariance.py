@@ -89,6 +89,10 @@ class Covariance(ABC):
         axes.
         """
 
+    def conditional_variance(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
+        """Variances of the missing cells, which broadcast against those means; by default zero."""
+        return namespace(means).zeros_like(means[:, k, None, :])
+
     @abstractmethod
     def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
         """The M-step of the covariance under new means."""
@@ -192,6 +196,9 @@ class Diagonal(Covariance):
         xp = namespace(means)
         observed = xp.ones_like(rows.values) if rows.observed is None else rows.observed
         return xp.where(observed > 0, rows.values, means[:, k, None, :])
+
+    def conditional_variance(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
+        return self.variances(covariance, means)[:, k, None, :]
 
     def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import GenerativeFamily, SmoothFamily
+from latentia.engine.contracts import SmoothFamily
+from latentia.engine.normal_cells import Expectation, NormalCellsFamily
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.kmeans import cluster_restarts
@@ -58,25 +59,36 @@ class GaussianPosterior(NamedTuple):
     unnormalized: Array  # (..., C, K, N) responsibilities up to a factor
     normalizer: Array  # (..., C, N) their sum
     cache: object  # features of the rows, for the moments
+    square: Tree = ()  # (..., C, K, N) squared distances of the known cells from Student-t components
 
 
-def student_log_density(normal: Array, peak: Array, dof: Array, rows: MaskedRows) -> Array:
-    """Student-t log densities (..., C, K, N) of the known cells of rows, from normal ones.
+def student_log_density(peak: Array, square: Array, dof: Array, rows: MaskedRows) -> Array:
+    """Student-t log densities (..., C, K, N) of the known cells of rows.
 
-    `normal` are those of the same location and scale, `peak` their value at the location; what
-    lies between them is half the squared distance. A marginal of a t is one of the same dof.
+    From their squared distances, and the `peak` of the normal density of the same location and
+    scale. A marginal of a t is one of the same dof.
     """
-    xp = namespace(normal)
-    n_known = xp.full_like(normal[..., :1, :1, :], rows.values.shape[1])
-    if rows.observed is not None:
-        n_known = xp.zeros_like(n_known) + xp.sum(rows.observed, axis=-1)
-    v = dof[..., None]
-    square = xp.clip(2 * (peak - normal), min=0.0)
+    xp, n_known, v = namespace(square), _n_known(rows, square), dof[..., None]
     constant = log_gamma(0.5 * (v + n_known)) - log_gamma(0.5 * v) - 0.5 * n_known * xp.log(0.5 * v)
     return constant + peak - 0.5 * (v + n_known) * xp.log1p(square / v)
 
 
-class GaussianMixtures(GenerativeFamily, SmoothFamily):
+def student_variance(square: Array, dof: Array, rows: MaskedRows) -> Array:
+    """Variance (..., C, K, N) of a Student-t's missing cells given the known ones, in units of
+    what it would be under normals of the same scale; as of three degrees of freedom at least.
+    """
+    v = dof[..., None]
+    return (v + square) / namespace(square).clip(v + _n_known(rows, square) - 2.0, min=1.0)
+
+
+def _n_known(rows: MaskedRows, like: Array) -> Array:
+    """Number of known cells of each row, (..., 1, 1, N)."""
+    xp = namespace(like)
+    n_known = xp.full_like(like[..., :1, :1, :], rows.values.shape[1])
+    return n_known if rows.observed is None else xp.zeros_like(n_known) + xp.sum(rows.observed, axis=-1)
+
+
+class GaussianMixtures(NormalCellsFamily, SmoothFamily):
     """A Gaussian mixture per class."""
 
     def __init__(
@@ -125,14 +137,16 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
 
     def infer(self, params: GaussianParams, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
         _, log_weights, means, covariance, natural, dof = params if params.natural else self.precompute(params)
-        is_student = not isinstance(dof, tuple)
-        shares = namespace(means).zeros_like(log_weights) if is_student else log_weights
+        xp, is_student = namespace(means), not isinstance(dof, tuple)
+        shares = xp.zeros_like(log_weights) if is_student else log_weights
         density, cache = self.covariance_type.log_density(means, covariance, natural, shares, rows)
+        square: Tree = ()
         if is_student:
             peak = self.covariance_type.log_peak(means, covariance, natural, rows, cache)
-            density = student_log_density(density, peak, dof, rows) + log_weights[..., None]
+            square = xp.clip(2 * (peak - density), min=0.0)
+            density = student_log_density(peak, square, dof, rows) + log_weights[..., None]
         score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
-        return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, cache)
+        return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, cache, square)
 
     def statistics(
         self, params: GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
@@ -189,15 +203,29 @@ class GaussianMixtures(GenerativeFamily, SmoothFamily):
         return priors + mixing + n_gaussians * n_features + self.covariance_type.n_free(n_features, n_gaussians)
 
     def impute(self, params: GaussianParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
-        if rows.observed is None:
-            return rows.values
+        return rows.values if rows.observed is None else self._average(params, rows, class_probs)
+
+    def impute_expected(
+        self, params: GaussianParams, rows: MaskedRows, class_probs: Array, expect: Expectation
+    ) -> Array:
+        return self._average(params, rows, class_probs, expect)
+
+    def _average(
+        self, params: GaussianParams, rows: MaskedRows, class_probs: Array, expect: Expectation | None = None
+    ) -> Array:
+        """Conditional means, or what is expected of the cells, over classes and components."""
         xp = namespace(params.means)
         posterior = self.infer(params, rows)
         component = class_probs[:, None, :] * posterior.unnormalized / posterior.normalizer[:, None, :]  # (C, K, N)
         filled = 0.0
         for k in range(component.shape[-2]):  # one component at a time: C x N x D of memory, not C x K x N x D
-            mean = self.covariance_type.conditional_mean(params.means, params.covariance, rows, k)
-            filled = filled + xp.sum(component[:, k, :, None] * mean, axis=0)
+            cells = self.covariance_type.conditional_mean(params.means, params.covariance, rows, k)
+            if expect is not None:
+                variance = self.covariance_type.conditional_variance(params.means, params.covariance, rows, k)
+                if not isinstance(params.dof, tuple):
+                    variance = variance * student_variance(posterior.square, params.dof, rows)[:, k, :, None]
+                cells = expect(cells, variance, range(cells.shape[-1]))
+            filled = filled + xp.sum(component[:, k, :, None] * cells, axis=0)
         return filled
 
     def impute_floats_per_row(self, params: GaussianParams) -> int:

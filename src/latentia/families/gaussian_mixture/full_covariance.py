@@ -73,11 +73,19 @@ class Full(Covariance):
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
 
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
-        xp = namespace(means)
-        sigma = xp.broadcast_to(self.per_component(covariance), (*means.shape, means.shape[-1]))[:, k, ...]
-        patterns = MissingnessPatterns.from_mask(rows)
+        patterns, sigma = MissingnessPatterns.from_mask(rows), self._matrices(means, covariance, k)
         parts = [transpose(group.expected_rows(means[:, k, :], sigma)) for group in patterns.groups]
         return transpose(patterns.restore_row_order(parts))
+
+    def conditional_variance(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
+        patterns, sigma = MissingnessPatterns.from_mask(rows), self._matrices(means, covariance, k)
+        parts = [transpose(group.conditional_variances(means[:, k, :], sigma)) for group in patterns.groups]
+        return transpose(patterns.restore_row_order(parts))
+
+    def _matrices(self, means: Array, covariance: Array, k: int) -> Array:
+        """Those of component k of each class, (C, D, D)."""
+        shape = (*means.shape, means.shape[-1])
+        return namespace(means).broadcast_to(self.per_component(covariance), shape)[:, k, ...]
 
     def update(self, covariance: Array, moments: Moments, means: Array) -> Array:
         xp = namespace(means)

@@ -8,9 +8,9 @@ The missing cells m of a row are latent. Two ways to integrate them out, by what
   ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and
   its covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected
   moments are a linear map of the moments of the zero-filled rows.
-- Rows with rarer patterns are grouped by how many cells they miss. With the precision ``P`` of all
-  cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from their
-  means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
+- Rows with rarer patterns are grouped by about how many cells they miss. With the precision ``P``
+  of all cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from
+  their means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
   number of its missing cells. The quadratic form is that of the completed row under ``P``, a
   minimum, so errors of the completion enter it squared.
 """
@@ -28,6 +28,9 @@ from latentia.numerics.packed_symmetric import pack, quadratic_features, unpack,
 
 #: Numbers in the matrices of one batch of rows.
 BATCH_FLOATS = 2**19
+
+#: Rows whose numbers of missing cells differ by at most this are treated together.
+N_VIRTUAL = 3
 
 
 class Precision(NamedTuple):
@@ -74,6 +77,9 @@ class RowGroup(Protocol):
         D).
         """
 
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        """Variances (C, n, D) of the missing cells of such rows, zero for the others."""
+
 
 class CompleteRows(NamedTuple):
     """Rows without a missing cell; completed, they are their features."""
@@ -95,6 +101,9 @@ class CompleteRows(NamedTuple):
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         return namespace(means).broadcast_to(self.values, (*means.shape[:-1], *self.values.shape))
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        return namespace(means).zeros_like(self.expected_rows(means, sigma))
 
 
 class _PatternCompletion(NamedTuple):
@@ -141,6 +150,13 @@ class PatternRows(NamedTuple):
         d = (self.values - means[..., None, :]) * self.observed
         return means[..., None, :] + xp.matmul(d, xp.matmul(A, sigma))
 
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp = namespace(means)
+        A, _ = self._precision(sigma)
+        explained = xp.sum(xp.matmul(sigma, A) * sigma, axis=-1)
+        variance = xp.clip(xp.linalg.diagonal(sigma) - explained, min=0.0) * (1.0 - self.observed)
+        return xp.broadcast_to(variance[..., None, :], (*means.shape[:-1], *self.values.shape))
+
     def _precision(self, sigma: Array) -> tuple[Array, Array]:
         """Precision of the observed cells padded with zeros, and log determinant of their
         covariance.
@@ -161,11 +177,15 @@ class _Completion(NamedTuple):
 
 
 class ScatteredRows(NamedTuple):
-    """Rows that each miss other cells, but as many."""
+    """Rows that each miss other cells, but about as many.
+
+    A row that misses fewer than M cells also misses some of `N_VIRTUAL` columns behind the others,
+    of unit variance and independent of all: they change nothing.
+    """
 
     values: Array  # (n, D), zero where missing
     observed: Array  # (n, D)
-    missing: Array  # (n, M) the columns that each row misses
+    missing: Array  # (n, M) the columns that each row misses, from D on virtual ones
 
     def complete(self, means: Array, sigma: Array, precision: Precision) -> list[_Completion]:
         P = precision.matrix
@@ -180,7 +200,7 @@ class ScatteredRows(NamedTuple):
     def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
         xp = namespace(means)
         log_det = precision.log_det[..., None] - xp.concat([row.log_det for row in completion], axis=-1)
-        return _peak(log_det, means.shape[-1] - self.missing.shape[1], means, self.values)
+        return _peak(log_det, xp.sum(self.observed, axis=1), means, self.values)
 
     def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
         xp = namespace(means)
@@ -206,11 +226,18 @@ class ScatteredRows(NamedTuple):
         deviations = [row.deviation for row in self.complete(means, sigma, Precision.from_covariance(means, sigma))]
         return means[..., None, :] + namespace(means).concat(deviations, axis=-2)
 
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp = namespace(means)
+        completion = self.complete(means, sigma, Precision.from_covariance(means, sigma))
+        variance = xp.concat([xp.linalg.diagonal(row.covariance) for row in completion], axis=-2)  # (C, n, M)
+        return xp.matmul(variance[..., None, :], self._indicators())[..., 0, :]
+
     def _complete(self, means: Array, P: Array) -> _Completion:
         xp = namespace(means)
-        D = means.shape[-1]
-        entry = self.missing[:, :, None] * D + self.missing[:, None, :]
-        within = xp.take(xp.reshape(P, (*P.shape[:-2], D * D)), xp.reshape(entry, (-1,)), axis=-1)
+        wide = _with_virtual_columns(P)
+        W = wide.shape[-1]
+        entry = self.missing[:, :, None] * W + self.missing[:, None, :]
+        within = xp.take(xp.reshape(wide, (*P.shape[:-2], W * W)), xp.reshape(entry, (-1,)), axis=-1)
         V, log_det = spd_inverse(xp.reshape(within, (*P.shape[:-2], *entry.shape)), many=True)
         d = (self.values - means[..., None, :]) * self.observed
         is_missing = self._indicators()
@@ -219,10 +246,11 @@ class ScatteredRows(NamedTuple):
         return _Completion(d - step, V, -log_det)
 
     def _indicators(self) -> Array:
-        """Indicators (n, M, D) of the missing columns."""
+        """Indicators (n, M, D) of the missing columns, zero for virtual ones."""
         xp = namespace(self.values)
         D = self.values.shape[1]
-        rows = xp.take(eye_like(D, self.values), xp.reshape(self.missing, (-1,)), axis=0)
+        columns = eye_like(D + N_VIRTUAL, self.values)[:, :D]
+        rows = xp.take(columns, xp.reshape(self.missing, (-1,)), axis=0)
         return xp.reshape(rows, (*self.missing.shape, D))
 
     def _batches(self, means: Array) -> Iterator[ScatteredRows]:
@@ -233,6 +261,15 @@ class ScatteredRows(NamedTuple):
         for begin in range(0, n_rows, step):
             part = slice(begin, min(begin + step, n_rows))
             yield ScatteredRows(self.values[part, :], self.observed[part, :], self.missing[part, :])
+
+
+def _with_virtual_columns(P: Array) -> Array:
+    """Precisions (..., D, D) of the columns and of virtual ones behind them."""
+    xp = namespace(P)
+    D = P.shape[-1]
+    unit = eye_like(D + N_VIRTUAL, P)
+    right, below = (xp.broadcast_to(a, (*P.shape[:-2], *a.shape)) for a in (unit[:D, D:], unit[D:, :]))
+    return xp.concat([xp.concat([P, right], axis=-1), below], axis=-2)
 
 
 def _peak(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:

@@ -7,7 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture.missing_data import CompleteRows, PatternRows, RowGroup, ScatteredRows
+from latentia.families.gaussian_mixture.missing_data import (
+    N_VIRTUAL,
+    CompleteRows,
+    PatternRows,
+    RowGroup,
+    ScatteredRows,
+)
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: A pattern of at least so many rows is treated on its own.
@@ -40,12 +46,12 @@ class MissingnessPatterns(NamedTuple):
         for index in _grouped(np.flatnonzero(is_common), pattern):
             values, mask = take(index)
             groups.append(PatternRows(values, mask[0, :]))
-        for index in _grouped(np.flatnonzero(~is_common), n_missing):
+        for index in _grouped(np.flatnonzero(~is_common), -(-n_missing // (N_VIRTUAL + 1))):
             values, mask = take(index)
             if n_missing[index[0]] == 0:
                 groups.append(CompleteRows(values))
             else:
-                missing = np.nonzero(~observed[index])[1].reshape(index.size, -1)
+                missing = missing_columns(observed[index])
                 groups.append(ScatteredRows(values, mask, asarray_like(missing, rows.values, dtype=xp.int64)))
         return cls(groups, order)
 
@@ -63,6 +69,14 @@ class MissingnessPatterns(NamedTuple):
             return parts[0]
         back = xp.argsort(xp.concat(self.order))
         return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
+
+
+def missing_columns(observed: np.ndarray) -> np.ndarray:
+    """The columns that each row misses; rows that miss fewer than others miss virtual ones, too."""
+    n_missing = np.sum(~observed, axis=1)[:, None]
+    columns = np.argsort(observed, axis=1, kind="stable")[:, : n_missing.max()]
+    place = np.arange(columns.shape[1])
+    return np.where(place < n_missing, columns, observed.shape[1] + place - n_missing)
 
 
 def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:

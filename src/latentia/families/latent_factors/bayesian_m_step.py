@@ -109,19 +109,21 @@ def _with_best_strengths(belief: FactorBelief, prior: FactorPrior) -> FactorBeli
     xp = namespace(belief.weights)
     G, C = belief.noise_shape.shape[-1], belief.class_mean.shape[-2]
     squares = xp.sum(mean_squares(belief), axis=-2)
-    strength = (0.5 * C + prior.strength_shape) / (0.5 * squares + prior.strength_rate)
+    strength = (C + prior.unit_means) / (squares + prior.unit_means)
     precision = belief.precision
     if G:
-        precision = _best_precision(belief, slice(None, G), prior, known_columns(belief, prior)[..., None])
+        known = known_columns(belief, prior)[..., None]
+        precision = _best_precision(belief, slice(None, G), prior.unit_loadings, known)
     bounded = belief.bounded_precision
     if belief.weights.shape[-2] > G:
-        bounded = _best_precision(belief, slice(G, None), prior, xp.ones_like(belief.weights[..., G:, :1]))
+        known = xp.ones_like(belief.weights[..., G:, :1])
+        bounded = _best_precision(belief, slice(G, None), prior.unit_loadings, known)
     return belief._replace(strength=strength, precision=precision, bounded_precision=bounded)
 
 
-def _best_precision(belief: FactorBelief, index: slice, prior: FactorPrior, known: Array) -> Array:
+def _best_precision(belief: FactorBelief, index: slice, unit_loadings: float, known: Array) -> Array:
     """Alpha of some predictors, of which the `known` (..., M, H, 1) count."""
     xp = namespace(belief.weights)
     total = xp.sum(weight_squares(belief, index)[..., :-1] * known, axis=(-3, -2))
     n_weights = xp.sum(known, axis=(-3, -2))
-    return (0.5 * n_weights + prior.precision_shape) / (0.5 * total + prior.precision_rate)
+    return (n_weights + unit_loadings) / (total + unit_loadings)

@@ -30,13 +30,13 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.contracts import (
-    GenerativeFamily,
     Objective,
     Problem,
     SmoothFamily,
     StructuredFamily,
     WarmStartedFamily,
 )
+from latentia.engine.normal_cells import Expectation, NormalCellsFamily
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.latent_factors import e_step_complete, free_coordinates
 from latentia.families.latent_factors.bound_iteration import BoundRules
@@ -72,7 +72,7 @@ WIDE_TABLE_COLUMNS = 32
 MAX_MOMENT_COLUMNS = 256
 
 
-class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily, WarmStartedFamily):
+class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStartedFamily):
     """p(y) p(m|y) N(z; mu_y, Gamma_y) prod_i p(x_i | z, m).
 
     `layout` holds the column models, `tied` says whether the components share the noise,
@@ -268,8 +268,8 @@ class LatentFactors(GenerativeFamily, SmoothFamily, StructuredFamily, WarmStarte
         values = impute_rows(self.layout, params, self.infer_rows(params, rows), class_probs, mode)
         return values if rows.observed is None else namespace(values).where(rows.observed > 0, rows.values, values)
 
-    def impute_floats_per_row(self, params: FactorParams) -> int:
-        return self.floats_per_row(params)
+    def impute_expected(self, params: FactorParams, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
+        return impute_rows(self.layout, params, self.infer_rows(params, rows), class_probs, False, expect)
 
     def sample(
         self, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None

@@ -17,7 +17,10 @@ class c, with :math:`\tau = 1/\Gamma_{cj}`,
 
 so that g rows of a common unit variance and :math:`\kappa_j` rows at the common mean pull each
 class towards what all share. Shares of components have the prior :math:`\mathrm{Dir}(1)`.
-:math:`\alpha` and :math:`\kappa` are set where they raise the bound most, under weak gamma priors.
+:math:`\alpha` and :math:`\kappa` are set where they raise the bound most, under the densities
+:math:`(\alpha_j e^{-\alpha_j})^{u/2}` and :math:`(\kappa_j e^{-\kappa_j})^{k/2}`: as if each factor
+had u loadings and k class means of unit size beside its own. Where rows are few or hardly known, a
+factor then keeps loadings with which it can still tell classes apart, instead of none.
 """
 
 from __future__ import annotations
@@ -37,10 +40,8 @@ class FactorPrior(NamedTuple):
     offset_precision: float = 0.01  # alpha_b of continuous columns, and of bounded ones:
     bounded_offset_precision: float = 0.1
     class_rows: float = 1000.0  # g: rows of the common variance that each class is given
-    precision_shape: float = 1e-3  # the density of alpha is alpha^shape exp(-rate alpha)
-    precision_rate: float = 1e-3
-    strength_shape: float = 3.0  # and that of kappa likewise
-    strength_rate: float = 3.0
+    unit_loadings: float = 0.2  # u: loadings of unit size that each factor is given
+    unit_means: float = 6.0  # k: class means of unit size that each factor is given
 
 
 class FactorBelief(NamedTuple):
@@ -115,17 +116,17 @@ def divergence(belief: FactorBelief, prior: FactorPrior) -> Array:
     spread = 0.5 * (squares - 1.0 - xp.log(kappa / belief.class_count))
     classes = spread + gamma_divergence(belief.class_shape, belief.class_rate, half, half)
     kl = kl + xp.sum(classes, axis=(-2, -1))
-    kl = kl - _log_density(belief.strength, prior.strength_shape, prior.strength_rate)
+    kl = kl - _log_density(belief.strength, prior.unit_means)
     if G:
         precision = diagonal_precision(belief.precision, prior.offset_precision)
         kl = kl + _weights_divergence(belief, slice(None, G), precision, known_columns(belief, prior))
         noise = gamma_divergence(belief.noise_shape, belief.noise_rate, prior.noise_shape, prior.noise_rate)
         kl = kl + xp.sum(noise, axis=(-2, -1))
-        kl = kl - _log_density(belief.precision, prior.precision_shape, prior.precision_rate)
+        kl = kl - _log_density(belief.precision, prior.unit_loadings)
     if belief.weights.shape[-2] > G:
         precision = diagonal_precision(belief.bounded_precision, prior.bounded_offset_precision)
         kl = kl + _weights_divergence(belief, slice(G, None), precision, 1.0)
-        kl = kl - _log_density(belief.bounded_precision, prior.precision_shape, prior.precision_rate)
+        kl = kl - _log_density(belief.bounded_precision, prior.unit_loadings)
     return kl
 
 
@@ -187,7 +188,7 @@ def _mixing_divergence(shape: Array) -> Array:
     return log_gamma(total) - flat + xp.sum((shape - 1.0) * expected - log_gamma(shape), axis=-1)
 
 
-def _log_density(precision: Array, shape: float, rate: float) -> Array:
-    """Log of precision^shape exp(-rate precision), summed over the factors."""
+def _log_density(precision: Array, n_units: float) -> Array:
+    """Log of (a exp(-a))^(n/2) at the precisions a, summed over the factors."""
     xp = namespace(precision)
-    return xp.sum(shape * xp.log(precision) - rate * precision, axis=-1)
+    return 0.5 * n_units * xp.sum(xp.log(precision) - precision, axis=-1)

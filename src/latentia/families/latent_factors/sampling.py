@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.engine.normal_cells import Expectation
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_rows import RowPosterior
 from latentia.families.latent_factors.values import FactorParams
@@ -38,24 +39,51 @@ def sample_rows(
 
 
 def impute_rows(
-    layout: ColumnLayout, params: FactorParams, posterior: RowPosterior, class_probs: Array, mode: bool
+    layout: ColumnLayout,
+    params: FactorParams,
+    posterior: RowPosterior,
+    class_probs: Array,
+    mode: bool,
+    expect: Expectation | None = None,
 ) -> Array:
     """Expected cells (N, D), averaged over the classes by (C, N), or the most probable ones of few
-    values.
+    values; with `expect`, what it expects of continuous ones.
     """
     xp = namespace(params.means)
     G = layout.n_gaussian
     weight = class_probs[:, None, :] * softmax(posterior.scores, axis=-2)  # (C, M, N)
     W = params.loadings[None, :, :, :]
     predictors = xp.matmul(posterior.mean, transpose(W)) + params.offsets[None, :, None, :]  # (C, M, N, H)
-    expected = [predictors[..., :G]] if G else []  # a continuous cell is expected at its predictor
+    cells = []
+    if G and expect is not None:
+        cells.append(_expected_of_continuous(layout, params, posterior.cov, predictors[..., :G], weight, expect))
+    elif G:  # a continuous cell is expected at its predictor
+        cells.append(layout.gaussian.impute(xp.sum(weight[..., None] * predictors[..., :G], axis=(0, 1)), mode))
     if layout.n_bounded:
-        W2 = transpose(with_doubled_offdiagonal(packed_outer(W[..., G:, :]), W.shape[-1]))
-        variance = xp.clip(xp.matmul(pack(posterior.cov), W2), min=0.0)
+        variance = _predictor_variances(posterior.cov, W[..., G:, :])
         for model, index in layout.bounded_slices():
-            expected.append(model.expected(predictors[..., G:][..., index], variance[..., index]))
-    cells = [
-        model.impute(xp.sum(weight[..., None] * part, axis=(0, 1)), mode)
-        for model, part in zip(layout.models, expected, strict=True)
-    ]
+            part = model.expected(predictors[..., G:][..., index], variance[..., index])
+            filled = model.impute(xp.sum(weight[..., None] * part, axis=(0, 1)), mode)
+            cells.append(filled if expect is None else expect(filled, xp.zeros_like(filled), model.columns))
     return layout.merge_columns(cells, like=transpose(class_probs))
+
+
+def _expected_of_continuous(
+    layout: ColumnLayout, params: FactorParams, cov: Array, predictors: Array, weight: Array, expect: Expectation
+) -> Array:
+    """What is expected of continuous cells (N, G) at these predictors, whose noise has its say."""
+    xp = namespace(predictors)
+    filled = 0.0
+    for m in range(weight.shape[1]):  # one component at a time: C x N x G of memory
+        variance = _predictor_variances(cov[:, m, ...], params.loadings[m, : layout.n_gaussian, :])
+        variance = variance + params.noise[0 if params.noise.shape[0] == 1 else m, :]
+        cells = expect(predictors[:, m, :, :], variance, layout.gaussian.columns)
+        filled = filled + xp.sum(weight[:, m, :, None] * cells, axis=0)
+    return filled
+
+
+def _predictor_variances(cov: Array, loadings: Array) -> Array:
+    """Variances (..., N, H) of predictors under latents of covariances (..., N, q, q)."""
+    xp = namespace(cov)
+    products = transpose(with_doubled_offdiagonal(packed_outer(loadings), loadings.shape[-1]))
+    return xp.clip(xp.matmul(pack(cov), products), min=0.0)
