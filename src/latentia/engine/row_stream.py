@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -78,8 +77,7 @@ class RowStream:
         kept, n_parts = self._kept, len(self.ranges)
         copier = _Copier(torch, device, self.X, [self.ranges[k] for k in range(n_parts) if k not in kept])
         with ThreadPoolExecutor(1) as pool:
-            submit: Any = pool.submit
-            begin: Any = copier.begin if copier.staging is None else partial(submit, copier.begin)
+            begin: Any = copier.begin if copier.staging is None else lambda n: pool.submit(copier.begin, n)
             ahead: list[Any] = [begin(n) for n in range(min(N_BUFFERS - 1, copier.n_parts))]
             n_copied = 0
             for k in range(n_parts):

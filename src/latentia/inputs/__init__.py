@@ -6,7 +6,8 @@
 - `labels`, `label_matrix`: classes and multilabel indicators, with unlabeled entries; `outputs`:
   numbers;
 - `lazy_tables`, `scanned_tables`, `file_parts`, `dask_tables`, `dask_cluster`, `lazy_answers`:
-  tables that are not in memory, and answers to them; `small_tables`: those that are brought here;
+  tables that are not in memory, and answers to them; `device_tables`: those that stream to a
+  device; `small_tables`: those that are brought here;
   `table_digest`, `label_digest`, `target_parts`: what is learned of columns and labels in parts;
 - `standardization`, `power_transform`: from raw rows to rows in standard units; `splits`: folds.
 
