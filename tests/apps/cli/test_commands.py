@@ -374,6 +374,15 @@ def test_labels_are_integers_or_text(cells, classes, tmp_path):
     assert read_labels(table, "y").tolist() == classes
 
 
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_delimiter_that_is_given_counts_whatever_the_name_of_the_file(ending, delimiter, tmp_path):
+    path = tmp_path / f"table{ending}"
+    path.write_text(make_table(12, delimiter))
+    found = read_table(str(path), Reading(delimiter=delimiter))
+    assert found.names == ["size", "color", "two", "code", "kind"] and len(found.frame) == 12
+
+
 # ---------------------------------------------------------------- ends
 def test_nothing_is_overwritten_without_force(latentia, fitted, tmp_path):
     target = tmp_path / "out.csv"

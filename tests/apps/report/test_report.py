@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from page_reader import check_page
 from sklearn.datasets import load_iris
-from sklearn.metrics import confusion_matrix, log_loss
+from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_score
 
 from latentia import (
     GaussianMixtureClassifier,
@@ -17,6 +17,7 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.apps.report import report_html, write_report
+from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
 from latentia.estimators.latent_classifier.reasons import reasons_array
@@ -126,6 +127,26 @@ def test_confusion_and_scores_are_those_of_held_out_rows(stack):
     cells = [int(text) for text in page.texts[start:] if text.isdigit()][:4]
     assert cells == counts.ravel().tolist()
     assert f"{np.trace(counts)} of {counts.sum()} rows are right" in page.text
+
+
+def test_the_numbers_of_a_label_are_those_of_the_rows_where_it_is_known(rng):
+    X = rng.normal(size=(80, 3))
+    Y = (2 * X + rng.normal(size=X.shape) > [0.0, 0.5, 1.0]).astype(int)
+    Y[rng.random(Y.shape) < [0.0, 0.2, 0.4]] = -1
+    model = ProbitEmbeddingClassifier(2, tol=0.1, random_state=0).fit(X, Y)
+    texts = [text.strip() for text in check_page(report_html(model, X, Y)).texts if text.strip()]
+    lines, differ = ["|".join(texts[k : k + 5]) for k in range(len(texts))], []
+    for label in range(3):
+        use = Y[:, label] >= 0
+        true, proba = Y[use, label], model.predict_proba(X[use])[:, label]
+        said = proba > 0.5
+        scores = (true == said).mean(), precision_score(true, said), recall_score(true, said)
+        loss = number(log_loss(true, proba), 3)
+        assert "|".join([f"label {label}", *(percent(score) for score in scores), loss]) in lines
+        counted = [f"label {label}", str(true.sum()), str(use.sum()), percent(true.mean())]
+        assert any(line.startswith("|".join(counted)) for line in lines)
+        differ.append(percent(scores[1]) != percent(scores[2]))
+    assert any(differ)  # or one could stand for the other
 
 
 def test_held_out_predictions_serve_the_rows_of_fit_alone(stack):

@@ -14,6 +14,7 @@ from studio_client import Studio
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.apps.studio import board, planes, surprise
+from latentia.apps.studio.columns import Column
 from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.table_view import TableView
 from latentia.apps.studio.workspace import Workspace
@@ -158,6 +159,28 @@ def test_what_fills_a_gap_is_the_density_of_the_row(studio):
         zip(("blue", "green", "red"), shares, strict=True)
     )
     assert re.fullmatch(r"\d+", gaps["legs"]["low"]) and int(gaps["legs"]["low"]) <= int(gaps["legs"]["high"])
+
+
+@pytest.mark.parametrize(
+    "kind, cells",
+    [
+        ("continuous", [0.5, 2.25, -1.0, None]),
+        ("continuous", [3, 1, 9, 4]),
+        ("continuous", [0, 500, 3, 100]),
+        ("count", [0, 2, 7, None]),
+        ("binary", [True, False, None, True]),
+        ("categorical", ["b", "a", None, "c"]),
+    ],
+)
+def test_a_gap_could_have_every_value_that_was_seen(kind, cells):
+    series = pandas.Series(cells)
+    column = Column.of("a", kind, series)
+    grid, seen = column.grid(), series.dropna().tolist()
+    if column.levels or (column.is_whole and len(grid) < 33):
+        assert set(seen) <= set(grid)
+    else:
+        assert min(grid) <= min(seen) and max(seen) <= max(grid)
+    assert grid == sorted(grid) and len(set(grid)) == len(grid)
 
 
 @pytest.mark.matrix
@@ -327,6 +350,11 @@ def test_models_without_factors_have_a_plane_as_well():
     assert apart.min() > 2, "the classes are apart in the plane"
     ellipses = plane.ellipses(points, y, 3)
     assert all(e["a"] >= e["b"] > 0 for e in ellipses)
+    for c, ellipse in enumerate(ellipses):  # one standard deviation of the rows of a class, in every direction
+        turn = np.radians(ellipse["angle"])
+        axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        axes = axes * [ellipse["a"], ellipse["b"]]
+        np.testing.assert_allclose(axes @ axes.T, np.cov(points[y == c].T), atol=1e-9)
     one = planes.plane_of(GaussianMixtureClassifier(random_state=0).fit(X[["a"]], y), X[["a"]], y)
     assert one.place(X[["a"]]).shape == (90, 2)
 

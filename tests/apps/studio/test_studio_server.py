@@ -60,6 +60,7 @@ REFUSED = {
     "a page on another port": (403, {"Origin": "http://127.0.0.1:1"}),
     "a page without a name": (403, {"Origin": "null"}),
     "another site, as browsers tell": (403, {"Sec_Fetch_Site": "cross-site"}),
+    "another server of this site": (403, {"Sec_Fetch_Site": "same-site"}),
     "another name of this machine": (421, {"Host": "evil.example"}),
     "this machine from outside": (421, {"Host": "192.168.0.1"}),
 }
