@@ -519,3 +519,15 @@ def test_text_in_narwhals_and_pyarrow_frames_is_read():
         pytest.importorskip("pyarrow").Table.from_pandas(frame),
     ):
         assert quick_lcm().fit(table, TWO).kinds_ == ("continuous", "categorical")
+
+
+@pytest.mark.parametrize("max_categories", [None, 3])
+@pytest.mark.filterwarnings("ignore:.*which fit did not see", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_value_that_fit_did_not_see_is_filled_and_a_rare_one_stays(max_categories, rng):
+    letters = np.array(list("aaaaaabbbbccdef"), dtype=object)
+    frame = pd.DataFrame({"size": rng.normal(size=60), "letter": np.tile(letters, 4)})
+    model = quick_lcm(max_categories=max_categories).fit(frame, np.arange(60) % 2)
+    frame.loc[:3, "letter"] = ["new", None, "f", "a"]
+    filled = model.impute(frame, method="mode")["letter"].tolist()
+    assert filled[2:] == frame["letter"].tolist()[2:]
+    assert {filled[0], filled[1]} <= set(letters)

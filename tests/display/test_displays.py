@@ -24,6 +24,7 @@ from latentia import (
 )
 from latentia.display.objective_curve import visible_range
 from latentia.display.search_results import SCORES
+from latentia.families.latent_factors.factor_shares import loading_correlations
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -116,6 +117,14 @@ def test_loadings_are_correlations_of_samples(factors):
     order = ["sl", "sw", "pl", "pw"]
     for name, row in zip(display.row_names, display.correlations, strict=True):
         assert (row**2).sum() == pytest.approx(shares[order.index(name)], abs=0.02)  # weak factors may be left out
+
+
+def test_shares_of_several_components_do_not_cancel():
+    """Squares of the correlations are shares of the variance of a column, over all components."""
+    loadings = np.array([[[1.0, 0.5], [0.0, 2.0]], [[-0.8, 0.5], [0.0, 1.0]]])
+    found = loading_correlations(loadings, np.arange(2), np.array([[1.0, 0.5], [3.0, 0.5]]))
+    explained = (loadings**2).mean(axis=0)
+    np.testing.assert_allclose(found**2, explained / (explained.sum(axis=1) + [2.0, 0.5])[:, None])
 
 
 def test_rows_of_a_column_of_categories_are_named_by_value(iris):

@@ -1,6 +1,7 @@
 """Rows that are drawn: by their weight, and the same ones wherever a table is cut."""
 
 import numpy as np
+import pytest
 
 from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource
@@ -29,3 +30,25 @@ def test_a_table_in_parts_draws_the_rows_of_the_whole_in_their_order(rng):
         own, other = (source.spread_rows(11, labeled) for source in (whole, chunked))
         np.testing.assert_array_equal(other.X, own.X)
         assert not labeled or (own.y >= 0).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_parts_keep_their_weights_also_where_a_part_has_no_unlabeled_row(weighted):
+    """The weight of unlabeled rows is one that only parts with such rows know."""
+    rng = np.random.default_rng(1)
+    X, y = np.arange(60.0).reshape(30, 2), np.r_[np.full(5, -1), rng.integers(0, 2, 25)]
+    weight = rng.uniform(0.5, 2.0, 30) if weighted else None
+    whole = ArraySource(X, y, weight).with_unlabeled_weight(0.3)
+    cuts = [slice(0, 10), slice(10, 18), slice(18, 30)]
+    pieces = [ArraySource(X[cut], y[cut], None if weight is None else weight[cut]) for cut in cuts]
+    parts = LocalParts([lambda piece=piece: piece for piece in pieces])
+    chunked = ChunkedSource(parts, [piece.label_totals for piece in pieces], 2, weighted).with_unlabeled_weight(0.3)
+    assert chunked.total_weight == pytest.approx(whole.total_weight)
+    rows = np.array([12, 3, 29, 4, 17])
+    for some, expected in (
+        (chunked.subset(rows), whole.subset(rows)),
+        (chunked.first_rows(12), whole.first_rows(12)),
+        (chunked.spread_rows(12), whole.spread_rows(12)),
+    ):
+        np.testing.assert_array_equal(some.X, expected.X)
+        np.testing.assert_allclose(some.weight, expected.weight)

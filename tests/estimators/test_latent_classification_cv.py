@@ -1,6 +1,7 @@
 """The wrapper search: what it tries, what it keeps, and that unlabeled rows stay in the training parts."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.model_selection import KFold
 from latentia import LatentClassificationModel
 from latentia.estimators.base.weight_columns import train_columns
 from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
-from latentia.estimators.latent_classification.size_search import score_folds
+from latentia.estimators.latent_classification.size_search import Search, Setting, score_folds
 
 X, y = load_iris(return_X_y=True)
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
@@ -256,3 +257,42 @@ def test_the_final_fit_may_have_its_own_number_of_starts():
     )
     model.fit(X, y)
     assert max(step.n_running for step in steps if hasattr(step, "n_running")) == 5
+
+
+class Leaky:
+    """Finds the class in the first column, and is as sure of it as it is told to be."""
+
+    def __init__(self, sure):
+        self.sure = sure
+
+    def _trains_in_columns(self):
+        return False
+
+    def fit(self, X, y, weight):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_log_proba(self, X):
+        return np.log(np.where(X[:, :1] == self.classes_, self.sure, 1 - self.sure))
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "log_loss"])
+@pytest.mark.parametrize("best", [1, 2, 3])
+def test_the_best_of_what_was_tried_is_refined_and_the_best_of_all_is_chosen(scoring, best):
+    rows = SimpleNamespace(X=np.tile([[0.0], [1.0]], (6, 1)), codes=np.tile([0, 1], 6), weight=None, n_classes=2)
+    folds = [(np.arange(6, 12), np.arange(6)), (np.arange(6), np.arange(6, 12))]
+    search = Search(folds, scoring, None, None)
+    settings = [Setting(q, 1, "likelihood", 0.3) for q in (1, 2, 3)]
+    asked = []
+
+    def refine(setting):
+        asked.append(setting)
+        return [setting._replace(n_components=m) for m in (2, 3)]
+
+    def model_of(setting):
+        return Leaky(0.6 + 0.2 * (setting.n_latent == best) + 0.1 * (setting.n_components == 2))
+
+    trials = search.run([[s] for s in settings], model_of, rows, lambda trial: False, refine)
+    assert asked == [settings[best - 1]]
+    assert [t.setting for t in trials] == [*settings, *(asked[0]._replace(n_components=m) for m in (2, 3))]
+    assert search.best(trials).setting == asked[0]._replace(n_components=2)

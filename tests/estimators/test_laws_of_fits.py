@@ -282,6 +282,21 @@ def test_the_best_score_is_that_of_the_setting_chosen_and_more_is_better(case, q
 
 @few_steps
 @pytest.mark.estimators("has criterion")
+@pytest.mark.parametrize("depth", [1, 2])
+def test_no_search_tries_more_than_it_may(case, quick, data, y, depth):
+    quick.set_params(max_iter=1, n_init=1, patience=9, criterion="bic")
+    if "depth" in quick.get_params():
+        tried = (
+            quick.set_params(n_experts="auto", max_experts=5, depth=depth).fit(data.X, y).search_results_["n_experts"]
+        )
+        assert max(tried) == 5 if depth == 1 else max(tried) == 4
+    else:
+        tried = quick.set_params(n_subclasses="auto", max_subclasses=1 + depth).fit(data.X, y).search_results_
+        assert np.max(tried["n_subclasses"]) <= 1 + depth
+
+
+@few_steps
+@pytest.mark.estimators("has criterion")
 @pytest.mark.parametrize(
     "criterion, column, factor",
     [("bound", "log_evidence", 1), ("evidence", "corrected_log_evidence", 1), ("bic", "bic", -0.5)],

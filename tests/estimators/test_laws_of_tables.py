@@ -33,6 +33,17 @@ def test_weights_count_the_same_beside_unlabeled_rows(case, settled, data, y, rn
     np.testing.assert_allclose(answer(weighted, data.X), answer(repeated, data.X), **REFIT)
 
 
+@pytest.mark.estimators("learns unlabeled")
+def test_unlabeled_rows_without_weight_are_absent_however_many(case, settled, data, y):
+    settled.set_params(unlabeled=-1, max_iter=3)
+    if "effort" in settled.get_params():
+        settled.set_params(effort="balanced")  # which draws folds again where labels are few
+    X, labels = np.r_[data.X, data.X[::-1], data.X], np.r_[y, np.full(90, -1)]
+    plain = clone(settled).fit(data.X, y, sample_weight=np.ones(45))
+    model = settled.fit(X, labels, sample_weight=np.r_[np.ones(45), np.zeros(90)])
+    np.testing.assert_allclose(answer(model, data.X), answer(plain, data.X), **REFIT)
+
+
 def test_the_order_of_the_rows_does_not_matter(case, settled, data, y, fits, rng):
     order = rng.permutation(y.shape[0])
     np.testing.assert_allclose(

@@ -332,3 +332,14 @@ def test_the_search_fits_no_more_models_than_allowed_and_names_no_others(rng):
     for config, parents, children in zip(fitted, table["parents"], table["children"], strict=True):
         assert all(config in table["children"][fitted.index(parent)] for parent in parents)
         assert all(config in table["parents"][fitted.index(child)] for child in children)
+
+
+@pytest.mark.parametrize("shape, rate", [(1.0, 1.0), (2.0, 0.5)])
+def test_expected_precisions_are_those_of_their_gamma_posteriors(iris, shape, rate):
+    """Of all entries of a subclass, its bias among them."""
+    X, y = iris
+    options = dict(standardize=False, shape=shape, rate=rate, n_init=1, tol=1e-9, max_iter=5000, random_state=0)
+    model = MultimodalSoftmaxClassifier(1, **options).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    squares = (model.posterior_means_**2).sum(axis=1) + np.trace(model.posterior_covariances_, axis1=1, axis2=2)
+    expected = (shape + (X.shape[1] + 1) / 2) / (rate + squares / 2)
+    np.testing.assert_allclose(model.precisions_, expected, rtol=1e-3)

@@ -180,6 +180,21 @@ def test_rows_have_the_doubt_of_the_column_that_was_seen_least(rng):
     assert dof[2] == pytest.approx(dof[0]) and dof[0] < dof[1] - 10
 
 
+def test_latents_of_a_new_row_have_the_doubt_of_their_class(rng):
+    """Its mean and its variance, which few rows leave open."""
+    y = np.repeat([0, 1], (8, 20))
+    family = factors(3, 2, 1, class_rows=2.0)
+    belief = settle(family, rng.normal(size=(28, 3)) @ rng.normal(size=(3, 3)) + y[:, None], y, 60)[0]
+    for c in range(2):
+        mean, count, shape, rate = (
+            float(a[0, c, 0]) for a in (belief.class_mean, belief.class_count, belief.class_shape, belief.class_rate)
+        )
+        precision = rng.gamma(shape, 1 / rate, 400_000)
+        means = mean + rng.normal(size=precision.size) / np.sqrt(count * precision)
+        drawn = (1 / precision).mean() + means.var()  # within and between
+        assert float(family.predictive(belief).variances[0, c, 0]) == pytest.approx(drawn, rel=0.01)
+
+
 # ---------------------------------------------------------------- limits
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_a_component_without_rows_changes_nothing_of_the_others(rng, covariance):

@@ -70,6 +70,11 @@ class GenerativeInput(TableInput):
     weight: np.ndarray | None
 
     @property
+    def counted_codes(self) -> np.ndarray:
+        """The class codes of the rows that have a weight."""
+        return self.codes if self.weight is None else self.codes[self.weight > 0]
+
+    @property
     def rows(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight)
 

@@ -183,7 +183,7 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     n_numbers = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns).n_columns
     matrices = n_numbers <= MAX_MATRIX_COLUMNS
     features = 0 < n_numbers <= MAX_SOFTMAX_COLUMNS
-    has_unlabeled = bool((data.codes < 0).any())
+    has_unlabeled = bool((data.counted_codes < 0).any())
     found = [make.factors("factors", make.n_factors, UNLABELED_WEIGHT)]
     if features:
         found.append(SoftmaxCandidate("softmax", LINEAR_RIDGE))

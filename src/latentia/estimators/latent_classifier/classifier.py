@@ -223,7 +223,7 @@ class LatentClassifier(StackPredictMixin):
         if isinstance(data, PartedInput):
             some = data.sample(rng)
             whole, data = data if some.codes.size < data.rows.n_rows else None, some
-        n_repeats = N_REPEATS[self.effort] if (data.codes >= 0).sum() < FEW_ROWS else 1
+        n_repeats = N_REPEATS[self.effort] if (data.counted_codes >= 0).sum() < FEW_ROWS else 1
         folds = search_folds(self.cv, data, MAX_SEARCH_ROWS[self.effort], n_repeats, rng)
         search = run_search(make_candidates(self.effort, data, options), data, folds, seed, self.n_jobs, self._report)
         refit, stack = Refit(search, data, seed, whole, log_prior), equal_stack(len(search.candidates))
