@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from estimator_cases import POINTS
-from scipy.stats import multivariate_normal, multivariate_t
+from scipy.stats import multivariate_normal, multivariate_t, norm
 from sklearn.base import clone
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
@@ -209,3 +209,16 @@ def test_variances_of_missing_cells_do_not_depend_on_how_rows_are_grouped(fitted
     again = np.broadcast_to(find(params.means, params.covariance, many, 0), (3, 1600, 4))
     is_missing = rows.observed == 0
     np.testing.assert_allclose(again[:, -20:][:, is_missing], one[:, is_missing], **EQUAL)
+
+
+@pytest.mark.parametrize("weight", [30.0, 3000.0])
+@pytest.mark.parametrize("unlike, chosen", [(0.1, "tied"), (0.4, "full")])
+def test_classes_get_matrices_of_their_own_by_what_a_cell_gains_however_many_rows_there_are(unlike, chosen, weight):
+    """Variances of 1 + d and 1 - d gain about d^2 / 4 nats a cell over one for both; too little is too little."""
+    grid = norm.ppf((np.arange(12) + 0.5) / 12)
+    X = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2) / grid.std()
+    X = X @ np.linalg.cholesky([[1.0, 0.9], [0.9, 1.0]]).T  # columns that need a matrix
+    both = np.concatenate([X * np.sqrt(1 + unlike), X * np.sqrt(1 - unlike) + 3.0])
+    y = np.repeat([0, 1], len(X))
+    model = GaussianMixtureClassifier(marginals="normal", random_state=0).fit(both, y, np.full(len(y), weight))
+    assert model.covariance_ == chosen

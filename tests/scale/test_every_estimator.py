@@ -139,6 +139,23 @@ def test_bad_tables_are_named(name, size, tmp_path):
         np.testing.assert_array_equal(model.predict_proba(X), before)  # nothing half-fitted is left
 
 
+@pytest.mark.parametrize("name", ["mixture", "softmax, points", "embedding"])
+def test_labels_and_weights_must_be_divided_as_the_rows_are(name, size):
+    """Of parts whose sizes nobody knows before they are read."""
+    X, y = table()
+    cuts = {"rows": (0, 100, 240), "other": (0, 99, 240)}
+
+    def in_parts(values, cut):
+        lazy = da.from_array(values, chunks=(tuple(np.diff(cuts[cut])), *values.shape[1:]))
+        return lazy[da.ones(len(values), chunks=lazy.chunks[0], dtype=bool)]  # of unknown sizes
+
+    model = clone(CLASSES[name]).set_params(unlabeled=-1, max_iter=2)
+    model.fit(in_parts(X, "rows"), in_parts(y, "rows"), in_parts(np.ones(240), "rows"))
+    for what, cut in (("y", ("other", "rows")), ("sample_weight", ("rows", "other"))):
+        with pytest.raises(ValueError, match=f"{what} has (99|141) entries"):
+            model.fit(in_parts(X, "rows"), in_parts(y, cut[0]), in_parts(np.ones(240), cut[1]))
+
+
 def _part_of_other_dtype(k):
     return pd.DataFrame({"a": [0.5, 1.5] if k == 0 else ["2", "3"]})
 
