@@ -79,9 +79,13 @@ def demo() -> None:
     run(PYTHON, "-m", "latentia", "demo")
 
 
-def pytest(*arguments: str) -> None:
-    """Two processes at a time, each with one thread: more would wait for each other."""
+def one_thread() -> None:
+    """For processes that run beside others: more threads would wait for each other."""
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+
+def pytest(*arguments: str) -> None:
+    one_thread()
     run(PYTHON, "-m", "pytest", *TWO_AT_A_TIME, *arguments)
 
 
@@ -100,8 +104,9 @@ def docs() -> None:
     site = ROOT / "docs" / "_build" / "html"
     quiet = ["--quiet", "--fail-on-warning", "--keep-going", "--nitpicky"]
     os.environ["MPLBACKEND"] = "agg"
+    one_thread()
     run(PYTHON, "-m", "sphinx", "-b", "html", *quiet, "-d", site.parent / "doctrees", "docs", site)
-    run(PYTHON, "-m", "pytest", *TWO_AT_A_TIME, "docs/tests")
+    pytest("docs/tests")
     print(f"The site: {site / 'index.html'}")
 
 
