@@ -95,12 +95,12 @@ def test_searches_on_thirty_columns_are_quick_and_their_probabilities_can_be_sco
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("load, limit", [(load_iris, 10), (load_breast_cancer, 40)])
-def test_sizes_are_searched_in_seconds(load, limit):  # A5: 40 and 246 s, and no better for it
+@pytest.mark.parametrize("load, limit, least", [(load_iris, 10, 0.92), (load_breast_cancer, 40, 0.94)])
+def test_sizes_are_searched_in_seconds(load, limit, least):  # A5: 40 and 246 s, and no better for it
     X, y = load(return_X_y=True)
     with cpu_seconds(limit):
         accuracy, _ = held_out(LatentClassificationModelCV(random_state=0), X, y)
-    assert accuracy > 0.94
+    assert accuracy > least
 
 
 @pytest.mark.matrix

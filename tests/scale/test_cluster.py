@@ -84,6 +84,7 @@ def test_searches_on_two_workers_agree_with_arrays(client, name):
 @pytest.mark.parametrize("name", ["mixture", "embedding"])
 def test_a_worker_that_dies_changes_nothing(client, name):
     """All but the embedding, which remembers its rows, go through the same sweep over parts."""
+    client.wait_for_workers(2)  # the test before may have killed one
     model, in_memory, in_parts = case(name)
     curve = model.fit(*in_memory).objective_curve_
     steps, killed = [], []
