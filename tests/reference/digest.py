@@ -1,0 +1,222 @@
+"""Any value as a flat table of numbers and texts, small enough to be kept in a file.
+
+Arrays of up to six numbers are kept whole. Larger ones are multiplied from the left by fixed uneven weights, column by column if there
+are few columns, as a whole if there are many: a changed cell, a swapped row or a wrong sign changes the product.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+WHOLE = 6  # numbers of an array that is kept as it is
+COLUMNS = 4  # columns that are reduced one by one
+LONG_TEXT = 1200
+FLOOR = 1e-4  # numbers below this are compared as if they were of this size
+
+NOT_A_NUMBER, INFINITE = 1.2345, 54.321  # stand for cells that no product could have
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds|min|h)\b(?: \d+ s\b)?|\b\d+:\d\d(?::\d\d)?\b")
+
+
+class Leaf(NamedTuple):
+    """A text, or numbers with what each of them may be off for a relative error of one."""
+
+    text: str
+    numbers: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
+
+    def stored(self) -> Any:
+        if not self.numbers:
+            return self.text
+        numbers = [_shorten(number) for number in self.numbers]
+        return numbers[0] if self.text == "" else [self.text, *numbers]
+
+
+@dataclasses.dataclass
+class Frame:
+    """A table with named columns of any kind."""
+
+    names: list[str]
+    columns: list[list[Any]]
+
+    def leaf(self) -> Leaf:
+        """A number for each column."""
+        n_rows = len(self.columns[0]) if self.columns else 0
+        reduced = [
+            array_leaf(np.resize([_code(v) for v in column], (n_rows, 1)), short=True) for column in self.columns
+        ]
+        head = f"{n_rows} rows: {' '.join(self.names)}"
+        return Leaf(head, sum((leaf.numbers for leaf in reduced), ()), sum((leaf.scales for leaf in reduced), ()))
+
+
+def _code(value: Any) -> float:
+    """A number for any value, the same on all machines."""
+    if isinstance(value, int | float | np.number):
+        return _finite(float(value))
+    return 0.1 + zlib.crc32(str(value).encode()) % 1000 / 100
+
+
+def digest(value: Any) -> dict[str, Leaf]:
+    """The leaves of a value by their paths."""
+    return dict(_leaves(value, ""))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Leaf]]:
+    value = _plain(value)
+    if isinstance(value, Frame):
+        yield path, value.leaf()
+    elif isinstance(value, Mapping):
+        if not value:
+            yield path, Leaf("{}")
+        for key, part in value.items():
+            yield from _leaves(part, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, str):
+        yield path, text_leaf(value)
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        yield path, array_leaf(value)
+    elif isinstance(value, np.ndarray):
+        yield from _leaves(_coded(value), path)
+    elif isinstance(value, list | tuple):
+        yield from _leaves({str(k): part for k, part in enumerate(value)}, path)
+    elif value is None or isinstance(value, bool):
+        yield path, Leaf(str(value))
+    elif isinstance(value, int | float):
+        yield path, Leaf("", (_finite(value),), (abs(_finite(value)) + FLOOR,))
+    else:
+        yield path, text_leaf(repr(value))
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples, frames and the like as mappings; numbers of all libraries as NumPy's or Python's."""
+    if hasattr(value, "compute") and hasattr(value, "dask"):
+        value = value.compute()
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if isinstance(value, Frame):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if hasattr(value, "tocsr"):
+        return {"sparse": value.format, "cells": value.toarray()}
+    kind = type(value).__module__.split(".")[0]
+    if kind == "pandas" and hasattr(value, "columns"):
+        return Frame([str(n) for n in value.columns], [value[n].astype(object).tolist() for n in value.columns])
+    if kind == "pandas" and hasattr(value, "to_numpy"):
+        text = not hasattr(value.dtype, "kind") or value.dtype.kind not in "biuf"
+        return value.astype(object).to_numpy() if text else value.to_numpy()
+    if kind == "polars":
+        return Frame(list(value.columns), [value[n].to_list() for n in value.columns])
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple) and value and all(isinstance(v, int | float | np.number) for v in value):
+        return np.array([float(v) for v in value])
+    return value
+
+
+def _coded(values: np.ndarray) -> Any:
+    """Texts as they are if few, else which there are and where."""
+    words = [str(value) for value in values.ravel().tolist()]
+    if len(words) <= WHOLE:
+        return " | ".join([f"{'x'.join(map(str, values.shape))}:", *words])
+    return np.array([_code(word) for word in words]).reshape(values.shape)
+
+
+def _finite(number: float) -> float:
+    number = float(number)
+    return NOT_A_NUMBER if np.isnan(number) else float(np.sign(number)) * INFINITE if np.isinf(number) else number
+
+
+def _shorten(number: float) -> float | int:
+    short = float(f"{number:.8e}")
+    return int(short) if short == int(short) and abs(short) < 1e9 else short
+
+
+def text_leaf(text: str) -> Leaf:
+    """Texts with their numbers apart, since a last digit may differ."""
+    text = DURATION.sub("TIME", text)
+    if len(text) <= LONG_TEXT:
+        return Leaf(text)
+    words, skeleton = NUMBER.findall(text), NUMBER.sub("#", text)
+    head = f"text {zlib.crc32(skeleton.encode()):08x}, {len(skeleton)} characters"
+    by_unit: dict[float, list[float]] = {}
+    for word in words:
+        by_unit.setdefault(_unit(word), []).append(_value(word))
+    sums = {unit: float(_weights(len(by_unit[unit])) @ by_unit[unit]) for unit in sorted(by_unit)}
+    allowed = [
+        (4 * unit if unit < 1 else 0.1) / 1e-6 for unit in sums
+    ]  # a few may differ in their last digit, counts may not
+    return Leaf(head, tuple(sums.values()), tuple(allowed))
+
+
+def _weights(n: int) -> np.ndarray:
+    """Uneven, of both signs, the same on all machines."""
+    sizes = np.random.RandomState(n).uniform(0.4, 2.0, n)
+    return np.where(np.random.RandomState(n + 1).uniform(size=n) < 0.3, -sizes, sizes)
+
+
+def array_leaf(array: np.ndarray, head: str = "", short: bool = False) -> Leaf:
+    """The shape and numbers of an array, reduced if it is large."""
+    shape = "x".join(map(str, array.shape)) or "scalar"
+    head = head or (shape if array.dtype == np.float64 else f"{array.dtype} {shape}")
+    if array.size == 0:
+        return Leaf(f"{head} empty")
+    cells = np.nan_to_num(array.astype(float), nan=NOT_A_NUMBER, posinf=INFINITE, neginf=-INFINITE).reshape(
+        array.shape[0] if array.ndim else 1, -1
+    )
+    if cells.size <= WHOLE and not short:
+        floor = 1e-3 * np.abs(cells).max() + FLOOR
+        return Leaf(head, tuple(cells.ravel().tolist()), tuple((np.abs(cells.ravel()) + floor).tolist()))
+    if cells.shape[1] > COLUMNS or cells.shape[0] == 1:
+        cells = cells.reshape(-1, 1)
+    norms = np.sqrt((cells**2).sum(axis=0)) + FLOOR
+    return Leaf(head, tuple((_weights(len(cells)) @ cells).tolist()), tuple(norms.tolist()))
+
+
+def differences(stored: Mapping[str, Any], found: Mapping[str, Leaf], rtol: float) -> list[str]:
+    """What was found otherwise than stored, a line each."""
+    lines = [f"{path}: is no longer there" for path in stored if path not in found]
+    lines += [f"{path}: is new" for path in found if path not in stored]
+    for path in (path for path in found if path in stored):
+        told = _difference(stored[path], found[path], rtol)
+        if told:
+            lines.append(f"{path}: {told}")
+    return lines
+
+
+def _difference(stored: Any, found: Leaf, rtol: float) -> str:
+    if not found.numbers:
+        return "" if isinstance(stored, str) and same_text(stored, found.text) else f"{stored!r} -> {found.text!r}"
+    text, *numbers = stored if isinstance(stored, list) else ["", stored]
+    if text != found.text or len(numbers) != len(found.numbers) or any(isinstance(n, str) for n in numbers):
+        return f"{stored!r} -> {found.stored()!r}"
+    off = np.abs(np.array(numbers, dtype=float) - found.numbers) / np.array(found.scales)
+    return "" if off.max() <= rtol else f"{stored!r} -> {found.stored()!r}, off by {off.max():.1e}"
+
+
+def same_text(stored: str, found: str) -> bool:
+    """Equal, but for numbers that differ by one in their last digit."""
+    if stored == found:
+        return True
+    if NUMBER.sub("#", stored) != NUMBER.sub("#", found):
+        return False
+    pairs = zip(NUMBER.findall(stored), NUMBER.findall(found), strict=True)
+    return all(
+        a == b or (_unit(a) < 1 and abs(_value(a) - _value(b)) <= 1.01 * max(_unit(a), _unit(b))) for a, b in pairs
+    )
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
+def _unit(number: str) -> float:
+    """Of the last digit; whole numbers are counts and must agree."""
+    mantissa, _, exponent = number.replace(",", "").partition("e")
+    return float(10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))
