@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
+
+from .digest import tree
 
 #: Learned attributes that say how long something took, or hold other estimators.
 LEFT_OUT = {"training_record_", "best_estimator_", "density_estimator_", "factor_estimator_", "_stream_"}
@@ -24,15 +26,23 @@ AT_LENGTH = ["predict", "predict_log_proba", "score_samples", "responsibilities"
 
 
 def learned(model: Any, at_length: bool = True) -> dict[str, Any]:
-    """The attributes that `fit` has set."""
+    """The attributes that `fit` has set: numbers in one line, words in another, the rest by name."""
     skipped = LEFT_OUT if at_length else LEFT_OUT | FROM_THE_TABLE
-    names = [n for n in dir(model) if n.endswith("_") and not n.startswith("_") and n not in skipped]
-    found = {}
-    for name in names:
-        if isinstance(getattr(type(model), name, None), property) or name in vars(model) or hasattr(model, name):
-            value = getattr(model, name)
-            found[name] = without_times(value)
-    return found
+    names = [
+        n for n in dir(model) if n.endswith("_") and not n.startswith("_") and n not in skipped and hasattr(model, n)
+    ]
+    found = {name: without_times(getattr(model, name)) for name in names}
+    numbers = {n: v for n, v in found.items() if isinstance(v, int | float | np.number) or _is_numeric(v)}
+    words = {n: v for n, v in found.items() if isinstance(v, str | None) and n not in numbers}
+    return {
+        "numbers": tree(namedtuple("Learned", numbers, rename=False)(**numbers)) if numbers else None,
+        "words": ", ".join(f"{name} {word}" for name, word in words.items()),
+        **{n: v for n, v in found.items() if n not in numbers and n not in words},
+    }
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
 
 
 def without_times(value: Any) -> Any:
@@ -93,7 +103,3 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> str:
     except Exception as error:  # all are told apart by their texts
         return f"{type(error).__name__}: {error}"
     return "no error"
-
-
-def signature(function: Any) -> str:
-    return str(inspect.signature(function))

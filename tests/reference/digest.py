@@ -23,6 +23,7 @@ NOT_A_NUMBER, INFINITE = 1.2345, 54.321  # stand for cells that no product could
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds|min|h)\b(?: \d+ s\b)?|\b\d+:\d\d(?::\d\d)?\b")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+|[^ '\"]*/(?=latentia-\w+/)|(?<=latentia-)\w+(?=/)")
 
 
 class Leaf(NamedTuple):
@@ -32,11 +33,14 @@ class Leaf(NamedTuple):
     numbers: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
 
+    @property
+    def stored_numbers(self) -> list[float | int]:
+        return [_shorten(number) for number in self.numbers]
+
     def stored(self) -> Any:
         if not self.numbers:
             return self.text
-        numbers = [_shorten(number) for number in self.numbers]
-        return numbers[0] if self.text == "" else [self.text, *numbers]
+        return self.stored_numbers[0] if self.text == "" else [self.text, *self.stored_numbers]
 
 
 @dataclasses.dataclass
@@ -48,12 +52,31 @@ class Frame:
 
     def leaf(self) -> Leaf:
         """A number for each column."""
-        n_rows = len(self.columns[0]) if self.columns else 0
         reduced = [
-            array_leaf(np.resize([_code(v) for v in column], (n_rows, 1)), short=True) for column in self.columns
+            array_leaf(np.resize([_code(v) for v in column] or [0.0], (max(1, len(column)), 1)), short=True)
+            for column in self.columns
         ]
-        head = f"{n_rows} rows: {' '.join(self.names)}"
+        head = " ".join(self.names)
         return Leaf(head, sum((leaf.numbers for leaf in reduced), ()), sum((leaf.scales for leaf in reduced), ()))
+
+
+def tree(value: Any) -> Frame:
+    """Nested named tuples of arrays, a number for each array."""
+    named = [(name, np.asarray(array)) for name, array in _arrays(value, "")]
+    return Frame([f"{name}{_shape(a)}" for name, a in named], [np.ravel(a.astype(float)).tolist() for _, a in named])
+
+
+def _shape(array: np.ndarray) -> str:
+    return f"[{'x'.join(map(str, array.shape))}]" if array.ndim else ""
+
+
+def _arrays(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", range(len(value)))
+        for name, part in zip(names, value, strict=True):
+            yield from _arrays(part, f"{path}.{name}" if path else str(name))
+    elif value is not None:
+        yield path or "value", value
 
 
 def _code(value: Any) -> float:
@@ -107,12 +130,14 @@ def _plain(value: Any) -> Any:
         return {"sparse": value.format, "cells": value.toarray()}
     kind = type(value).__module__.split(".")[0]
     if kind == "pandas" and hasattr(value, "columns"):
-        return Frame([str(n) for n in value.columns], [value[n].astype(object).tolist() for n in value.columns])
+        return Frame(
+            [f"{n}[{len(value)}]" for n in value.columns], [value[n].astype(object).tolist() for n in value.columns]
+        )
     if kind == "pandas" and hasattr(value, "to_numpy"):
         text = not hasattr(value.dtype, "kind") or value.dtype.kind not in "biuf"
         return value.astype(object).to_numpy() if text else value.to_numpy()
     if kind == "polars":
-        return Frame(list(value.columns), [value[n].to_list() for n in value.columns])
+        return Frame([f"{n}[{len(value)}]" for n in value.columns], [value[n].to_list() for n in value.columns])
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple) and value and all(isinstance(v, int | float | np.number) for v in value):
@@ -140,7 +165,7 @@ def _shorten(number: float) -> float | int:
 
 def text_leaf(text: str) -> Leaf:
     """Texts with their numbers apart, since a last digit may differ."""
-    text = DURATION.sub("TIME", text)
+    text = ADDRESS.sub("", DURATION.sub("TIME", text))
     if len(text) <= LONG_TEXT:
         return Leaf(text)
     words, skeleton = NUMBER.findall(text), NUMBER.sub("#", text)
@@ -149,14 +174,18 @@ def text_leaf(text: str) -> Leaf:
     for word in words:
         by_unit.setdefault(_unit(word), []).append(_value(word))
     sums = {unit: float(_weights(len(by_unit[unit])) @ by_unit[unit]) for unit in sorted(by_unit)}
+    # a few numbers may differ in their last digit, counts may not
     allowed = [
-        (4 * unit if unit < 1 else 0.1) / 1e-6 for unit in sums
-    ]  # a few may differ in their last digit, counts may not
+        float(np.linalg.norm(by_unit[unit])) + FLOOR if unit == 0 else (4 * unit if unit < 1 else 0.1) / 1e-6
+        for unit in sums
+    ]
     return Leaf(head, tuple(sums.values()), tuple(allowed))
 
 
 def _weights(n: int) -> np.ndarray:
     """Uneven, of both signs, the same on all machines."""
+    if n == 1:
+        return np.ones(1)
     sizes = np.random.RandomState(n).uniform(0.4, 2.0, n)
     return np.where(np.random.RandomState(n + 1).uniform(size=n) < 0.3, -sizes, sizes)
 
@@ -197,7 +226,11 @@ def _difference(stored: Any, found: Leaf, rtol: float) -> str:
     if text != found.text or len(numbers) != len(found.numbers) or any(isinstance(n, str) for n in numbers):
         return f"{stored!r} -> {found.stored()!r}"
     off = np.abs(np.array(numbers, dtype=float) - found.numbers) / np.array(found.scales)
-    return "" if off.max() <= rtol else f"{stored!r} -> {found.stored()!r}, off by {off.max():.1e}"
+    if off.max() <= rtol:
+        return ""
+    worst, names = int(off.argmax()), text.split(" ")
+    which = f"{names[worst]} " if len(names) == len(numbers) else ""
+    return f"{which}{numbers[worst]!r} -> {found.stored_numbers[worst]!r}, off by {off.max():.1e}"
 
 
 def same_text(stored: str, found: str) -> bool:
@@ -207,9 +240,13 @@ def same_text(stored: str, found: str) -> bool:
     if NUMBER.sub("#", stored) != NUMBER.sub("#", found):
         return False
     pairs = zip(NUMBER.findall(stored), NUMBER.findall(found), strict=True)
-    return all(
-        a == b or (_unit(a) < 1 and abs(_value(a) - _value(b)) <= 1.01 * max(_unit(a), _unit(b))) for a, b in pairs
-    )
+    return all(a == b or abs(_value(a) - _value(b)) <= max(_slack(a), _slack(b)) for a, b in pairs)
+
+
+def _slack(number: str) -> float:
+    """By how much a number may differ: by one in its last digit; whole numbers are counts and may not."""
+    unit = _unit(number)
+    return 1e-6 * abs(_value(number)) if unit == 0 else 1.01 * unit if unit < 1 else 0.0
 
 
 def _value(number: str) -> float:
@@ -217,6 +254,7 @@ def _value(number: str) -> float:
 
 
 def _unit(number: str) -> float:
-    """Of the last digit; whole numbers are counts and must agree."""
+    """Of the last digit; zero where there are so many digits that it says nothing."""
     mantissa, _, exponent = number.replace(",", "").partition("e")
-    return float(10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))
+    n_decimals = len(mantissa.partition(".")[2])
+    return 0.0 if n_decimals > 6 else float(10.0 ** (int(exponent or 0) - n_decimals))

@@ -31,13 +31,7 @@ def scenario(name: str, table: Any, *args: Any, rtol: float = 1e-6, filled: bool
                 | at_length(model, made.new, made.new_y)
                 | {"sample": model.sample(3)}
             )
-        kept = [
-            n
-            for n in vars(model)
-            if n in ("search_results_", "best_score_", "n_latent_", "n_components_", "objective_", "ridge_")
-        ]
-        found = learned(model)
-        return {name: found[name] for name in sorted(kept)} | {"proba": model.predict_proba(made.new)}
+        return learned(model, at_length=False) | {"proba": model.predict_proba(made.new)}
 
     SCENARIOS.add(name, run, rtol)
 
