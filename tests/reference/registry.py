@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from . import scenarios
 from .digest import Leaf, digest
+from .quick import few_steps
 
 ANSWERS = Path(__file__).parent / "answers"
 HERE = str(Path(__file__).parent)
@@ -55,7 +56,7 @@ def groups() -> dict[str, Group]:
 def answer(scenario: Scenario) -> dict[str, Leaf]:
     """What a scenario returns now, with the warnings that a user would see (but of fits that end early: most do)."""
     clock = patch("time.perf_counter", return_value=0.0)  # so that no answer says how long it took
-    with clock, warnings.catch_warnings(record=True) as caught:
+    with clock, few_steps(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = scenario.run()
     said = [str(w.message) for w in caught if w.category is UserWarning and w.filename.startswith(HERE)]

@@ -14,8 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from latentia import LatentClassifier
-
+from ..quick import few_steps
 from ..registry import Group
 
 SCENARIOS = Group()
@@ -33,7 +32,7 @@ def make_table(n: int = 32, delimiter: str = ",", seed: int = 1) -> str:
             str(int(rng.uniform() < 0.2 + 0.3 * y[k])),
         ]
         cells = [["", "?", "NA", "n/a"][rng.randint(4)] if rng.uniform() < 0.1 else cell for cell in cells]
-        lines.append(";".join([f"r{k}", *cells, f"00{k % 3}", ["no", "yes", "maybe"][y[k]] if k % 6 else ""]))
+        lines.append(";".join([f"r{k}", *cells, f"00{k * k % 7 % 3}", ["no", "yes", "maybe"][y[k]] if k % 6 else ""]))
     return "\n".join(lines).replace(";", delimiter) + "\n"
 
 
@@ -59,14 +58,9 @@ class Shell:
         return Path(self.folder, name).read_text(encoding="utf-8").replace(self.folder, "folder")
 
 
-def quick() -> Any:
-    """Fits of a few steps: nobody can ask the commands for that."""
-    return patch.dict(LatentClassifier.__init__.__kwdefaults__, {"max_iter": 2, "cv": 2})
-
-
 @contextlib.contextmanager
 def shell(**tables: str) -> Any:
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), quick():
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), few_steps(by_default=True):
         for name, content in (tables or {"table": make_table()}).items():
             Path(folder, f"{name}.csv").write_text(content)
         yield Shell(folder)
@@ -92,7 +86,23 @@ def fit_and_ask() -> dict[str, Any]:
             ),
             "predictions": run.text("p.csv"),
             "json": run(
-                "fit", "table.csv", "-t", "kind", "-o", "n.latentia", "--effort", "fast", "--json", "--seed", "3"
+                "fit",
+                "table.csv",
+                "-t",
+                "kind",
+                "-o",
+                "n.latentia",
+                "--effort",
+                "fast",
+                "--json",
+                "--seed",
+                "3",
+                "--ignore",
+                "id",
+                "--ignore",
+                "color",
+                "--ignore",
+                "code",
             ),
             "predict": run("predict", "m.latentia", "table.csv", "--keep", "id"),
             "impute": run("impute", "m.latentia", "table.csv", "--method", "mode", "-o", "filled.csv"),

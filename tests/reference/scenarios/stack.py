@@ -9,6 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from latentia import LatentClassifier
 from latentia.estimators.latent_classifier import stacking
+from latentia.estimators.latent_classifier.candidates import Options, make_candidates
 
 from ..describe import at_length, describe, fills, learned, refusal
 from ..registry import Group
@@ -52,13 +53,24 @@ scenario(
 scenario(
     "given_priors", mixed, priors=[0.2, 0.5, 0.3], max_categories=2, kinds={"visits": "count"}, tol=0.1, max_iter=5
 )
-scenario("balanced", numbers, effort="balanced", n_init=1, max_iter=2, rtol=1e-5)
+scenario("balanced", lambda: numbers(sizes=(13, 9, 7)), effort="balanced", n_init=1, max_iter=2, rtol=1e-5)
 
 
 @SCENARIOS
-def best_effort() -> dict[str, Any]:
-    table = numbers(sizes=(12, 8, 6), seed=9)
-    return learned(fit(table, effort="best", max_iter=1))
+def candidates() -> dict[str, Any]:
+    """What is tried."""
+    found: dict[str, Any] = {}
+    tables = {"numbers": numbers(), "labeled": numbers(unlabeled=0.0), "mixed": mixed()}
+    for name, table in tables.items():
+        model = LatentClassifier(unlabeled=-1 if name != "mixed" else None)
+        data = model._reader()._read_in_memory(table.X, table.y, None)
+        for effort in ("fast", "balanced", "best"):
+            options = Options(3, 70, 0.01)
+            found[f"{name} {effort}"] = " / ".join(
+                f"{c.name} {getattr(c, 'settings', '')}{getattr(c, 'ridge', '')} {getattr(c, 'max_landmarks', '')}"
+                for c in make_candidates(effort, data, options)
+            )
+    return found
 
 
 @SCENARIOS

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..describe import refusal
+from ..quick import few_steps
 from ..registry import Group
-from .commands import make_table, quick
+from .commands import make_table
 
 SCENARIOS = Group()
 
@@ -18,8 +19,8 @@ def fitted() -> Any:
 
     workspace = Workspace()
     opened = workspace.open_table(make_table(40).encode(), "../things.csv")
-    with quick():
-        begun = workspace.start_fit("kind", {"color": "categorical"}, "fast")
+    with few_steps(by_default=True):
+        begun = workspace.start_fit("kind", {"color": "categorical", "id": "left out"}, "fast")
         workspace._job.wait(60)
     return workspace, opened, begun
 
