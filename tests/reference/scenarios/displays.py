@@ -212,3 +212,47 @@ def refusals() -> dict[str, Any]:
     return {cls.__name__: refusal(cls.from_estimator, points, *args) for cls, args in names.items()} | {
         "unfitted": refusal(LoadingsDisplay.from_estimator, LatentClassificationModel())
     }
+
+
+@SCENARIOS
+def corners() -> dict[str, Any]:
+    """Many classes, one dimension, frames, parts of a table."""
+    import pandas as pd
+
+    X, Y, _, _ = label_matrix()
+    rng = np.random.RandomState(0)
+    many = ProbitEmbeddingClassifier(2, max_iter=3).fit(rng.normal(size=(36, 3)), np.arange(36) % 12)
+    single = ProbitEmbeddingClassifier(1, max_iter=3).fit(X, Y)
+    table = complete()
+    frame = pd.DataFrame(table.X, columns=list("abcd"))
+    model = LatentClassificationModel(2, 1, **FEW).fit(frame, table.y)
+    labels = ProbitEmbeddingClassifier(2, max_iter=3).fit(X, Y)
+    stack = LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0).fit(frame, table.y)
+    found: dict[str, Any] = {
+        "many": picture(EmbeddingDisplay.from_estimator(many, rng.normal(size=(9, 3)), np.arange(9)).figure_),
+        "single": picture(EmbeddingDisplay.from_estimator(single, X, Y).figure_),
+        "some": held(LatentMapDisplay.from_estimator(model, frame, table.y, max_points=9, plot=False)),
+        "stack": held(LatentMapDisplay.from_estimator(stack, frame, table.y, plot=False)),
+        "unlabeled": picture(LatentMapDisplay.from_estimator(model, frame).figure_),
+        "calibration": held(CalibrationDisplay.from_estimator(labels, X, Y, n_bins=3, plot=False)),
+        "completion": held(CompletionDisplay.from_estimator(model, table.X[0], shape=(2, 2), plot=False)),
+        "correlated": held(StructureDisplay.from_estimator(model, min_correlation=0.4, plot=False)),
+        "stack_loadings": held(LoadingsDisplay.from_estimator(stack, plot=False)),
+    }
+    refused: dict[str, Any] = {
+        "names": lambda: EmbeddingDisplay.from_estimator(labels, X, Y, label_names=["a"]),
+        "labels": lambda: EmbeddingDisplay.from_estimator(labels, X, Y[:, :2]),
+        "shape": lambda: CompletionDisplay.from_estimator(model, table.X[0], shape=(3, 2)),
+        "class": lambda: CompletionDisplay.from_estimator(model, table.X[0], shape=(2, 2), true_class=9),
+        "lines": lambda: CompletionDisplay.from_estimator(model, table.X[0], shape=(2, 2), lines=[5]),
+        "kind": lambda: CompletionDisplay.from_estimator(labels, X[0], shape=(5, 1)),
+        "codes": lambda: CalibrationDisplay.from_predictions([0, 1], np.ones((3, 2)) / 2),
+        "nothing": lambda: CalibrationDisplay.from_predictions([-1, -1], np.ones((2, 2)) / 2),
+        "bins": lambda: CalibrationDisplay.from_predictions([0, 1], np.ones((2, 2)) / 2, n_bins=0),
+        "one_factor": lambda: LatentMapDisplay.from_estimator(
+            LatentClassificationModel(1, **FEW).fit(frame, table.y), frame
+        ),
+        "columns": lambda: EmbeddingDisplay.from_estimator(labels, X, Y, n_columns=0),
+        "curve": lambda: ObjectiveCurveDisplay.from_estimator(frame),
+    }
+    return found | {f"refused {name}": refusal(call) for name, call in refused.items()}

@@ -129,3 +129,55 @@ def _rich(found: Any) -> str:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(found)
     return console.export_text()
+
+
+@SCENARIOS
+def ways_to_compare() -> dict[str, Any]:
+    """Inputs of all forms."""
+    import pandas as pd
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.model_selection import GroupKFold
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    table = complete()
+    X, y, names = table.X, table.y, np.array(["a", "b", "c"])[table.y]
+    groups = np.arange(43) % 4
+    pipeline = make_pipeline(StandardScaler(), GaussianNB())
+    few = np.array([label if k % 5 else None for k, label in enumerate(names.tolist())], dtype=object)
+    found: dict[str, Any] = {
+        "one": compare(GaussianNB(), X, y, 3),
+        "list": compare([GaussianNB(), GaussianNB()], X.tolist(), y.tolist(), 3),
+        "frame": compare({"p": pipeline}, pd.DataFrame(X), pd.DataFrame({"y": names}), 3, sample_weight=table.weight),
+        "groups": compare({"a": GaussianNB()}, X, y, GroupKFold(4), groups=groups),
+        "iterator": compare({"a": GaussianNB()}, X, y, iter([(np.arange(30), np.arange(30, 43))])),
+        "few_labels": compare({"a": GaussianNB(), "d": DummyClassifier()}, X, few, 3),
+        "own_scorer": compare(
+            {"a": GaussianNB()}, X, y, 3, scoring={"first": lambda model, X, y: model.predict(X)[0] + len(y)}
+        ),
+        "scorers": compare({"a": GaussianNB()}, X, y, 3, scoring=["f1_macro", "balanced_accuracy"], random_state=5),
+    }
+    found = {name: fields(result) for name, result in found.items()}
+    for result in found.values():
+        result.pop("html")
+    refused: dict[str, Any] = {
+        "regressor": lambda: compare({"a": DummyRegressor()}, X, y),
+        "pair": lambda: compare([("a", GaussianNB(), 3)], X, y),
+        "no_weights": lambda: compare({"a": KNeighborsClassifier()}, X, y, sample_weight=table.weight),
+        "one_class": lambda: compare({"a": GaussianNB()}, X, np.zeros(43)),
+        "ragged": lambda: compare({"a": GaussianNB()}, [[1, 2], [3]], [0, 1]),
+        "number": lambda: compare({"a": GaussianNB()}, 3, [0, 1]),
+        "groups": lambda: compare({"a": GaussianNB()}, X, y, groups=groups[:5]),
+        "inside": lambda: compare({"a": GaussianNB()}, X * np.nan, y, 2),
+        "tuple": lambda: compare({"a": GaussianNB()}, {"one": (X,)}),
+    }
+    for name, call in refused.items():
+        try:
+            call()
+            found[f"refused {name}"] = "no error"
+        except Exception as error:
+            notes = " ".join(getattr(error, "__notes__", []))
+            text = str(error) if name != "inside" else ""
+            found[f"refused {name}"] = f"{type(error).__name__}: {text} {notes}"
+    return found

@@ -447,3 +447,111 @@ def single_rows() -> dict[str, Any]:
     table = numbers()
     model = GaussianMixtureClassifier(2, covariance="full", unlabeled=-1, **FEW).fit(table.X.tolist(), table.y.tolist())
     return answers(model, table.new[:1].tolist())
+
+
+@SCENARIOS
+def no_tables() -> dict[str, Any]:
+    """What is no table, and tables that cannot be used."""
+    import datetime
+
+    import pandas as pd
+    import polars
+
+    y = np.arange(6) % 2
+    X = np.arange(12.0).reshape(6, 2)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    odd: dict[str, Any] = {
+        "none": None,
+        "text": "table.csv",
+        "dict": {"a": [1, 2]},
+        "dicts": [{"a": 1}] * 6,
+        "ragged": [[1, 2]] * 5 + [[1]],
+        "series": frame["a"],
+        "deep": X[:, :, None],
+        "twice": pd.concat([frame, frame], axis=1),
+        "levels": pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")])),
+        "dates": frame.assign(b=pd.date_range("2020", periods=6)),
+        "date_objects": frame.assign(b=[datetime.date(2020, 1, k + 1) for k in range(6)]),
+        "lazy": polars.DataFrame({"a": [1.0] * 6}).lazy(),
+        "infinite": frame.assign(b=[np.inf] + [1.0] * 5),
+        "objects": frame.assign(b=[object()] * 6),
+        "masked": np.ma.array(X, mask=X > 8),
+        "bytes": np.array([[b"a"]] * 6),
+        "swapped": y,
+    }
+    found: dict[str, Any] = {}
+    for name, table in odd.items():
+        for kind, model in {"g": GaussianMixtureClassifier(**FEW), "f": LatentClassificationModel(0, **FEW)}.items():
+            found[f"{name} {kind}"] = refusal(model.fit, table, y).partition(" at 0x")[0]
+    found["order"] = refusal(GaussianMixtureClassifier(**FEW).fit, y, X)
+    found["labels"] = refusal(GaussianMixtureClassifier(**FEW).fit, X, "a")
+    found["types"] = refusal(GaussianMixtureClassifier(**FEW).fit, X, ["a", 1, "b", 2, "a", 1])
+    found["masked_labels"] = (
+        GaussianMixtureClassifier(1, **FEW)
+        .fit(X, np.ma.array(y, mask=[0, 0, 1, 0, 0, 0]))
+        .training_record_["n_unlabeled"]
+    )
+    found["narwhals"] = describe(LatentClassificationModel(0, **FEW).fit(_narwhals(frame), y), frame)
+    found["seed"] = refusal(GaussianMixtureClassifier(random_state="x").fit, X, y)
+    found["folds"] = refusal(latentia.LatentClassificationModelCV([1], cv=[3]).fit, X, y)
+    found["sizes"] = refusal(latentia.LatentClassificationModelCV([99], cv=2).fit, X, y)
+    found["objectives"] = refusal(latentia.LatentClassificationModelCV([1], objective=["a"]).fit, X, y)
+    found["widest"] = refusal(GaussianMixtureClassifier(**FEW).fit, np.array([[1e300], [-1e300]] * 3), y)
+    found["widest_frame"] = refusal(GaussianMixtureClassifier(**FEW).fit, pd.DataFrame({"w": [1e300, -1e300] * 3}), y)
+    found["components"] = refusal(GaussianMixtureClassifier([1, 2, 3]).fit, X, y)
+    found["subclasses"] = refusal(MultimodalSoftmaxClassifier([1, 2, 3]).fit, X, y)
+    found["threshold"] = refusal(MultimodalSoftmaxClassifier(threshold=[0.1, 2.0]).fit, X, y)
+    return found
+
+
+def _narwhals(frame: Any) -> Any:
+    import narwhals
+
+    return narwhals.from_native(frame)
+
+
+@SCENARIOS
+def lists_and_words() -> dict[str, Any]:
+    """Object arrays, lists of words, columns of many types."""
+    import pandas as pd
+
+    rows = [
+        ["a", 1.0, True],
+        ["b", 2.0, False],
+        ["a", None, True],
+        ["c", 3.5, None],
+        ["b", 1.5, False],
+        ["a", 0.5, True],
+    ] * 3
+    y = np.array([0, 1, 0, 1, 1, 0] * 3)
+    frame = pd.DataFrame(
+        {
+            "when": pd.Categorical(pd.to_datetime(["2020-01-01", "2020-02-01", "2020-01-01"] * 6)),
+            "span": pd.Categorical(pd.to_timedelta([1, 2, 1] * 6, unit="D")),
+            "range": pd.cut(pd.Series(np.arange(18.0) % 7), 3),
+            "month": pd.Categorical(pd.PeriodIndex(["2020-01", "2020-02", "2020-03"] * 6, freq="M")),
+            "small": np.arange(18, dtype=np.int8) % 2,
+            "level": pd.Categorical([3, 1, 2] * 6, ordered=True),
+            "exact": pd.array([1, None, 3] * 6, dtype="Int64"),
+        }
+    )
+    first = LatentClassificationModel(0, 1, **FEW).fit(np.array(rows, dtype=object), y)
+    second = LatentClassificationModel(1, 1, **FEW).fit(frame, y)
+    third = LatentClassificationModel(0, 1, kinds=["categorical", "continuous"], **FEW).fit(
+        np.column_stack([np.arange(18) % 3, np.arange(18.0)]), y
+    )
+    gap = frame.copy()
+    gap.loc[2:5, ["when", "range", "level", "small"]] = None
+    return {
+        "objects": describe(first, np.array(rows[:4], dtype=object)),
+        "kinds": " ".join(second.kinds_),
+        "frame": describe(second, frame[:5]),
+        "filled": second.impute(gap[:6]),
+        "drawn": second.sample(4),
+        "coded": describe(third, np.array([[0.0, np.nan], [1.0, 3.0], [np.nan, 5.0]])),
+        "unseen": third.predict_proba(np.array([[7.0, 1.0]])),
+        "alike": refusal(
+            LatentClassificationModel(0, handle_unknown="error", **FEW).fit(np.array(rows, dtype=object), y).predict,
+            np.array([["A", 1.0, True]], dtype=object),
+        ),
+    }

@@ -141,3 +141,122 @@ def values() -> dict[str, Any]:
 
 
 LOSSES = [[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [1.5, 3.0, 0.0]]
+
+
+@SCENARIOS
+def plain_values() -> dict[str, Any]:
+    """Values of every type that a file may hold, there and back."""
+    import datetime
+    import fractions
+
+    import pandas as pd
+    from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold
+
+    from latentia.inputs.plain_values import PlainValues
+    from latentia.persistence.decoding import Decoder
+    from latentia.persistence.encoding import Encoder
+
+    times = pd.date_range("2020-01-01", periods=2, tz="Europe/Berlin")
+    given: dict[str, Any] = {
+        "scalars": [
+            1,
+            2.5,
+            True,
+            None,
+            "text",
+            np.float32(0.5),
+            np.int64(7),
+            np.bool_(True),
+            np.str_("s"),
+            float("nan"),
+            -float("inf"),
+        ],
+        "tuples": ((1, 2), [3, (4,)], {"a": 1, 2: "b"}),
+        "sets": [frozenset({1, 2}), slice(1, 5, 2), range(3), 3 + 4j, b"bytes"],
+        "dates": [
+            datetime.date(2020, 1, 2),
+            datetime.datetime(2020, 1, 2, 3, 4, 5),
+            datetime.timedelta(3, 5, 7),
+            datetime.time(1, 2),
+        ],
+        "decimals": [fractions.Fraction(1, 3)],
+        "pandas": [times[0], pd.Timedelta("3h"), pd.Period("2020-01", "M"), pd.Interval(1, 2, closed="left")],
+        "dtype": [np.dtype("int32"), np.dtype("<U5")],
+        "folds": [
+            KFold(3, shuffle=True, random_state=2),
+            RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=1),
+        ],
+        "group_folds": GroupKFold(2),
+        "generators": [np.random.default_rng(3), np.random.RandomState(4)],
+        "arrays": [
+            np.arange(6).reshape(2, 3),
+            np.array(["a", None, 1.5], dtype=object),
+            np.array(["x", "yz"]),
+            np.array([], dtype=bool),
+        ],
+        "function": len,
+        "object": object(),
+        "index": [
+            PlainValues.from_index(pd.Index(list("abc"))),
+            PlainValues.from_index(times),
+            PlainValues.from_values([1, "a", None]),
+        ],
+    }
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        for k, item in enumerate(value if isinstance(value, list) else [value]):
+            encoder = Encoder()
+            try:
+                encoded = encoder.encode(item, name)
+                back = Decoder(encoder.arrays).decode(encoded)
+            except Exception as error:
+                found[f"{name} {k}"] = f"{type(error).__name__}: {error}".partition(" at 0x")[0]
+                continue
+            told = json.dumps(encoded) if len(json.dumps(encoded)) < 300 else f"{len(json.dumps(encoded))} characters"
+            shown = back.uniform(size=2) if "generators" in name and hasattr(back, "uniform") else repr(back)
+            found[f"{name} {k}"] = {"encoded": told, "back": shown}
+    return found
+
+
+@SCENARIOS
+def damaged() -> dict[str, Any]:
+    """Files that somebody has changed by hand."""
+    table = complete()
+    model = GaussianMixtureClassifier(1, covariance="diag", **FEW).fit(table.X, table.y)
+
+    def other(key: str, value: Any) -> Any:
+        return lambda manifest: manifest.update({key: value})
+
+    changes: dict[str, Any] = {
+        "class": lambda m: m.update({"class": "os.system"}),
+        "arrays": lambda m: m.update({"arrays": "none"}),
+        "fewer": lambda m: m["arrays"].pop(),
+    }
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.latentia"
+        model.save(path)
+        with zipfile.ZipFile(path) as archive:
+            manifest = json.loads(archive.read(next(n for n in archive.namelist() if n.endswith(".json"))))
+        found["manifest"] = " ".join(sorted(manifest))
+        found["versions"] = " ".join(str(v) for k, v in sorted(manifest.items()) if "format" in k)
+        for key in sorted(manifest):
+            changes[f"{key} is gone"] = lambda m, key=key: m.pop(key)
+            changes[f"{key} is another"] = other(key, 7)
+        for name, change in changes.items():
+            changed = Path(folder) / "changed.latentia"
+            changed.write_bytes(_changed(path, change))
+            found[name] = refusal(latentia.load, changed).replace(folder, "folder")
+        for name, make in {"compressed": zipfile.ZIP_DEFLATED, "twice": None, "more": None}.items():
+            changed = Path(folder) / "changed.latentia"
+            with zipfile.ZipFile(path) as archive, zipfile.ZipFile(changed, "w", make or zipfile.ZIP_STORED) as new:
+                for member in archive.namelist():
+                    new.writestr(member, archive.read(member))
+                if name == "more":
+                    new.writestr("arrays/../x", b"")
+            found[name] = refusal(latentia.load, changed).replace(folder, "folder")
+        flipped = bytearray(path.read_bytes())
+        flipped[200] ^= 255
+        (Path(folder) / "flipped").write_bytes(bytes(flipped))
+        found["flipped"] = refusal(latentia.load, Path(folder) / "flipped").replace(folder, "folder").partition(" (")[0]
+    return found
