@@ -20,10 +20,11 @@ HERE = str(Path(__file__).parent)
 
 
 class Scenario(NamedTuple):
-    """A function of no arguments, and how well its numbers repeat on other machines."""
+    """A function of no arguments, how well its numbers repeat on other machines, and whether it takes long."""
 
     run: Callable[[], Any]
     rtol: float = 1e-6
+    is_slow: bool = False
 
 
 class Group(dict[str, Scenario]):
@@ -33,15 +34,15 @@ class Group(dict[str, Scenario]):
         self.add(run.__name__, run)
         return run
 
-    def add(self, name: str, run: Callable[[], Any], rtol: float = 1e-6) -> None:
+    def add(self, name: str, run: Callable[[], Any], rtol: float = 1e-6, is_slow: bool = False) -> None:
         assert name not in self, name
-        self[name] = Scenario(run, rtol)
+        self[name] = Scenario(run, rtol, is_slow)
 
-    def loose(self, rtol: float) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-        """A decorator for what repeats less well."""
+    def with_(self, rtol: float = 1e-6, is_slow: bool = False) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+        """A decorator for what repeats less well, or takes over a quarter of a second: that is for the matrix."""
 
         def add(run: Callable[[], Any]) -> Callable[[], Any]:
-            self.add(run.__name__, run, rtol)
+            self.add(run.__name__, run, rtol, is_slow)
             return run
 
         return add

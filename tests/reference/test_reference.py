@@ -13,7 +13,11 @@ STORED = {name: stored(name) for name in GROUPS}
 
 @pytest.mark.parametrize(
     "scenario,told",
-    [pytest.param(s, STORED[g].get(n), id=f"{g}-{n}") for g, group in GROUPS.items() for n, s in group.items()],
+    [
+        pytest.param(s, STORED[g].get(n), id=f"{g}-{n}", marks=[pytest.mark.matrix] if s.is_slow else [])
+        for g, group in GROUPS.items()
+        for n, s in group.items()
+    ],
 )
 def test_the_answer_is_the_one_written_down(scenario: Scenario, told: dict | None):
     assert told is not None, "no answer is written down: python -m tests.reference"

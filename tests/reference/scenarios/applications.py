@@ -109,7 +109,7 @@ def formats() -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def odd_commands() -> dict[str, Any]:
     """Models of other kinds, notes, all formats of output."""
     import pandas as pd
@@ -205,7 +205,7 @@ def guarded() -> dict[str, Any]:
     return dict(asyncio.run(all_answers()))
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def studio_of_models() -> dict[str, Any]:
     """Models from files, tables without labels, planes of models without factors."""
     from latentia.apps.studio.planes import plane_of
@@ -264,7 +264,7 @@ def _has_example() -> bool:
     return "iris" in LOADERS
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def drawing_board() -> dict[str, Any]:
     """The board on a quarter of the digits."""
     from sklearn.datasets import load_digits

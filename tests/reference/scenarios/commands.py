@@ -66,7 +66,7 @@ def shell(**tables: str) -> Any:
         yield Shell(folder)
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def fit_and_ask() -> dict[str, Any]:
     with shell() as run:
         found = {
@@ -136,7 +136,7 @@ def fit_and_ask() -> dict[str, Any]:
         return found | {f"refused {name}": run(*arguments) for name, arguments in refused.items()}
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def comparisons() -> dict[str, Any]:
     from latentia.apps.cli import training_commands
     from latentia.apps.cli.usual_choices import usual_choices

@@ -56,7 +56,7 @@ def one_class() -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def few_rows() -> dict[str, Any]:
     """Two rows a class, and a class of one row."""
     table = complete()
@@ -74,7 +74,7 @@ def few_rows() -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def stacks_without_folds() -> dict[str, Any]:
     table = numbers(sizes=(9, 7, 4))
     y = np.array([0, 1, 2] + [-1] * 17)
@@ -93,7 +93,7 @@ def stacks_without_folds() -> dict[str, Any]:
     }
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def reasons() -> dict[str, Any]:
     import polars
 
@@ -106,7 +106,7 @@ def reasons() -> dict[str, Any]:
     return {"columns": " ".join(told.columns), "array": reasons_array(told), "plain": reasons_array(np.ones((2, 3, 2)))}
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def pickles() -> dict[str, Any]:
     table = complete()
     search = LatentClassificationModelCV([1, 2], [1], cv=2, **FEW).fit(table.X, table.y)

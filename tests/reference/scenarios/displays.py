@@ -99,7 +99,7 @@ def factors(table: Any, *args: Any, **options: Any) -> Any:
     )
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def calibration() -> dict[str, Any]:
     table = numbers(sizes=(30, 22, 14))
     model = factors(table, 1, 1, unlabeled=-1)
@@ -122,7 +122,7 @@ def completion() -> dict[str, Any]:
     return {"all": shown(display), "lines": held(lines)}
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def embedding() -> dict[str, Any]:
     X, Y, _, _ = label_matrix()
     model = ProbitEmbeddingClassifier(3, max_iter=6).fit(X, Y)
@@ -177,7 +177,7 @@ def curves() -> dict[str, Any]:
     }
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def search_results() -> dict[str, Any]:
     table = complete()
     search = LatentClassificationModelCV([1, 2], [1], cv=2, **FEW).fit(table.X, table.y)
@@ -214,7 +214,7 @@ def refusals() -> dict[str, Any]:
     }
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def corners() -> dict[str, Any]:
     """Many classes, one dimension, frames, parts of a table."""
     import pandas as pd

@@ -46,7 +46,7 @@ def one_table() -> dict[str, Any]:
     }
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def two_tables() -> dict[str, Any]:
     first, second = complete(sizes=(30, 22, 14)), numbers(gaps=0.0, unlabeled=0.2)
     datasets = {"all [labels]": (first.X, first.y), "few": (second.X, second.y, second.weight)}

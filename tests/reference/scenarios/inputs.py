@@ -297,7 +297,7 @@ def _models() -> dict[str, Any]:
     }
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def dask_arrays() -> dict[str, Any]:
     import dask
     import dask.array as da
@@ -323,7 +323,7 @@ def dask_arrays() -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def dask_frames() -> dict[str, Any]:
     import dask
     import dask.dataframe as dd
@@ -339,7 +339,7 @@ def dask_frames() -> dict[str, Any]:
         return learned(model) | {"proba": model.predict_proba(X).compute(), "impute": model.impute(X).compute()}
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def softmax_in_parts() -> dict[str, Any]:
     import dask
     import dask.array as da
@@ -368,7 +368,7 @@ def softmax_in_parts() -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def files() -> dict[str, Any]:
     table = mixed()
     frame = table.X.assign(

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 import latentia
-from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier, MixtureOfExpertsRegressor
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, MixtureOfExpertsRegressor
 
 from ..describe import answers, refusal
 from ..registry import Group
 from ..tables import complete, mixed, numbers, outputs
+from .stack import of_numbers
 
 SCENARIOS = Group()
 FEW: Any = {"max_iter": 2, "n_init": 1, "random_state": 0}
@@ -43,7 +44,7 @@ def round_trips() -> dict[str, Any]:
         "mixture": (GaussianMixtureClassifier(2, unlabeled=-1, **FEW).fit(table.X, table.y), table.new),
         "factors": (LatentClassificationModel(1, 1, **FEW).fit(words.X, words.y), words.new),
         "stack": (
-            LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0).fit(table.X, table.truth),
+            of_numbers(),
             table.new,
         ),
         "experts": (MixtureOfExpertsRegressor(2, **FEW).fit(X, y), X[:5]),

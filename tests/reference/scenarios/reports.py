@@ -11,7 +11,6 @@ from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
     LatentClassificationModelCV,
-    LatentClassifier,
     MixtureOfExpertsClassifier,
     MixtureOfExpertsRegressor,
     ProbitEmbeddingClassifier,
@@ -23,6 +22,7 @@ from latentia.estimators.base.summary import as_html, summary_sections
 
 from ..registry import Group
 from ..tables import complete, label_matrix, mixed, numbers, outputs
+from .stack import of_mixed
 
 SCENARIOS = Group()
 FEW: Any = {"max_iter": 3, "n_init": 1, "random_state": 0}
@@ -48,11 +48,10 @@ def sections(model: Any, X: Any, y: Any) -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def of_a_stack() -> dict[str, Any]:
     table = mixed()
-    model = LatentClassifier(effort="fast", cv=2, max_iter=3, random_state=0).fit(table.X, table.y)
-    return sections(model, table.X, table.y)
+    return sections(of_mixed(), table.X, table.y)
 
 
 @SCENARIOS
@@ -64,14 +63,14 @@ def of_a_mixture() -> dict[str, Any]:
     return sections(model, table.X, table.y)
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def of_other_rows() -> dict[str, Any]:
     table = mixed()
     model = LatentClassificationModel(2, 1, unlabeled_weight=0.3, **FEW).fit(table.X, table.y)
     return sections(model, table.new, table.new_y) | {"without_labels": sections(model, table.new, None)["head"]}
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def of_searches_and_labels() -> dict[str, Any]:
     table = complete()
     X, Y, _, _ = label_matrix()

@@ -188,7 +188,7 @@ def damped() -> dict[str, Any]:
     }
 
 
-@SCENARIOS.loose(1e-5)
+@SCENARIOS.with_(rtol=1e-5)
 def structural() -> dict[str, Any]:
     table = complete()
     source = ArraySource(standard(table.X), table.y, table.weight)

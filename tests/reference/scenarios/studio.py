@@ -41,7 +41,7 @@ def _numbers(values: list[Any]) -> np.ndarray:
     return np.array([np.nan if v is None else v for v in values], dtype=float)
 
 
-@SCENARIOS.loose(1e-3)
+@SCENARIOS.with_(rtol=1e-3, is_slow=True)
 def work() -> dict[str, Any]:
     """Numbers here are rounded for the page."""
     workspace, opened, begun = fitted()
