@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .digest import tree
+from .digest import Frame, tree
 
 #: Learned attributes that say how long something took, or hold other estimators.
 LEFT_OUT = {"training_record_", "best_estimator_", "density_estimator_", "factor_estimator_", "_stream_"}
@@ -35,7 +35,7 @@ def learned(model: Any, at_length: bool = True) -> dict[str, Any]:
     numbers = {n: v for n, v in found.items() if isinstance(v, int | float | np.number) or _is_numeric(v)}
     words = {n: v for n, v in found.items() if isinstance(v, str | None) and n not in numbers}
     return {
-        "numbers": tree(namedtuple("Learned", numbers, rename=False)(**numbers)) if numbers else None,
+        "numbers": tree(namedtuple("Learned", numbers)(**numbers), shapes=True) if numbers else None,
         "words": ", ".join(f"{name} {word}" for name, word in words.items()),
         **{n: v for n, v in found.items() if n not in numbers and n not in words},
     }
@@ -49,9 +49,12 @@ def without_times(value: Any) -> Any:
     """Tables without their column of seconds."""
     if hasattr(value, "columns") and hasattr(value, "drop"):
         return value.drop(columns=[c for c in value.columns if "seconds" in str(c)])
-    if isinstance(value, dict):
-        return {name: part for name, part in value.items() if "seconds" not in str(name)}
-    return value
+    if not isinstance(value, dict):
+        return value
+    kept = {name: part for name, part in value.items() if "seconds" not in str(name)}
+    if kept and all(isinstance(part, list | np.ndarray) and np.ndim(part) == 1 for part in kept.values()):
+        return Frame([f"{name}[{len(part)}]" for name, part in kept.items()], [list(part) for part in kept.values()])
+    return kept
 
 
 def answers(model: Any, rows: Any) -> dict[str, Any]:

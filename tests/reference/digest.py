@@ -16,7 +16,7 @@ import numpy as np
 
 WHOLE = 6  # numbers of an array that is kept as it is
 COLUMNS = 4  # columns that are reduced one by one
-LONG_TEXT = 1200
+LONG_TEXT = 160  # characters of a text that is kept as it is
 FLOOR = 1e-4  # numbers below this are compared as if they were of this size
 
 NOT_A_NUMBER, INFINITE = 1.2345, 54.321  # stand for cells that no product could have
@@ -60,10 +60,13 @@ class Frame:
         return Leaf(head, sum((leaf.numbers for leaf in reduced), ()), sum((leaf.scales for leaf in reduced), ()))
 
 
-def tree(value: Any) -> Frame:
+def tree(value: Any, shapes: bool = False) -> Frame:
     """Nested named tuples of arrays, a number for each array."""
     named = [(name, np.asarray(array)) for name, array in _arrays(value, "")]
-    return Frame([f"{name}{_shape(a)}" for name, a in named], [np.ravel(a.astype(float)).tolist() for _, a in named])
+    return Frame(
+        [f"{name}{_shape(a) if shapes else ''}" for name, a in named],
+        [np.ravel(a.astype(float)).tolist() for _, a in named],
+    )
 
 
 def _shape(array: np.ndarray) -> str:
@@ -159,7 +162,7 @@ def _finite(number: float) -> float:
 
 
 def _shorten(number: float) -> float | int:
-    short = float(f"{number:.8e}")
+    short = float(f"{number:.7e}")
     return int(short) if short == int(short) and abs(short) < 1e9 else short
 
 
@@ -169,7 +172,8 @@ def text_leaf(text: str) -> Leaf:
     if len(text) <= LONG_TEXT:
         return Leaf(text)
     words, skeleton = NUMBER.findall(text), NUMBER.sub("#", text)
-    head = f"text {zlib.crc32(skeleton.encode()):08x}, {len(skeleton)} characters"
+    start = " ".join(skeleton[:80].split())
+    head = f"{start} ... {len(skeleton)} characters, {zlib.crc32(skeleton.encode()):08x}"
     by_unit: dict[float, list[float]] = {}
     for word in words:
         by_unit.setdefault(_unit(word), []).append(_value(word))
@@ -229,7 +233,7 @@ def _difference(stored: Any, found: Leaf, rtol: float) -> str:
     if off.max() <= rtol:
         return ""
     worst, names = int(off.argmax()), text.split(" ")
-    which = f"{names[worst]} " if len(names) == len(numbers) else ""
+    which = f"{names[worst]} " if len(names) == len(numbers) > 1 else ""
     return f"{which}{numbers[worst]!r} -> {found.stored_numbers[worst]!r}, off by {off.max():.1e}"
 
 
