@@ -148,6 +148,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _kind(dtype: Any) -> str:
+    """The type of a column, which is the same in all versions of pandas."""
+    if getattr(dtype, "categories", None) is not None:
+        return "ordered" if dtype.ordered else "category"
+    return "text" if str(dtype) in ("object", "str", "string") else str(dtype)
+
+
 def _coded(values: np.ndarray) -> Any:
     """Texts as they are if few, else which there are and where."""
     words = [str(value) for value in values.ravel().tolist()]

@@ -192,7 +192,13 @@ def guarded() -> dict[str, Any]:
             "origin": await ask(origin="http://example.org"),
             "own_origin": await ask(origin="http://localhost:80"),
             "site": await ask(sec_fetch_site="cross-site"),
-            "same_site": await ask(sec_fetch_site="same-origin"),
+            "same_origin": await ask(sec_fetch_site="same-origin"),
+            "same_site": await ask(sec_fetch_site="same-site"),
+            "typed": await ask(sec_fetch_site="none"),
+            "twice": await ask(host="127.0.0.1:80, localhost:80"),
+            "null_origin": await ask(origin="null"),
+            "head": await ask("/", method="HEAD"),
+            "no_host": await ask(host=None),
             "method": await ask(method="PUT"),
             "post": await ask(method="POST"),
             "long": await ask("/" + "x" * 1200),
@@ -227,7 +233,9 @@ def studio_of_models() -> dict[str, Any]:
         points = plane.place(X)
         found[name] = {"points": np.abs(points), "names": plane.axis_names, "caption": plane.caption}
         found[f"{name} ellipses"] = [
-            {k: abs(v) for k, v in e.items() if k != "angle"} for e in plane.ellipses(points, codes, 3) if e
+            {k: v % 180.0 if k == "angle" else abs(v) for k, v in e.items()}
+            for e in plane.ellipses(points, codes, 3)
+            if e
         ]
     workspace = Workspace()
     with tempfile.TemporaryDirectory() as folder:
@@ -294,3 +302,125 @@ def drawing_board() -> dict[str, Any]:
         "given": [g["digit"] for g in answer["given"]],
         "empty": tree((np.array(empty["proba"]), np.round(empty["expected"], 1))),
     }
+
+
+@SCENARIOS
+def studio_columns() -> dict[str, Any]:
+    import pandas as pd
+
+    from latentia.apps.studio.columns import Column
+
+    columns: dict[str, Any] = {
+        "numbers": ("continuous", [0.5, 2.25, -1.0, None]),
+        "whole": ("continuous", [3, 1, 9, 4]),
+        "wide": ("continuous", [0, 500, 3, 100]),
+        "edge": ("continuous", [0, 32, 3, 1]),
+        "one": ("continuous", [2.5, 2.5]),
+        "counts": ("count", [0, 2, 7, None]),
+        "many_counts": ("count", [0, 2, 700, None]),
+        "bools": ("binary", [True, False, None, True]),
+        "bits": ("binary", [0, 1, 1, 0]),
+        "words": ("categorical", ["b", "a", None, "c"]),
+        "levels": ("ordinal", [3, 1, 2]),
+        "text": ("continuous", ["1", "x"]),
+        "empty": ("continuous", [None, None]),
+    }
+    found: dict[str, Any] = {}
+    for name, (kind, cells) in columns.items():
+        column = Column.of(name, kind, pd.Series(cells))
+        grid = column.grid()
+        found[name] = {
+            "told": str(column.describe()),
+            "grid": grid if isinstance(grid[0], str | bool) else np.array(grid, dtype=float),
+        }
+        found[name]["cells"] = " | ".join(
+            refusal_or(column.value, text) for text in ("1", "2,5", "-3", "1.5", "abc", "true", "", " b ", "1e200", "0")
+        )
+        found[name]["texts"] = " | ".join(
+            str(column.text(value)) for value in (None, 1.0, 2.5, True, "a", 1234567.25, 1e-9, float("nan"))
+        )
+        found[name]["array"] = str(column.array([None, *([1.0] if column.is_number else ["b"])]).tolist())
+    return found
+
+
+def refusal_or(call: Any, *args: Any) -> str:
+    try:
+        return repr(call(*args))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@SCENARIOS
+def ends_of_commands() -> dict[str, Any]:
+    """Exit codes and texts of all that may happen in a command."""
+    from latentia.apps.cli import answer_commands
+    from latentia.apps.tables.failures import ExitCode
+
+    odd: dict[str, Any] = {
+        "os": OSError(28, "No space left", "out.csv"),
+        "os_plain": OSError("broken"),
+        "memory": MemoryError(),
+        "interrupt": KeyboardInterrupt(),
+        "bug": RuntimeError("a bug"),
+        "value": ValueError("some  value\nhere"),
+    }
+    found: dict[str, Any] = {"codes": " ".join(f"{code.name}={code.value}" for code in ExitCode)}
+    with shell() as run:
+        for name, error in odd.items():
+            with patch.object(answer_commands, "load_classifier", side_effect=error):
+                found[name] = run("predict", "m.latentia", "table.csv")
+        with (
+            patch.dict("os.environ", {"LATENTIA_DEBUG": "1"}),
+            patch.object(answer_commands, "load_classifier", side_effect=RuntimeError("seen")),
+        ):
+            found["debug"] = "Traceback" in run("predict", "m", "table.csv")
+    return found
+
+
+@SCENARIOS.with_(is_slow=True)
+def every_option() -> dict[str, Any]:
+    """Options of commands away from their defaults."""
+    rng = np.random.RandomState(0)
+    lines = [
+        f"{rng.normal() + k % 2:.3f};{rng.normal() * 3:.2f};{'ja' if k % 2 else 'nein'};{k % 5 or '-'}"
+        for k in range(24)
+    ]
+    content = "grösse;tiefe;antwort;rest\n" + "\n".join(lines) + "\n"
+    from latentia.apps.cli import training_commands
+    from latentia.estimators.latent_classification.model import LatentClassificationModel
+
+    few = patch.dict(LatentClassificationModel.__init__.__kwdefaults__, {"max_iter": 2})
+    with shell() as run, few, patch.object(training_commands, "usual_choices", lambda frame, seed: {}):
+        Path("t.txt").write_bytes(content.encode("latin-1"))
+        read = ["--encoding", "latin-1", "--delimiter", ";", "--missing", "-"]
+        found = {
+            "fit": run("fit", "t.txt", "-t", "antwort", "-o", "m.latentia", "--effort", "fast", *read),
+            "again": run(
+                "fit",
+                "t.txt",
+                "-t",
+                "antwort",
+                "-o",
+                "m.latentia",
+                "--effort",
+                "fast",
+                "--force",
+                "--quiet",
+                "--jobs",
+                "1",
+                *read,
+            ),
+            "predict": run("predict", "m.latentia", "t.txt", *read),
+            "median": run("impute", "m.latentia", "t.txt", "--method", "median", *read),
+            "explain": run("explain", "m.latentia", "t.txt", *read),
+        }
+        for seed in ("0", "1"):
+            found[f"sample {seed}"] = run("sample", "m.latentia", "-n", "3", "--seed", seed)
+            found[f"compare {seed}"] = run(
+                "compare", "t.txt", "-t", "antwort", "--folds", "2", "--seed", seed, "--json", "--effort", "fast", *read
+            )
+        found["folds"] = run("compare", "t.txt", "-t", "antwort", "--folds", "3", "--ignore", "rest", *read)
+        found["report"] = run("report", "m.latentia", "t.txt", "-o", "r.html", "-t", "antwort", *read)
+        found["title"] = run.text("r.html").partition("<title>")[2][:60]
+        found["none"] = run("report", "m.latentia", "t.txt", "-o", "r.html", *read)
+        return found

@@ -555,3 +555,117 @@ def lists_and_words() -> dict[str, Any]:
             np.array([["A", 1.0, True]], dtype=object),
         ),
     }
+
+
+@SCENARIOS
+def constant_columns() -> dict[str, Any]:
+    """Columns without any spread, under every covariance."""
+    table = complete()
+    X = table.X.copy()
+    X[:, 1], X[:, 2] = 7.0, np.where(np.arange(43) < 42, 0.5, 0.6)
+    found: dict[str, Any] = {}
+    for covariance in ("diag", "full", "tied", "spherical"):
+        for inference in ("vb", "ml"):
+            model = GaussianMixtureClassifier(1, covariance=covariance, inference=inference, **FEW).fit(
+                X, table.y, table.weight
+            )
+            found[f"{covariance} {inference}"] = {
+                "means": model.means_,
+                "covariances": model.covariances_,
+                "scores": model.score_samples(X[:5]),
+            }
+    moments = standardization.column_moments(X, table.weight, np.dtype(float))
+    for common in (False, True):
+        made = standardization.Standardizer.from_moments(*moments, common_scale=common)
+        found[f"common {common}"] = {"shift": made.shift, "scale": made.scale, "rows": made(X[:3]).values}
+    zeros = standardization.Standardizer.from_moments(
+        np.array([0.0, 3.0, 5.0]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0]), common_scale=True
+    )
+    return found | {"empty": tree((zeros.shift, zeros.scale)), "n_empty": zeros.n_empty_columns}
+
+
+@SCENARIOS
+def codes_at_the_edge() -> dict[str, Any]:
+    """Arrays of codes that fit has not seen, one beyond the last and before the first."""
+    rng = np.random.RandomState(0)
+    X = np.column_stack(
+        [rng.randint(0, 3, 30), rng.randint(2, 5, 30), rng.normal(size=30), rng.randint(0, 4, 30)]
+    ).astype(float)
+    y = (X[:, 2] > 0).astype(int)
+    found: dict[str, Any] = {}
+    odd = np.array(
+        [
+            [3.0, 2.0, 0.0, 1.0],
+            [-1.0, 4.0, 1.0, 2.0],
+            [0.0, 5.0, -1.0, 3.0],
+            [1.0, 1.0, 0.5, 4.0],
+            [2.0, 3.0, np.nan, 0.0],
+            [0.5, 2.0, 0.1, 1.5],
+        ]
+    )
+    for kinds in (["categorical"] * 2 + ["continuous", "ordinal"], ["ordinal", "categorical", "continuous", "count"]):
+        for merge in (None, 2):
+            model = LatentClassificationModel(0, 1, kinds=kinds, max_categories=merge, **FEW).fit(X, y)
+            name = f"{kinds[0]} {merge}"
+            found[name] = {
+                "encoded": model._model.encoder.encode(odd[:, :], "missing")
+                if kinds[3] != "count"
+                else model._model.encoder.encode(odd[:5], "missing")
+            }
+            found[name]["proba"] = model.predict_proba(odd[:5])
+            found[name]["refused"] = refusal(model.set_params(handle_unknown="error").predict, odd[:5])
+            found[name]["filled"] = model.set_params(handle_unknown="missing").impute(odd[:5])
+    table = mixed()
+    merged = LatentClassificationModel(0, 1, max_categories=2, **FEW).fit(table.X, table.y)
+    new = table.new.copy()
+    new.loc[1:3, "color"] = "violet"
+    found["merged"] = merged.impute(new)
+    found["drawn"] = merged.sample(5)
+    return found
+
+
+@SCENARIOS.with_(is_slow=True)
+def parts_that_do_not_fit() -> dict[str, Any]:
+    import dask
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    table = numbers()
+    X, y, w = (
+        da.from_array(table.X, chunks=(20, 4)),
+        da.from_array(table.y, chunks=20),
+        da.from_array(table.weight, chunks=20),
+    )
+    frame = dd.from_pandas(pd.DataFrame(table.X, columns=list("abcd")), npartitions=2)
+    with_all: Any = {"max_iter": 1, "random_state": 0}
+    models = {
+        "mixture": GaussianMixtureClassifier(unlabeled=-1, **with_all),
+        "softmax": MultimodalSoftmaxClassifier(1, unlabeled=-1, n_init=1, **with_all),
+        "experts": MixtureOfExpertsRegressor(1, n_init=1, **with_all),
+        "embedding": latentia.ProbitEmbeddingClassifier(1, max_iter=1),
+        "stack": latentia.LatentClassifier(effort="fast", **with_all),
+        "search": latentia.LatentClassificationModelCV([1], **with_all),
+    }
+    found: dict[str, Any] = {}
+    with dask.config.set(scheduler="sync"):
+        for small in (True, False):
+            with _in_parts(not small):
+                for name, model in models.items():
+                    odd: dict[str, Any] = {
+                        "short_y": lambda m=model: m.fit(X, y[:-1]),
+                        "short_weight": lambda m=model: m.fit(X, y, w[:-1]),
+                        "negative_weight": lambda m=model: m.fit(X, y, -w),
+                        "array_y": lambda m=model: m.fit(X, table.y),
+                        "array_weight": lambda m=model: m.fit(X, y, table.weight),
+                        "no_y": lambda m=model: m.fit(X),
+                        "no_labels": lambda m=model: m.fit(X, y * 0 - 1),
+                        "axes": lambda m=model: m.fit(X[:, 0], y),
+                        "deep_weight": lambda m=model: m.fit(X, y, X),
+                        "frame_y": lambda m=model: m.fit(frame, y),
+                        "empty": lambda m=model: m.fit(X[:0], y[:0]),
+                        "infinite": lambda m=model: m.fit(X / 0.0, y),
+                    }
+                    if name in ("mixture", "softmax") or not small:
+                        found |= {f"{name} {small} {what}": refusal(call) for what, call in odd.items()}
+    return found

@@ -161,3 +161,42 @@ def large_products() -> dict[str, Any]:
                 (matmul.params_at_rows(params, table), matmul.weighted_row_sums(weight, table))
             )
     return found
+
+
+@SCENARIOS
+def extremes() -> dict[str, Any]:
+    """Very large and very small numbers."""
+    mean = np.array(
+        [
+            [-800.0, -40.0, -1e-9, 0.0, 1e-9, 40.0, 800.0],
+            [0.0, 40.0, 0.0, 0.0, -1e-9, 39.0, 790.0],
+            [5.0, -40.0, 1.0, 0.0, 0.0, 41.0, -800.0],
+        ]
+    )
+    variance = np.array(
+        [
+            [0.0, 1e-12, 1.0, 0.0, 100.0, 4.0, 1e4],
+            [1.0, 0.0, 1e-6, 0.0, 1.0, 0.0, 1e4],
+            [2.0, 9.0, 1.0, 0.0, 3.0, 1.0, 1.0],
+        ]
+    )
+    eta = np.array([-40.0, -9.0, -1e-8, 0.0, 1e-8, 9.0, 40.0])
+    return {
+        "three": expected_softmax.log_expected_softmax(mean, variance),
+        "two": expected_softmax.log_expected_softmax(mean[:2], variance[:2]),
+        "one": expected_softmax.log_expected_softmax(mean[:1], variance[:1]),
+        "logit": expected_softmax.logit_expected_sigmoid(mean[0], variance[0]),
+        "logit_back": expected_softmax.logit_expected_sigmoid(-mean[0], variance[0]),
+        "bound": tree(logsumexp_bound.softmax_bound(mean, variance + 1e-3)),
+        "half_line": tree(truncated_normal.positive_half_line(eta)),
+        "present": tree(truncated_normal.truncate(eta, np.ones(7), 0.0)),
+        "absent": tree(truncated_normal.truncate(eta, -np.ones(7), 0.0)),
+        "unknown": tree(truncated_normal.truncate(eta, np.zeros(7), 1.3)),
+        "logsumexp": logspace.logsumexp(mean, 0),
+        "softmax": logspace.softmax(mean, 0),
+        "log_softmax": logspace.log_softmax(mean, 0),
+        "erfcx": special.erfcx(np.array([-20.0, -5.0, 5.0, 50.0, 1e8])),
+        "curvature": logsumexp_bound.logistic_curvature(
+            np.array([1e-12, 1e-5, 1e-2, 1.0, 100.0]), np.tanh(np.array([1e-12, 1e-5, 1e-2, 1.0, 100.0]) / 2)
+        ),
+    }

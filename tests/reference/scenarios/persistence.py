@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -261,3 +262,71 @@ def damaged() -> dict[str, Any]:
         (Path(folder) / "flipped").write_bytes(bytes(flipped))
         found["flipped"] = refusal(latentia.load, Path(folder) / "flipped").replace(folder, "folder").partition(" (")[0]
     return found
+
+
+@SCENARIOS
+def layouts() -> dict[str, Any]:
+    """Arrays of every layout and type, through a file."""
+    from latentia.persistence import array_members
+    from latentia.persistence.decoding import Decoder
+    from latentia.persistence.encoding import Encoder
+
+    table = complete()
+    base = np.arange(24.0).reshape(2, 3, 4)
+    arrays = {
+        "c": base,
+        "f": np.asfortranarray(base),
+        "swapped": base.transpose(1, 0, 2),
+        "rotated": base.transpose(2, 0, 1),
+        "strided": base[:, ::2, 1:],
+        "reversed": base[::-1],
+        "broadcast": np.broadcast_to(np.arange(3.0), (2, 3)),
+        "scalar": np.array(2.5),
+        "empty": np.zeros((0, 3)),
+        "bool": base > 5,
+        "int8": base.astype(np.int8),
+        "float32": base.astype(np.float32),
+        "text": np.array([["a", "bcd"], ["", "e"]]),
+        "dates": np.array(["2020-01-01", "2021-05-05"], dtype="M8[D]"),
+        "big": base.astype(">f8"),
+        "complex": base * 1j,
+    }
+    found: dict[str, Any] = {
+        "can": " ".join(f"{name} {array_members.can_be_member(array)}" for name, array in arrays.items())
+    }
+    model = GaussianMixtureClassifier(1, covariance="diag", **FEW).fit(table.X, table.y)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.latentia"
+        for name, array in arrays.items():
+            model.extra_ = array
+            try:
+                model.save(path)
+                back = latentia.load(path).extra_
+            except Exception as error:
+                found[name] = f"{type(error).__name__}: {error}"
+                continue
+            text = back.dtype.kind in "USM"
+            found[name] = {
+                "dtype": str(back.dtype),
+                "values": back.astype(str) if text else back,
+                "f": back.flags.f_contiguous,
+            }
+        del model.extra_
+        model.other_ = object()
+        found["refused"] = refusal(model.save, path).partition(" at 0x")[0]
+        found["files"] = sorted(p.name for p in Path(folder).iterdir())
+        with (
+            patch("zipfile.ZipFile.writestr", side_effect=OSError(28, "No space left")),
+            patch("zipfile.ZipFile.open", side_effect=OSError(28, "No space left")),
+        ):
+            del model.other_
+            found["full"] = refusal(model.save, path)
+        found["left"] = sorted(p.name for p in Path(folder).iterdir())
+        found["still"] = latentia.load(path).classes_
+    encoder = Encoder()
+    tree_of = encoder.encode([base, base, base.transpose(1, 0, 2)], "x")
+    return found | {
+        "shared": json.dumps(tree_of),
+        "arrays": len(encoder.arrays),
+        "decoded": Decoder(encoder.arrays).decode(tree_of)[2],
+    }

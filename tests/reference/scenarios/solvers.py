@@ -244,3 +244,62 @@ def refused_pairs() -> dict[str, Any]:
         "labels": refusal(check_compatible, conditional, Conditional(), needs_em=False, needs_gradient=False),
         "fine": refusal(check_compatible, smooth, Hybrid(), needs_em=False, needs_gradient=True),
     }
+
+
+@SCENARIOS
+def weights_of_restarts() -> dict[str, Any]:
+    """Each restart sees weights of its own; those that converge drop out."""
+    table = numbers()
+    X = standard(table.X)
+    rng = np.random.RandomState(0)
+    columns = rng.uniform(0.0, 2.0, (43, 3)) * (rng.uniform(size=(43, 3)) < 0.8)
+    source = ArraySource(X, table.y, columns)
+    points, posterior = mixtures("full"), BayesianGaussianMixtures(mixtures("diag"))
+    found: dict[str, Any] = {}
+    for name, family, solver in (("points", points, EM(25, 0.05)), ("posterior", posterior, AcceleratedEM(25, 0.3))):
+        start = family.init(source, np.random.default_rng(0), 3)
+        found[name] = ended(solver, RowProblem(family, Likelihood(), source), start)
+        few = source.take_restarts(np.array([2, 0]))
+        found[f"{name} of two"] = {
+            "total": few.total_weight,
+            "value": RowProblem(family, Likelihood(), few).sweep(tree_take(start, [2, 0])).value,
+        }
+    for k, factors in enumerate(LatentFactors.examples(4, 3)[:3]):
+        rows_of, labels = factors.example_rows(np.random.default_rng(1), 30, 4)
+        own = ArraySource(rows_of, labels, rng.uniform(0.0, 2.0, (30, 2)))
+        start = factors.init(own, np.random.default_rng(0), 2)
+        problem = factors.specialized_problem(Likelihood(), own) or RowProblem(factors, Likelihood(), own)
+        found[f"factors {k}"] = ended(EM(12, 0.1), problem, start)
+    return found
+
+
+def tree_take(params: Any, index: list[int]) -> Any:
+    from latentia.engine.pytree import take_restarts
+
+    return take_restarts(params, index)
+
+
+@SCENARIOS
+def trees_of_arrays() -> dict[str, Any]:
+    from latentia.engine import pytree
+
+    rng = np.random.RandomState(0)
+    value = (rng.normal(size=(3, 2, 4)), (rng.normal(size=(3, 2)), rng.normal(size=(3, 5))))
+    axes = (-2, (-1, None))
+    parts = {k: pytree.select_class(value, axes, k) for k in range(2)}
+    matrix = pytree.flatten_restarts(value)
+    return {
+        "taken": tree(pytree.take_restarts(value, [2, 0])),
+        "selected": tree(pytree.select_restart(value, 1)),
+        "class": tree(parts[1]),
+        "joined": tree(pytree.concat_classes(parts, axes, 2)),
+        "lacking": tree(pytree.concat_classes({1: parts[1]}, axes, 2)),
+        "added": tree(pytree.tree_add(value, value)),
+        "stacked": tree(pytree.stack_restarts([value, value])),
+        "flat": pytree.flatten(value),
+        "rows": matrix,
+        "back": tree(pytree.unflatten_restarts(matrix[:, ::-1], value)),
+        "whole": tree(pytree.unflatten(pytree.flatten(value)[::-1], value)),
+        "replaced": tree(pytree.replace_restarts(value, np.array([2, 0]), pytree.take_restarts(value, [0, 1]))),
+        "axis": tree(pytree.add_restart_axis(value)),
+    }
