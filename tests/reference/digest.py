@@ -17,6 +17,7 @@ import numpy as np
 WHOLE = 6  # numbers of an array that is kept as it is
 COLUMNS = 4  # columns that are reduced one by one
 LONG_TEXT = 160  # characters of a text that is kept as it is
+CUT_OFF = 0.1  # what a number loses in the file, in millionths of itself
 FLOOR = 1e-4  # numbers below this are compared as if they were of this size
 
 NOT_A_NUMBER, INFINITE = 1.2345, 54.321  # stand for cells that no product could have
@@ -185,10 +186,11 @@ def text_leaf(text: str) -> Leaf:
     for word in words:
         by_unit.setdefault(_unit(word), []).append(_value(word))
     sums = {unit: float(_weights(len(by_unit[unit])) @ by_unit[unit]) for unit in sorted(by_unit)}
-    # a few numbers may differ in their last digit, counts may not
+    # a few numbers may differ in their last digit, counts may not, but for what is cut off in the file
     allowed = [
-        float(np.linalg.norm(by_unit[unit])) + FLOOR if unit == 0 else (4 * unit if unit < 1 else 0.1) / 1e-6
-        for unit in sums
+        (float(np.linalg.norm(by_unit[unit])) + FLOOR if unit == 0 else (4 * unit if unit < 1 else 0.1) / 1e-6)
+        + CUT_OFF * abs(total)
+        for unit, total in sums.items()
     ]
     return Leaf(head, tuple(sums.values()), tuple(allowed))
 
@@ -215,8 +217,9 @@ def array_leaf(array: np.ndarray, head: str = "", short: bool = False) -> Leaf:
         return Leaf(head, tuple(cells.ravel().tolist()), tuple((np.abs(cells.ravel()) + floor).tolist()))
     if cells.shape[1] > COLUMNS or cells.shape[0] == 1:
         cells = cells.reshape(-1, 1)
-    norms = np.sqrt((cells**2).sum(axis=0)) + FLOOR
-    return Leaf(head, tuple((_weights(len(cells)) @ cells).tolist()), tuple(norms.tolist()))
+    sums = _weights(len(cells)) @ cells
+    norms = np.sqrt((cells**2).sum(axis=0)) + FLOOR + CUT_OFF * np.abs(sums)
+    return Leaf(head, tuple(sums.tolist()), tuple(norms.tolist()))
 
 
 def differences(stored: Mapping[str, Any], found: Mapping[str, Leaf], rtol: float) -> list[str]:

@@ -245,7 +245,11 @@ def defaults() -> dict[str, Any]:
                 function = getattr(function, "__func__", function)
                 if inspect.isfunction(function) and function.__module__ == module.__name__:
                     given = {**dict(enumerate(function.__defaults__ or ())), **(function.__kwdefaults__ or {})}
-                    shown = {k: v for k, v in given.items() if v is not None and " at 0x" not in repr(v)}
+                    shown = {
+                        k: v
+                        for k, v in given.items()
+                        if v is not None and " at 0x" not in repr(v) and not isinstance(v, frozenset)
+                    }
                     if shown:
                         texts.append(f"{name} {shown}")
         if texts:

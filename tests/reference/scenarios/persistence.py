@@ -214,7 +214,13 @@ def plain_values() -> dict[str, Any]:
             except Exception as error:
                 found[f"{name} {k}"] = f"{type(error).__name__}: {error}".partition(" at 0x")[0]
                 continue
-            told = json.dumps(encoded) if len(json.dumps(encoded)) < 300 else f"{len(json.dumps(encoded))} characters"
+            told = (
+                "a state"
+                if "generators" in name
+                else json.dumps(encoded)
+                if len(json.dumps(encoded)) < 300
+                else f"{len(json.dumps(encoded))} characters"
+            )
             shown = back.uniform(size=2) if "generators" in name and hasattr(back, "uniform") else repr(back)
             found[f"{name} {k}"] = {"encoded": told, "back": shown}
     return found
@@ -320,7 +326,7 @@ def layouts() -> dict[str, Any]:
             patch("zipfile.ZipFile.open", side_effect=OSError(28, "No space left")),
         ):
             del model.other_
-            found["full"] = refusal(model.save, path)
+            found["full"] = refusal(model.save, path).replace(folder, "folder")
         found["left"] = sorted(p.name for p in Path(folder).iterdir())
         found["still"] = latentia.load(path).classes_
     encoder = Encoder()
