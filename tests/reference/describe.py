@@ -42,6 +42,8 @@ def learned(model: Any, at_length: bool = True) -> dict[str, Any]:
 
 
 def _is_numeric(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(_is_numeric(part) for part in value)
     return isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
 
 

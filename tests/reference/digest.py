@@ -16,7 +16,7 @@ import numpy as np
 
 WHOLE = 6  # numbers of an array that is kept as it is
 COLUMNS = 4  # columns that are reduced one by one
-LONG_TEXT = 160  # characters of a text that is kept as it is
+LONG_TEXT = 90  # characters of a text that is kept as it is
 CUT_OFF = 0.1  # what a number loses in the file, in millionths of itself
 FLOOR = 1e-4  # numbers below this are compared as if they were of this size
 
@@ -33,6 +33,7 @@ class Leaf(NamedTuple):
     text: str
     numbers: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()  # of the numbers, where they have any
 
     @property
     def stored_numbers(self) -> list[float | int]:
@@ -57,8 +58,10 @@ class Frame:
             array_leaf(np.resize([_code(v) for v in column] or [0.0], (max(1, len(column)), 1)), short=True)
             for column in self.columns
         ]
-        head = " ".join(self.names)
-        return Leaf(head, sum((leaf.numbers for leaf in reduced), ()), sum((leaf.scales for leaf in reduced), ()))
+        numbers, scales = (
+            sum(parts, ()) for parts in zip(*((leaf.numbers, leaf.scales) for leaf in reduced), strict=True)
+        )
+        return Leaf(f"{len(self.names)} named {_crc(' '.join(self.names))}", numbers, scales, tuple(self.names))
 
 
 def tree(value: Any, shapes: bool = False) -> Frame:
@@ -81,6 +84,10 @@ def _arrays(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _arrays(part, f"{path}.{name}" if path else str(name))
     elif value is not None:
         yield path or "value", value
+
+
+def _crc(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 def _code(value: Any) -> float:
@@ -180,8 +187,7 @@ def text_leaf(text: str) -> Leaf:
     if len(text) <= LONG_TEXT:
         return Leaf(text)
     words, skeleton = NUMBER.findall(text), NUMBER.sub("#", text)
-    start = " ".join(skeleton[:80].split())
-    head = f"{start} ... {len(skeleton)} characters, {zlib.crc32(skeleton.encode()):08x}"
+    head = f"{' '.join(skeleton[:40].split())} ... {len(skeleton)} characters, {_crc(skeleton)}"
     by_unit: dict[float, list[float]] = {}
     for word in words:
         by_unit.setdefault(_unit(word), []).append(_value(word))
@@ -242,8 +248,8 @@ def _difference(stored: Any, found: Leaf, rtol: float) -> str:
     off = np.abs(np.array(numbers, dtype=float) - found.numbers) / np.array(found.scales)
     if off.max() <= rtol:
         return ""
-    worst, names = int(off.argmax()), text.split(" ")
-    which = f"{names[worst]} " if len(names) == len(numbers) > 1 else ""
+    worst = int(off.argmax())
+    which = f"{found.names[worst]} " if found.names else ""
     return f"{which}{numbers[worst]!r} -> {found.stored_numbers[worst]!r}, off by {off.max():.1e}"
 
 

@@ -25,6 +25,7 @@ from latentia import (
 from latentia.display.objective_curve import visible_range
 
 from ..describe import refusal
+from ..digest import Frame
 from ..registry import Group
 from ..tables import complete, label_matrix, mixed, numbers
 
@@ -34,7 +35,11 @@ FEW: Any = {"max_iter": 3, "n_init": 1, "random_state": 0}
 
 def held(display: Any) -> dict[str, Any]:
     """What it draws."""
-    return {name: value for name, value in vars(display).items() if not name.endswith("_") and name != "figure"}
+    kept = {name: value for name, value in vars(display).items() if not name.endswith("_") and name != "figure"}
+    return {
+        n: " | ".join(map(str, v)) if isinstance(v, list | tuple) and v and isinstance(v[0], str) else v
+        for n, v in kept.items()
+    }
 
 
 def picture(figure: Any) -> dict[str, Any]:
@@ -59,16 +64,19 @@ def picture(figure: Any) -> dict[str, Any]:
             c for col in ax.collections for c in np.atleast_2d(col.get_facecolor())[:3]
         ]
         patches = [_patch(p) for p in ax.patches]
-        found[f"axes {k}"] = {
-            "words": " | ".join([*words, *ticks, *legend]),
-            "limits": [*ax.get_xlim(), *ax.get_ylim()],
-            "lines": _all(lines),
-            "marks": _all(offsets),
-            "paths": _all(paths) if len(paths) < 60 else len(paths),
-            "colors": _all(colors),
-            "patches": _all(patches),
-            "images": _all([np.ma.filled(image.get_array(), np.nan) for image in ax.images]),
-        }
+        found[f"axes {k}"] = " | ".join([*words, *ticks, *legend])
+        found[f"marks {k}"] = Frame(
+            ["limits", "lines", "marks", "paths", "colors", "patches", "images"],
+            [
+                [*ax.get_xlim(), *ax.get_ylim()],
+                _all(lines),
+                _all(offsets),
+                _all(paths) if len(paths) < 60 else [float(len(paths))],
+                _all(colors),
+                _all(patches),
+                _all([np.ma.filled(image.get_array(), np.nan) for image in ax.images]),
+            ],
+        )
     plt.close(figure)
     return found
 
@@ -84,9 +92,9 @@ def _patch(patch: Any) -> list[float]:
     return np.ravel(patch.get_path().vertices).tolist()
 
 
-def _all(arrays: list[Any]) -> np.ndarray:
+def _all(arrays: list[Any]) -> list[float]:
     parts = [np.ravel(np.asarray(a, dtype=float)) for a in arrays]
-    return np.concatenate(parts) if parts else np.zeros(0)
+    return np.concatenate(parts).tolist() if parts else []
 
 
 def shown(display: Any) -> dict[str, Any]:

@@ -643,10 +643,7 @@ def parts_that_do_not_fit() -> dict[str, Any]:
     models = {
         "mixture": GaussianMixtureClassifier(unlabeled=-1, **with_all),
         "softmax": MultimodalSoftmaxClassifier(1, unlabeled=-1, n_init=1, **with_all),
-        "experts": MixtureOfExpertsRegressor(1, n_init=1, **with_all),
         "embedding": latentia.ProbitEmbeddingClassifier(1, max_iter=1),
-        "stack": latentia.LatentClassifier(effort="fast", **with_all),
-        "search": latentia.LatentClassificationModelCV([1], **with_all),
     }
     found: dict[str, Any] = {}
     with dask.config.set(scheduler="sync"):
