@@ -74,16 +74,17 @@ class FittedModel(Generic[F]):
 
         return self.map_rows(X, of_rows, self.family.score_floats_per_row(self.params))
 
-    def impute(self, rows: MaskedRows, class_probs: Array, method: str) -> Array:
+    def impute(self, rows: MaskedRows, class_probs: Array, options: _FillOptions) -> Array:
         """Rows (N, D) with missing cells filled, averaged over the classes by (C, N), in raw
         units.
         """
         family, params, preprocessor = self.family, self.params, self.preprocessor
-        if method == "mean" and isinstance(preprocessor, PowerTransform) and isinstance(family, NormalCellsFamily):
-            expect = partial(preprocessor.expected_standardized, observed=rows.observed)
-            cells = family.impute_expected(params, rows, class_probs, expect)
-            return preprocessor.standardizer.inverse_transform(cells)
-        return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, method == "mode"))
+        if options.expects_raw_cells and isinstance(family, NormalCellsFamily):
+            if isinstance(preprocessor, PowerTransform):
+                expect = partial(preprocessor.expected_standardized, observed=rows.observed)
+                cells = family.impute_expected(params, rows, class_probs, expect)
+                return preprocessor.standardizer.inverse_transform(cells)
+        return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, options.mode))
 
     def impute_floats_per_row(self) -> int:
         """Floats of workspace per row in `impute`."""
@@ -102,7 +103,8 @@ class FittedModel(Generic[F]):
 class _FillOptions(NamedTuple):
     """How missing cells are filled."""
 
-    method: str  # "mean", "median" or "mode"
+    mode: bool  # the most probable values of binary columns, not expected ones
+    expects_raw_cells: bool  # not transformed ones
     given_best_class: bool  # of a row without a known class
 
 
@@ -192,7 +194,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         check_choice("method", method, ["mean", "median", "mode"])
         optional(choice("class"))("condition", condition)
         rows_in = self._check_rows(X)
-        options = _FillOptions(method, given_best_class=condition == "class")
+        options = _FillOptions(method == "mode", method == "mean", condition == "class")
         if y is None:
             filled = self._fill(rows_in, -1, options)
         else:
@@ -203,7 +205,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
         encoder, table = self._model.encoder, plain_table(X if hasattr(X, "shape") else np.asarray(X))
         index = table.index if frame_type(table) == "pandas" else None
-        filled = encoder.round_whole(filled) if method == "mode" else filled
+        filled = encoder.round_whole(filled) if options.mode else filled
         return encoder.decode(keep_observed(rows_in, filled), index, source=table)
 
     def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
@@ -219,7 +221,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
                 best = xp.argmax(class_probs, axis=-2)
                 given = best if code < 0 else xp.full_like(best, code)
                 class_probs = one_hot(given, len(self.classes_), class_probs.dtype)
-            return self._model.impute(rows, class_probs, options.method)
+            return self._model.impute(rows, class_probs, options)
 
         return self._model.map_rows(X, fill, self._model.impute_floats_per_row())
 
