@@ -23,6 +23,7 @@ from latentia.engine.pytree import select_restart
 from latentia.engine.source import TableSource
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.base.generative_losses import log_jacobian_sum, validation_loss
@@ -33,7 +34,7 @@ from latentia.estimators.base.generative_options import (
     check_temperature,
     check_unlabeled_weight,
 )
-from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.estimators.base.learned_options import LearnedOptionsMixin
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
 from latentia.inputs.column_encoder import ColumnEncoder

@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.source import TableSource
-from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.temperature import choose_temperature
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
 
