@@ -69,8 +69,8 @@ class Full(Covariance):
         patterns, completions = cache
         for group, done, w in zip(patterns.groups, completions, patterns.split_by_pattern(weight), strict=True):
             group_first, group_second = group.expected_moments(means, self.per_component(covariance), done, w)
-            first, second = first + group_first, second + group_second
-        return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
+            first, second = first + group_first, second + self.pool(group_second)
+        return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, second)
 
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
         patterns, sigma = MissingnessPatterns.from_mask(rows), self._matrices(means, covariance, k)

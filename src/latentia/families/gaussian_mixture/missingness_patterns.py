@@ -7,13 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture.missing_data import (
-    N_VIRTUAL,
-    CompleteRows,
-    PatternRows,
-    RowGroup,
-    ScatteredRows,
-)
+from latentia.families.gaussian_mixture.missing_data import CompleteRows, PatternRows, RowGroup
+from latentia.families.gaussian_mixture.scattered_rows import N_VIRTUAL, ScatteredRows
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: A pattern of at least so many rows is treated on its own.
@@ -51,8 +46,7 @@ class MissingnessPatterns(NamedTuple):
             if n_missing[index[0]] == 0:
                 groups.append(CompleteRows(values))
             else:
-                missing = missing_columns(observed[index])
-                groups.append(ScatteredRows(values, mask, asarray_like(missing, rows.values, dtype=xp.int64)))
+                groups.append(ScatteredRows.from_mask(values, mask, observed[index]))
         return cls(groups, order)
 
     def split_by_pattern(self, weight: Array) -> list[Array]:
@@ -69,14 +63,6 @@ class MissingnessPatterns(NamedTuple):
             return parts[0]
         back = xp.argsort(xp.concat(self.order))
         return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
-
-
-def missing_columns(observed: np.ndarray) -> np.ndarray:
-    """The columns that each row misses; rows that miss fewer than others miss virtual ones, too."""
-    n_missing = np.sum(~observed, axis=1)[:, None]
-    columns = np.argsort(observed, axis=1, kind="stable")[:, : n_missing.max()]
-    place = np.arange(columns.shape[1])
-    return np.where(place < n_missing, columns, observed.shape[1] + place - n_missing)
 
 
 def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
