@@ -46,6 +46,7 @@ def test_chunks_do_not_matter(family, objective, rows, params):
 #: Sizes of the pieces in which work is done, for the sake of time and memory alone.
 PIECES = (
     (missingness_patterns, "MIN_PATTERN_ROWS"),
+    (missingness_patterns, "MIN_GROUP_ROWS"),
     (entrywise_spd, "WORK_FLOATS"),
     (matmul, "TILE_ROWS"),
     (matmul, "SUM_TILE_ROWS"),

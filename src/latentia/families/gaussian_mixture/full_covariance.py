@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
+from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Memo, Moments, has_weight
 from latentia.families.gaussian_mixture.missing_data import Precision
 from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
@@ -44,9 +44,9 @@ class Full(Covariance):
         return Precision.from_covariance(means, self.per_component(covariance))
 
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
     ) -> tuple[Array, Any]:
-        patterns = MissingnessPatterns.from_mask(rows)
+        patterns = MissingnessPatterns.remembered(rows, memo)
         sigma = self.per_component(covariance)
         completions = [group.complete(means, sigma, natural) for group in patterns.groups]
         parts = [

@@ -23,9 +23,6 @@ from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace
 from latentia.numerics.entrywise_spd import solve_entrywise
 from latentia.numerics.linalg import symmetric
 
-#: Rows whose numbers of missing cells differ by at most this are treated together.
-N_VIRTUAL = 3
-
 
 class _Completion(NamedTuple):
     """What is expected of rows that miss M cells each."""
@@ -33,41 +30,42 @@ class _Completion(NamedTuple):
     deviation: Array  # (..., C, K, n, D) of the completed rows from the means
     covariance: Array  # (M(M+1)/2, n, l) of the missing cells, entry by entry
     log_det: Array  # (..., C or 1, K or 1, n) of that covariance
+    entries: Array  # (M(M+1)/2 n,) where its entries lie in matrices of all columns and virtual ones
 
 
 class ScatteredRows(NamedTuple):
     """Rows that each miss other cells, but about as many.
 
-    A row that misses fewer than M cells also misses some of `N_VIRTUAL` columns behind the others,
-    of unit variance and independent of all: they change nothing.
+    A row that misses fewer than M cells also misses some virtual columns behind the others, of unit
+    variance and independent of all: they change nothing.
     """
 
     values: Array  # (n, D), zero where missing
     observed: Array  # (n, D)
-    missing: Array  # (M, n) the columns that each row misses, the virtual ones as the last column
-    entries: Array  # (M(M+1)/2, n) where products of these columns lie in matrices with virtual columns
+    missing: Array  # (M, n) the columns that each row misses, from D on virtual ones
     place: Array  # (n, D) which of its missing cells a cell is; M for observed ones
+    width: int  # W: number of columns, virtual ones included
 
     @classmethod
     def from_mask(cls, values: Array, observed: Array, is_known: np.ndarray) -> ScatteredRows:
         """Of rows that know these cells (n, D)."""
         columns = missing_columns(is_known)
-        n, (M, D) = len(columns), (columns.shape[1], is_known.shape[1])
-        i, j = np.triu_indices(M)
-        by_cell = np.ascontiguousarray(columns.T)
-        place = np.full((n, D + N_VIRTUAL), M)
+        (n, M), D = columns.shape, is_known.shape[1]
+        width = max(D, int(columns.max()) + 1)
+        place = np.full((n, width), M)
         np.put_along_axis(place, columns, np.arange(M)[None, :], axis=1)
-        numbers = np.minimum(by_cell, D - 1), by_cell[i] * (D + N_VIRTUAL) + by_cell[j], place[:, :D]
         integer = namespace(values).int64
-        return cls(values, observed, *(asarray_like(a, values, dtype=integer) for a in numbers))
+        missing, place = (asarray_like(a, values, dtype=integer) for a in (columns.T.copy(), place[:, :D]))
+        return cls(values, observed, missing, place, width)
 
     def complete(self, means: Array, sigma: Array, precision: Precision) -> _Completion:
         xp = namespace(means)
         n, D = self.values.shape
         P = precision.matrix
         n_matrices = math.prod(P.shape[:-2])
-        wide = _with_virtual_columns(xp.reshape(P, (n_matrices, D, D)))
-        within = xp.take(transpose(xp.reshape(wide, (n_matrices, -1))), xp.reshape(self.entries, (-1,)), axis=0)
+        wide = _with_virtual_columns(xp.reshape(P, (n_matrices, D, D)), self.width)
+        entries = self._entries()
+        within = xp.take(transpose(xp.reshape(wide, (n_matrices, -1))), entries, axis=0)
         d = (self.values - means[..., None, :]) * self.observed
         Pd = xp.reshape(xp.matmul(d, P), (n_matrices, -1, n, D))
         right = xp.permute_dims(self._take_missing(xp.permute_dims(Pd, (2, 3, 1, 0))), (0, 2, 1, 3))  # (M, S, n, l)
@@ -78,6 +76,7 @@ class ScatteredRows(NamedTuple):
             d - xp.reshape(xp.permute_dims(placed, (3, 2, 0, 1)), d.shape),
             xp.reshape(V, (-1, n, n_matrices)),
             -xp.reshape(transpose(xp.reshape(log_det, (n, n_matrices))), (*P.shape[:-2], n)),
+            entries,
         )
 
     def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
@@ -97,17 +96,17 @@ class ScatteredRows(NamedTuple):
         weighted = weight[..., None] * rows
         stacked = (n_matrices, -1, means.shape[-1])  # rows of all components that share a matrix
         second = xp.matmul(transpose(xp.reshape(weighted, stacked)), xp.reshape(rows, stacked))
-        second = second + self._summed_covariance(completion.covariance, xp.reshape(weight, (n_matrices, -1, n)))
+        second = second + self._summed_covariance(completion, xp.reshape(weight, (n_matrices, -1, n)))
         return xp.sum(weighted, axis=-2), xp.reshape(
             symmetric(second), (*completion.log_det.shape[:-1], *second.shape[1:])
         )
 
-    def _summed_covariance(self, covariance: Array, weight: Array) -> Array:
+    def _summed_covariance(self, completion: _Completion, weight: Array) -> Array:
         """Weighted sums (l, D, D) over the rows, each covariance in its own rows and columns."""
         xp, D = namespace(weight), self.values.shape[1]
-        W = D + N_VIRTUAL
-        weighted = covariance * transpose(xp.sum(weight, axis=1))
-        sums = sum_at(xp.reshape(self.entries, (-1,)), xp.reshape(weighted, (-1, weight.shape[0])), W * W)
+        W = self.width
+        weighted = completion.covariance * transpose(xp.sum(weight, axis=1))
+        sums = sum_at(completion.entries, xp.reshape(weighted, (-1, weight.shape[0])), W * W)
         upper = xp.reshape(transpose(sums), (-1, W, W))[:, :D, :D]
         return upper + transpose(upper) * (1.0 - eye_like(D, upper))
 
@@ -122,10 +121,17 @@ class ScatteredRows(NamedTuple):
         variance = xp.take(covariance, asarray_like(diagonal, self.missing), axis=0)  # (M, n, l)
         return xp.permute_dims(self._place_missing(variance), (2, 0, 1))
 
+    def _entries(self) -> Array:
+        """Where products of the missing columns lie in flat matrices with virtual columns."""
+        xp = namespace(self.values)
+        i, j = (asarray_like(a, self.missing) for a in np.triu_indices(self.missing.shape[0]))
+        rows = xp.take(self.missing * self.width, i, axis=0)
+        return xp.reshape(rows + xp.take(self.missing, j, axis=0), (-1,))
+
     def _take_missing(self, a: Array) -> Array:
         """The missing cells (M, n, ...) of (n, D, ...)."""
         xp, (n, D) = namespace(a), self.values.shape
-        index = self.missing + D * _numbers(n, self.missing)
+        index = xp.clip(self.missing, max=D - 1) + D * _numbers(n, self.missing)  # nothing rests on virtual cells
         taken = xp.take(xp.reshape(a, (n * D, -1)), xp.reshape(index, (-1,)), axis=0)
         return xp.reshape(taken, (*self.missing.shape, *a.shape[2:]))
 
@@ -151,10 +157,10 @@ def _numbers(n: int, like: Array) -> Array:
     return namespace(like).arange(n, dtype=like.dtype, device=array_api_compat.device(like))
 
 
-def _with_virtual_columns(P: Array) -> Array:
-    """Precisions (l, D, D) of the columns and of virtual ones behind them."""
+def _with_virtual_columns(P: Array, width: int) -> Array:
+    """Precisions (l, W, W) of the columns and of virtual ones behind them."""
     xp = namespace(P)
     D = P.shape[-1]
-    unit = eye_like(D + N_VIRTUAL, P)
+    unit = eye_like(width, P)
     right, below = (xp.broadcast_to(a, (P.shape[0], *a.shape)) for a in (unit[:D, D:], unit[D:, :]))
     return xp.concat([xp.concat([P, right], axis=-1), below], axis=-2)
