@@ -7,6 +7,7 @@ about (see `TRAITS`). Sizes all differ, so that swapped axes break. A test that 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import pkgutil
@@ -117,6 +118,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"families(*traits): only families with these traits, of {', '.join(TRAITS)}")
     traits = ", ".join(estimator_cases.TRAITS)
     config.addinivalue_line("markers", f"estimators(*traits): only estimators with these traits, of {traits}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Any:
+    """Modules and thousands of tests stay to the end: the garbage collector need not look through them again and again."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 @pytest.hookimpl(tryfirst=True)
