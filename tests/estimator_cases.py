@@ -130,8 +130,8 @@ CASES = [
     ),
     Case(
         "LatentClassifier",
-        LatentClassifier(effort="fast", cv=2, **FEW),
-        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS | {"max_iter": 6}),
+        LatentClassifier(effort="fast", cv=2, **FEW | {"max_iter": 5}),
+        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS | {"max_iter": 4}),
         learns_unlabeled=True,
     ),
     Case("ExpertsClassifier", MEC(2, **FEW), MEC(1, **END)),
