@@ -232,3 +232,9 @@ def quick(case: estimator_cases.Case) -> Any:
 def settled(case: estimator_cases.Case) -> Any:
     """The same with settings that end at one place."""
     return clone(case.settled)
+
+
+@pytest.fixture
+def brief(case: estimator_cases.Case) -> Any:
+    """Their first steps."""
+    return estimator_cases.brief(case)

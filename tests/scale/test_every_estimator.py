@@ -170,7 +170,7 @@ def test_label_matrices(size, tmp_path):
     Y = (X @ rng.normal(size=(3, 3)) + rng.normal(size=(240, 3)) > 0).astype(int)
     Y[:50] = -1
     Y[rng.random(Y.shape) < 0.1] = -1
-    model = latentia.ProbitEmbeddingClassifier(2, max_iter=20).fit(X, Y)
+    model = latentia.ProbitEmbeddingClassifier(2, max_iter=7).fit(X, Y)
     told, expected, record = numbers(model, X, Y), answers(model, X), model.training_record_
     for what, (rows, targets) in lay_out(X, Y, tmp_path).items():
         model.fit(rows, targets)
