@@ -41,7 +41,7 @@ AVERAGED_COMPONENTS = (2, 3, 4, 6)
 LABELS_PER_COMPONENT = 3
 
 #: They need not converge as far as a model that stands alone.
-AVERAGED_TOL = 1.0
+AVERAGED_TOL = 3.0
 
 
 #: Where models of columns with bounds are only compared: how far bounds settle, how many factors
