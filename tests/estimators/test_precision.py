@@ -28,16 +28,12 @@ def test_single_precision_far_from_zero(covariance):
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
-def test_units_do_not_matter(covariance, scale):
+def test_units_do_not_matter(covariance):
     X, y = load_iris(return_X_y=True)
     plain = GaussianMixtureClassifier(covariance=covariance).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(
-        GaussianMixtureClassifier(covariance=covariance).fit(X * scale, y).predict_proba(X * scale),
-        plain,
-        rtol=1e-6,
-        atol=1e-9,
-    )
+    for scale in (1e-150, 1e-30, 1e30, 1e150):
+        model = GaussianMixtureClassifier(covariance=covariance).fit(X * scale, y)
+        np.testing.assert_allclose(model.predict_proba(X * scale), plain, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
@@ -55,7 +51,7 @@ def test_hard_tables(covariance, objective_name):
     X[4] = X[5] = X[6]  # the same row again
     y = np.array([0] * 6 + [1] * 5 + [2])  # a class of one row
     model = GaussianMixtureClassifier(
-        3, covariance=covariance, objective=objective_name, n_init=2, max_iter=20, random_state=0
+        3, covariance=covariance, objective=objective_name, n_init=2, max_iter=8, random_state=0
     ).fit(X, y)
     check_finite(model, X)
 

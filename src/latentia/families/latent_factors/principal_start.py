@@ -46,9 +46,7 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
     C, M, q, H = model.n_classes, model.n_components, model.n_latent, rows.shape[1]
     axes, deviations = principal_axes(rows, weight / weight.sum())
     n_axes = axes.shape[1]
-    shares = (
-        rng.random((n_restarts, M)) if M > 1 else None
-    )  # of the weight below the rows that components start towards
+    shares = rng.random((n_restarts, M)) if M > 1 else None  # of the weight of rows before those that centers go to
     mixing = np.zeros((n_restarts, M, n_axes, q))
     mixing[..., np.arange(min(n_axes, q)), np.arange(min(n_axes, q))] = np.sqrt(AXIS_SHARE)
     # axis by axis: what a column without values adds comes last
