@@ -1,7 +1,8 @@
 """Rows in the main memory, computed on a device that they need not fit into.
 
 Parts are read in the order of the table; where a pass goes by label, the rows of each are picked on
-the device. Labels and weights, which are small, go with the rows.
+the device. Labels, weights and the order of rows, which are small, stay there: on their way they
+would wait for the copies of parts.
 """
 
 from __future__ import annotations
@@ -69,17 +70,15 @@ class StreamedSource(ArraySource):
         if index is not None and index.size == y.shape[0] and (index[:-1] < index[1:]).all():
             index = None
         chosen = slice(None) if index is None else index
-        y = y[chosen].astype(np.int64 if y.dtype.kind in "iu" else float)
+        labels_of_rows = None if by_label else y[chosen].astype(np.int32 if y.dtype.kind in "iu" else float)
         weight = None if self.weight is None else self.weight[rows.as_slice][chosen]
-        return _Order(self._waiting(index), self._waiting(y), self._waiting(weight), labels)
+        places = None if index is None else index.astype(np.int32)
+        return _Order(self._there(places), self._there(labels_of_rows), self._there(weight), labels)
 
-    def _waiting(self, values: np.ndarray | None) -> Array:
-        """Numbers from where they are copied to the device in no time."""
+    def _there(self, values: np.ndarray | None) -> Array:
+        """Numbers on the device."""
         torch: Any = import_module("torch")
-        if values is None:
-            return None
-        tensor = torch.from_numpy(np.ascontiguousarray(values))
-        return tensor.pin_memory() if torch.device(self.stream.device.name).type == "cuda" else tensor
+        return None if values is None else torch.from_numpy(np.ascontiguousarray(values)).to(self.stream.device.name)
 
     def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip: bool) -> ArraySource:
         if X is self.X:
@@ -90,17 +89,17 @@ class StreamedSource(ArraySource):
 def _visited(part: Any, order: _Order, rows: RowRange) -> Chunk:
     """Some rows of a part, which is preprocessed on the device."""
     torch: Any = import_module("torch")
-    device, dtype = part.values.device, part.values.dtype
-    index: Any = rows.as_slice
-    if order.places is not None:
-        index = order.places[rows.as_slice].to(device, non_blocking=True)
+    values, here = part.values, rows.as_slice
+
+    def visited(a: Any) -> Any:
+        return a[here] if order.places is None else torch.index_select(a, 0, order.places[here])
+
     if rows.label is not None:
-        y = torch.full((rows.stop - rows.start,), rows.label, dtype=torch.int64, device=device)
+        y = torch.full((rows.stop - rows.start,), rows.label, dtype=torch.int64, device=values.device)
     else:
-        y = order.y[rows.as_slice]
-        y = y.to(device, torch.int64 if y.dtype == torch.int64 else dtype, non_blocking=True)
-    weight = None if order.weight is None else order.weight[rows.as_slice].to(device, dtype, non_blocking=True)
-    masked = MaskedRows(part.values[index], None if part.observed is None else part.observed[index])
+        y = order.y[here].to(torch.int64 if order.y.dtype == torch.int32 else values.dtype)
+    weight = None if order.weight is None else order.weight[here].to(values.dtype)
+    masked = MaskedRows(visited(values), None if part.observed is None else visited(part.observed))
     return Chunk(masked, y, weight, rows.label)
 
 
@@ -108,6 +107,6 @@ class _Order(NamedTuple):
     """In which order a pass visits the rows of a part, and what goes with them in that order."""
 
     places: Array | None  # (M,) numbers of rows; None: as they lie
-    y: Array
+    y: Array  # None where rows are visited by label
     weight: Array | None
     labels: list[RowRange]
