@@ -16,9 +16,9 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import Preprocess
 from latentia.engine.row_ranges import RowRange, label_ranges, split_ranges
-from latentia.engine.row_stream import RowStream
+from latentia.engine.row_stream import N_WAITING, RowStream
 from latentia.engine.source import Chunk, MaskedRows, Totals, add_totals
-from latentia.numerics.array_api import Array
+from latentia.numerics.array_api import Array, namespace
 
 
 class StreamedSource(ArraySource):
@@ -51,11 +51,29 @@ class StreamedSource(ArraySource):
     def _chunks(self, max_rows: int, by_label: bool) -> Iterator[Chunk]:
         if by_label not in self._orders:
             self._orders[by_label] = [self._order(rows, by_label) for rows in self.stream.ranges]
-        for part, here, order in zip(self.stream.ranges, self.stream, self._orders[by_label], strict=True):
+        waiting: dict[Any, list[Chunk]] = {}
+        last = len(self.stream.ranges) - 1
+        for k, (here, order) in enumerate(zip(self.stream, self._orders[by_label], strict=True)):
             preprocessed = self.preprocess(here) if order.labels else None
-            for rows in split_ranges(order.labels, max_rows, by_label):
-                place = RowRange(part.start + rows.start, part.start + rows.stop, rows.label)
-                yield self._remembered(_visited(preprocessed, order, rows), place)
+            for rows in order.labels:
+                waiting.setdefault(rows.label, []).append(_visited(preprocessed, order, rows))
+            at_once = len(order.labels) == 1 or k == last
+            for label in [label for label in waiting if at_once or label % N_WAITING == k % N_WAITING]:
+                yield from self._pieces(waiting.pop(label), self.stream.ranges[k].start, max_rows)
+
+    def _pieces(self, chunks: list[Chunk], first: int, max_rows: int) -> Iterator[Chunk]:
+        """Rows of one label that came with the part of row `first` or before, not too many at a
+        time.
+        """
+        if any(chunk.rows.observed is not None for chunk in chunks):
+            chunks = [chunk._replace(rows=_with_mask(chunk.rows)) for chunk in chunks]
+        columns = zip(*((*chunk.rows, chunk.y, chunk.weight) for chunk in chunks), strict=True)
+        (values, observed, y, weight), label = map(_joined, columns), chunks[0].label
+        for rows in split_ranges([RowRange(0, values.shape[0], label)], max_rows):
+            here = rows.as_slice
+            mask, w = (None if a is None else a[here] for a in (observed, weight))
+            place = RowRange(first + rows.start, first + rows.stop, label)
+            yield self._remembered(Chunk(MaskedRows(values[here], mask), y[here], w, label), place)
 
     def _order(self, rows: RowRange, by_label: bool) -> _Order:
         """How the rows of a part are visited."""
@@ -92,7 +110,9 @@ def _visited(part: Any, order: _Order, rows: RowRange) -> Chunk:
     values, here = part.values, rows.as_slice
 
     def visited(a: Any) -> Any:
-        return a[here] if order.places is None else torch.index_select(a, 0, order.places[here])
+        if order.places is not None:
+            return torch.index_select(a, 0, order.places[here])
+        return a[here] if len(order.labels) == 1 else a[here].clone()  # the part may go before them
 
     if rows.label is not None:
         y = torch.full((rows.stop - rows.start,), rows.label, dtype=torch.int64, device=values.device)
@@ -101,6 +121,17 @@ def _visited(part: Any, order: _Order, rows: RowRange) -> Chunk:
     weight = None if order.weight is None else order.weight[here].to(values.dtype)
     masked = MaskedRows(visited(values), None if part.observed is None else visited(part.observed))
     return Chunk(masked, y, weight, rows.label)
+
+
+def _joined(arrays: tuple[Any, ...]) -> Any:
+    """Rows of several parts."""
+    torch: Any = import_module("torch")
+    return arrays[0] if len(arrays) == 1 or arrays[0] is None else torch.cat(arrays)
+
+
+def _with_mask(rows: MaskedRows) -> MaskedRows:
+    """Rows with a mask, as those of a part with gaps have one."""
+    return rows if rows.observed is not None else MaskedRows(rows.values, namespace(rows.values).ones_like(rows.values))
 
 
 class _Order(NamedTuple):
