@@ -22,7 +22,7 @@ from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.numerics.array_api import Array
 
 #: Rows that are copied together, in MiB.
-PART_MIB = 128
+PART_MIB = 256
 
 #: Parts on the device at a time: one is worked on, the others are being copied.
 N_BUFFERS = 3
@@ -32,7 +32,7 @@ N_COPIES = 3
 
 #: Parts whose rows wait on the device for more of their labels: a visit costs the host as much
 #: time as the copy of some thousand rows.
-N_WAITING = 6
+N_WAITING = 3
 
 
 @dataclass(frozen=True)
