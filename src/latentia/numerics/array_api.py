@@ -94,6 +94,18 @@ def take_rows(X: Array, index: np.ndarray) -> Array:
     return xp.take(X, asarray_like(index, X, dtype=xp.int64), axis=0)
 
 
+def sum_at(index: Array, values: Array, n: int) -> Array:
+    """Sums (n, L) of the rows (N, L) of `values` that have the same number in `index` (N,)."""
+    if is_numpy_array(values):
+        n_rows = len(index)
+        places = sparse.csc_array((np.ones(n_rows, values.dtype), index, np.arange(n_rows + 1)), shape=(n, n_rows))
+        return np.asarray(places @ values)
+    xp = namespace(values)
+    if array_api_compat.is_torch_array(values):
+        return xp.zeros((n, values.shape[1]), dtype=values.dtype, device=values.device).index_add_(0, index, values)
+    return xp.matmul(one_hot(index, n, values.dtype), values)
+
+
 def has_nan(values: Array) -> bool:
     xp = namespace(values)
     return bool(xp.any(xp.isnan(values)))

@@ -107,9 +107,13 @@ class BayesianGaussianMixtures(PosteriorFamily):
         return point._replace(natural=self.model.covariance_type.shift_cells(point.natural, cells))
 
     def infer(
-        self, params: GaussianBelief | GaussianParams, rows: MaskedRows, y: Array | None = None
+        self,
+        params: GaussianBelief | GaussianParams,
+        rows: MaskedRows,
+        y: Array | None = None,
+        memo: dict[str, Any] | None = None,
     ) -> GaussianPosterior:
-        return self.model.infer(self._as_point(params), rows, y)
+        return self.model.infer(self._as_point(params), rows, y, memo)
 
     def statistics(
         self, params: GaussianBelief | GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
