@@ -12,11 +12,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from tolerances import NAMESPACE, SINGLE
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import DampedFamily, EMFamily, SmoothFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
+from latentia.estimators.latent_classifier import candidates, classifier
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.numerics.array_api import to_numpy
 
@@ -155,3 +156,23 @@ def test_tensors_are_taken_as_arrays_without_dispatch():
     X, y = load_iris(return_X_y=True)
     model = GaussianMixtureClassifier().fit(torch.asarray(X), torch.asarray(y))
     assert isinstance(model.predict_proba(torch.asarray(X)), np.ndarray)
+
+
+@pytest.mark.matrix
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sample_of_a_table_on_a_device_is_searched_in_the_main_memory(monkeypatch):
+    """It is too small for a device; the models of all rows are on the device."""
+    seen, fit_of = [], candidates.GenerativeCandidate.fit
+
+    def fit(self, rows, bases, seed):
+        seen.append((rows.weights.shape[1] > 1, type(rows.data.X), type(rows.data.preprocessor.shift)))
+        return fit_of(self, rows, bases, seed)
+
+    monkeypatch.setattr(candidates.GenerativeCandidate, "fit", fit)
+    monkeypatch.setitem(classifier.MAX_SEARCH_ROWS, "fast", 60)
+    X, y = load_iris(return_X_y=True)
+    X[::7, 2] = np.nan
+    check_in_the_strict_namespace(LatentClassifier(effort="fast", cv=2, random_state=0), X, y)
+    strict = type(array_api_strict.asarray(0.0))
+    assert {(X, shift) for searches, X, shift in seen if searches} == {(np.ndarray, np.ndarray)}
+    assert (False, strict, strict) in seen

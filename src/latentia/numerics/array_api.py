@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import array_api_compat
@@ -34,6 +35,17 @@ def to_numpy(array: Array) -> np.ndarray:
     elif hasattr(array, "device") and not is_on_cpu(array):  # array-api-strict emulates a second device
         array = namespace(array).asarray(array, device=namespace(array).Device("CPU_DEVICE"))
     return np.asarray(array)
+
+
+def in_main_memory(value: Any) -> Any:
+    """A value whose arrays, and those in its fields, are NumPy's."""
+    if array_api_compat.is_array_api_obj(value):
+        return to_numpy(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: in_main_memory(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(in_main_memory, value))
+    return value
 
 
 def is_on_cpu(array: Array) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.engine.contracts import RememberingFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
@@ -50,7 +51,7 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianGaussianMixtures(PosteriorFamily):
+class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
     """The posterior of Gaussian mixtures, whose points are those of `model`.
 
     `empty_columns`, a mask, says which columns have no value and do not count.
