@@ -113,7 +113,7 @@ def docs() -> None:
     os.environ["MPLBACKEND"] = "agg"
     one_thread()
     run(PYTHON, "-m", "sphinx", "-b", "html", *quiet, "-d", site.parent / "doctrees", "docs", site)
-    pytest("docs/tests")
+    run(PYTHON, "-m", "pytest", "docs/tests")
     print(f"The site: {site / 'index.html'}")
 
 

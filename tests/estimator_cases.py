@@ -107,7 +107,7 @@ CASES = [
     Case(
         "LatentClassification-continuous",
         LCM(2, 2, kinds="continuous", noise="untied", **FEW),
-        LCM(kinds="continuous", **STEPS),
+        LCM(kinds="continuous", **STEPS | {"max_iter": 5}),
         learns_unlabeled=True,
     ),
     Case(

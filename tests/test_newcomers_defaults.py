@@ -22,7 +22,6 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 
-
 HALVES = StratifiedKFold(2, shuffle=True, random_state=0)
 
 

@@ -115,6 +115,13 @@ def test_few_labels_allow_few_components(table):
     assert heavy.averaged_components_ == [1, 2, 3, 4, 6]
 
 
+def test_a_component_needs_as_many_rows_as_there_are_columns(table):
+    X, y = table
+    wide = np.hstack([X] * 10) + np.random.default_rng(0).normal(size=(len(y), 30))
+    assert LatentClassificationModel(**QUICK).fit(wide, y).averaged_components_ == [1, 2, 3, 4]
+    assert LatentClassificationModel(**QUICK).fit(wide[::2], y[::2]).averaged_components_ == [1, 2]
+
+
 def test_of_large_tables_the_others_see_a_sample(table, monkeypatch):
     X, y = (np.repeat(a, 4, axis=0) for a in table)
     whole = LatentClassificationModel(**QUICK).fit(X, y)

@@ -83,8 +83,8 @@ def test_a_held_out_row_of_weight_two_is_that_row_twice(family, rows, params, rn
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_rows_that_stay_are_not_copied_from_a_memory_map(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
-    y = rng.integers(2, size=20_000)
-    on_disk = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float64, shape=(20_000, 40))
+    y = rng.integers(2, size=60_000)
+    on_disk = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float64, shape=(60_000, 40))
     on_disk[:] = rng.normal(size=on_disk.shape) + y[:, None]
     on_disk.flush()
     X = np.load(tmp_path / "x.npy", mmap_mode="r")

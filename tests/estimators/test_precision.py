@@ -83,7 +83,7 @@ def test_any_var_floor_on_columns_that_follow_from_others(covariance, dtype, obj
     X = ((rng.normal(size=(60, 3)) + y[:, None]) @ rng.normal(size=(3, 30))).astype(dtype)
     for var_floor in (1e-7, 1e-16, 1e-300):
         model = GaussianMixtureClassifier(
-            covariance=covariance, var_floor=var_floor, objective=objective_name, max_iter=5
+            covariance=covariance, var_floor=var_floor, objective=objective_name, max_iter=3
         )
         check_finite(model.fit(X, y), X)
 
@@ -143,7 +143,7 @@ def test_random_hostile_tables(seed, n_rows, n_features, n_classes, gaps, expone
     labeled = np.where(rng.random(n_rows) < 0.2, -1, y)
     labeled[0] = y[0]
     weight = rng.exponential(size=n_rows) if weighted else None
-    model = GaussianMixtureClassifier(n_components, covariance=covariance, n_init=2, max_iter=15, random_state=0)
+    model = GaussianMixtureClassifier(n_components, covariance=covariance, n_init=2, max_iter=8, random_state=0)
     model.fit(X, labeled, sample_weight=weight)
     check_finite(model, X)
     worst = np.diff(model.objective_curve_).min(initial=0.0)

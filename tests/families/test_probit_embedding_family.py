@@ -347,7 +347,8 @@ def test_separated_rows_never_lower_the_bound():
             assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
 
 
-@pytest.mark.parametrize("prior", ["entries", pytest.param("columns", marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("prior", ["entries", "columns"])
 def test_acceleration_ends_where_plain_updates_do_but_sooner(prior):
     X, y = problem_rows(9, n_rows=40)
     problem = InMemoryProblem(some_family(prior), X, y)

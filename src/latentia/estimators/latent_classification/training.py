@@ -35,8 +35,8 @@ POINT_N_LATENT = 2
 #: Starts of a posterior with several components.
 POSTERIOR_N_INIT = 5
 
-#: Components of the models that are averaged over where all sizes are left to us, beside one, and
-#: the weight of labeled rows that each of them needs.
+#: Components of the models that are averaged over where all sizes are left to us, beside one. Each
+#: needs a weight of labeled rows, and one of rows for each column.
 AVERAGED_COMPONENTS = (2, 3, 4, 6)
 LABELS_PER_COMPONENT = 3
 
@@ -115,7 +115,8 @@ class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
         if set(data.encoder.kinds) != {"continuous"}:
             return []
         labeled = sum(totals.weight for code, totals in data.rows.label_totals.items() if code >= 0)
-        return [m for m in AVERAGED_COMPONENTS if labeled >= LABELS_PER_COMPONENT * m]
+        most = min(labeled / LABELS_PER_COMPONENT, data.rows.total_weight / data.n_features)
+        return [m for m in AVERAGED_COMPONENTS if m <= most]
 
     def _make_family(
         self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
