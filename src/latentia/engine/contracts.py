@@ -108,10 +108,7 @@ class RememberingFamily(Family):
     def infer(
         self, params: Params, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
     ) -> Any:
-        """May use what the last sweep over these rows has left in `memo`, and leave more there.
-
-        That must have `take_restarts(index)`, which cuts it to some restarts.
-        """
+        """May use what the last sweep has left in `memo`, whose entries have `take_restarts`."""
 
 
 class WarmStartedFamily(RememberingFamily):
@@ -257,8 +254,7 @@ class GenerativeFamily(EMFamily):
 class ConditionalFamily(Family):
     """A model of p(y | x): one score a row, ``log p(y | x)`` or a bound of it."""
 
-    # never cut by class
-    params_class_axes: Tree = None
+    params_class_axes: Tree = None  # never cut by class
     stats_class_axes: Tree = None
 
 
