@@ -11,7 +11,7 @@
                               oldest and the newest supported versions of the hard dependencies
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
-Several tasks at once (python3 tasks.py release check docs) run side by side, and print when they end.
+Of several tasks (python3 tasks.py test release check docs) two run at a time, and print when they end.
 """
 
 from __future__ import annotations
@@ -62,6 +62,15 @@ def install(*names: str) -> None:
         stamps[name].write_text(digest)
 
 
+def prepare(*tasks: str) -> None:
+    """Install what they need."""
+    needs = {need for task in tasks for need in NEEDS[task]}
+    if needs:
+        install(*sorted(needs))
+    if "browser" in needs:
+        install_chromium()
+
+
 def install_chromium() -> None:
     """Debian's Chromium where it is missing and may be installed; else the tests that need it are skipped."""
     may_install = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")
@@ -94,19 +103,17 @@ def test() -> None:
 
 
 def matrix() -> None:
-    install_chromium()
     os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn dispatches on arrays only if SciPy does
     pytest("-m", "matrix", *(sys.argv[2:] or ["tests", "benchmarks/tests"]))
 
 
 def docs() -> None:
-    install_chromium()
     site = ROOT / "docs" / "_build" / "html"
     quiet = ["--quiet", "--fail-on-warning", "--keep-going", "--nitpicky"]
     os.environ["MPLBACKEND"] = "agg"
     one_thread()
     run(PYTHON, "-m", "sphinx", "-b", "html", *quiet, "-d", site.parent / "doctrees", "docs", site)
-    pytest("docs/tests")
+    run(PYTHON, "-m", "pytest", "docs/tests")
     print(f"The site: {site / 'index.html'}")
 
 
@@ -164,29 +171,42 @@ NEEDS = {
 }
 
 
+#: Tasks that run two processes themselves.
+ALONE = ("test", "matrix")
+
+
 def side_by_side(names: list[str]) -> None:
-    """Each in a process of its own; what the next one needs is installed while those before it run."""
+    """Two at a time, each in its own process; meanwhile what the next ones need is installed. Ends where one fails."""
+    stages: list[list[str]] = []
+    for name in names:
+        if stages and not {name, *stages[-1]} & set(ALONE):
+            stages[-1].append(name)
+        else:
+            stages.append([name])
+    prepare(*stages[0])
+    for stage, following in zip(stages, [*stages[1:], []], strict=True):
+        with ThreadPoolExecutor(2) as pool:
+            running = {name: pool.submit(in_a_process, name) for name in stage}
+            prepared = pool.submit(prepare, *following)
+        for name, process in running.items():
+            print(f"--- {name}\n{process.result().stdout}", flush=True)
+        if any(process.result().returncode for process in running.values()):
+            sys.exit(1)
+        prepared.result()
 
-    def one(name: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, __file__, name]
-        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    running = {}
-    with ThreadPoolExecutor(len(names)) as pool:
-        for name in names:
-            install(*NEEDS[name])
-            running[name] = pool.submit(one, name)
-    for name, process in running.items():
-        print(f"--- {name}\n{process.result().stdout}", flush=True)
-    sys.exit(max(abs(process.result().returncode) for process in running.values()))
+def in_a_process(name: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, __file__, name]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 if __name__ == "__main__":
     names = sys.argv[1:] if set(sys.argv[1:]) <= set(TASKS) else sys.argv[1:2]
     if not names or names[0] not in TASKS:
         sys.exit(__doc__)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles every module that it imports
     if len(names) == 1:
-        install(*NEEDS[names[0]])
+        prepare(names[0])
         TASKS[names[0]]()
     else:
         side_by_side(names)

@@ -7,6 +7,7 @@ about (see `TRAITS`). Sizes all differ, so that swapped axes break. A test that 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import pkgutil
@@ -119,6 +120,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"estimators(*traits): only estimators with these traits, of {traits}")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Any:
+    """Modules and thousands of tests stay to the end: the garbage collector need not look through them again and again."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of PyTorch, and scikit-learn's of other array libraries, want what the matrix has; else they are skipped."""
@@ -221,3 +232,9 @@ def quick(case: estimator_cases.Case) -> Any:
 def settled(case: estimator_cases.Case) -> Any:
     """The same with settings that end at one place."""
     return clone(case.settled)
+
+
+@pytest.fixture
+def brief(case: estimator_cases.Case) -> Any:
+    """Their first steps."""
+    return estimator_cases.brief(case)

@@ -107,7 +107,7 @@ CASES = [
     Case(
         "LatentClassification-continuous",
         LCM(2, 2, kinds="continuous", noise="untied", **FEW),
-        LCM(kinds="continuous", **STEPS),
+        LCM(kinds="continuous", **STEPS | {"max_iter": 5}),
         learns_unlabeled=True,
     ),
     Case(
@@ -130,8 +130,8 @@ CASES = [
     ),
     Case(
         "LatentClassifier",
-        LatentClassifier(effort="fast", cv=2, **FEW),
-        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS | {"max_iter": 6}),
+        LatentClassifier(effort="fast", cv=2, **FEW | {"max_iter": 5}),
+        LatentClassifier(effort="fast", cv=2, kinds="continuous", **STEPS | {"max_iter": 4}),
         learns_unlabeled=True,
     ),
     Case("ExpertsClassifier", MEC(2, **FEW), MEC(1, **END)),
@@ -197,6 +197,11 @@ def quietly(fit: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return fit(*args, **kwargs)
 
 
+def brief(case: Case) -> Any:
+    """For laws of what is done alike from the first step on: two ways to the same sums part by rounding alone."""
+    return clone(case.settled).set_params(max_iter=3)
+
+
 class Fits:
     """Fitted cases, each fitted once and left as it is."""
 
@@ -211,6 +216,10 @@ class Fits:
         """A few steps with the first class against the others."""
         few = clone(case.settled).set_params(max_iter=2)
         return self._once((case.name, "two classes"), few, np.minimum(case.y(self.data), 1))
+
+    def brief(self, case: Case) -> Any:
+        """The first steps of the settled settings."""
+        return self._once((case.name, "brief"), brief(case), case.y(self.data))
 
     def _once(self, key: tuple[str, str], model: Any, y: np.ndarray) -> Any:
         if key not in self.found:

@@ -7,9 +7,9 @@ import latentia
 #: Uneven, with an empty partition and one of a single row.
 CHUNKS = (50, 0, 70, 1, 119)
 
-QUICK = {"n_init": 2, "max_iter": 8, "random_state": 0}
+QUICK = {"n_init": 2, "max_iter": 5, "random_state": 0}
 #: L-BFGS doubles what differs in the last digits in every step or so, until it converges.
-SHORT = {"n_init": 2, "max_iter": 8, "ridge": 0.1, "random_state": 0}
+SHORT = {"n_init": 2, "max_iter": 5, "ridge": 0.1, "random_state": 0}
 CLASSES = {
     "mixture": latentia.GaussianMixtureClassifier(2, n_init=2, tol=1e-2, random_state=0),
     "mixture, early": latentia.GaussianMixtureClassifier(
@@ -24,8 +24,8 @@ CLASSES = {
     "softmax, points": latentia.MultimodalSoftmaxClassifier(2, inference="ml", standardize=False, **SHORT),
     "experts": latentia.MixtureOfExpertsClassifier(2, **QUICK),
     "experts, search": latentia.MixtureOfExpertsClassifier(max_experts=2, inference="ml", **QUICK),
-    "embedding": latentia.ProbitEmbeddingClassifier(2, max_iter=12, random_state=0),
-    "embedding, columns": latentia.ProbitEmbeddingClassifier("evidence", prior="columns", max_iter=12, random_state=0),
+    "embedding": latentia.ProbitEmbeddingClassifier(2, max_iter=7, random_state=0),
+    "embedding, columns": latentia.ProbitEmbeddingClassifier("evidence", prior="columns", max_iter=7, random_state=0),
     "sizes": latentia.LatentClassificationModelCV([1, 2], [1], cv=2, n_init=1, tol=1e-2, random_state=0),
     "stack": latentia.LatentClassifier(effort="fast", cv=2, tol=1e-2, random_state=0),
 }

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from latentia import (
     GaussianMixtureClassifier,
@@ -21,6 +21,8 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+
+HALVES = StratifiedKFold(2, shuffle=True, random_state=0)
 
 
 @contextmanager
@@ -95,12 +97,19 @@ def test_searches_on_thirty_columns_are_quick_and_their_probabilities_can_be_sco
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("load, limit, least", [(load_iris, 10, 0.92), (load_breast_cancer, 40, 0.94)])
-def test_sizes_are_searched_in_seconds(load, limit, least):  # A5: 40 and 246 s, and no better for it
-    X, y = load(return_X_y=True)
-    with cpu_seconds(limit):
-        accuracy, _ = held_out(LatentClassificationModelCV(random_state=0), X, y)
-    assert accuracy > least
+def test_sizes_are_searched_in_seconds():  # A5: 40 s, and no better for it
+    """Each half of the rows by the other: one fold of thirty rows says little of an accuracy."""
+    X, y = load_iris(return_X_y=True)
+    with cpu_seconds(14):
+        predicted = cross_val_predict(LatentClassificationModelCV(random_state=0), X, y, cv=HALVES)
+    assert (predicted == y).mean() > 0.94
+
+
+@pytest.mark.matrix
+def test_sizes_are_searched_in_seconds_on_thirty_columns():  # A5: 246 s, and accuracy 0.919
+    with cpu_seconds(25):
+        accuracy, _ = held_out(LatentClassificationModelCV(random_state=0), *load_breast_cancer(return_X_y=True), 2)
+    assert accuracy > 0.93
 
 
 @pytest.mark.matrix

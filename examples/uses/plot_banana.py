@@ -48,8 +48,8 @@ panels = [
 ]
 
 # %%
-# Probabilities on a fine grid, the training rows, and the pieces.
-across, up = np.linspace(-2.2, 2.2, 440), np.linspace(-1.7, 1.7, 340)
+# Probabilities on a grid, the training rows, and the pieces.
+across, up = np.linspace(-2.2, 2.2, 221), np.linspace(-1.7, 1.7, 171)
 grid = np.stack(np.meshgrid(across, up), axis=-1)
 pale = LinearSegmentedColormap.from_list("pale", ["#a6cfe8", "#ffffff", "#f6c5a0"])
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layout="constrained")

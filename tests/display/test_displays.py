@@ -205,7 +205,7 @@ def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     display = SearchResultsDisplay.from_estimator(softmax)
     assert (np.diff(display.scores) <= 0).all() and "subclasses (1, 1, 1)" in display.names
     with pytest.raises(TypeError, match="GaussianMixtureClassifier that has not searched"):
-        SearchResultsDisplay.from_estimator(GaussianMixtureClassifier(random_state=0).fit(X, y))
+        SearchResultsDisplay.from_estimator(GaussianMixtureClassifier(covariance="diag", random_state=0).fit(X, y))
 
 
 class Searched(BaseEstimator):

@@ -82,7 +82,7 @@ def test_an_objective_from_outside_sweeps_with_every_family(family, rows, params
 def test_an_objective_from_outside_is_an_option_of_the_estimators(estimator):
     X, y = load_wine(return_X_y=True)
     X = X[:, :3]
-    options = dict(random_state=0, n_init=2, max_iter=60, tol=1e-6)
+    options = dict(n_components=1, random_state=0, n_init=2, max_iter=40, tol=1e-6)
     plain, model = estimator(**options), estimator(objective=Quadratic(0.5), **options)
     assert clone(model).objective == Quadratic(0.5)
 

@@ -9,8 +9,8 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map, unflatten
-from latentia.families.gaussian_mixture import missing_data, missingness_patterns
-from latentia.numerics import linalg, matmul, packed_symmetric
+from latentia.families.gaussian_mixture import missingness_patterns
+from latentia.numerics import entrywise_spd, matmul, packed_symmetric
 
 
 def assert_same(a, b):
@@ -45,9 +45,9 @@ def test_chunks_do_not_matter(family, objective, rows, params):
 
 #: Sizes of the pieces in which work is done, for the sake of time and memory alone.
 PIECES = (
-    (missing_data, "BATCH_FLOATS"),
     (missingness_patterns, "MIN_PATTERN_ROWS"),
-    (linalg, "SWEEP_FLOATS"),
+    (missingness_patterns, "MIN_GROUP_ROWS"),
+    (entrywise_spd, "WORK_FLOATS"),
     (matmul, "TILE_ROWS"),
     (matmul, "SUM_TILE_ROWS"),
     (packed_symmetric, "LONG_RUN_ROWS"),

@@ -86,6 +86,21 @@ def test_a_fold_in_a_batch_is_that_fold_alone_and_does_not_see_the_labels_held_o
     assert mistaken.right < 0.2 and mistaken.log_loss > 1.5
 
 
+def test_folds_in_one_batch_are_folds_one_after_the_other(monkeypatch):
+    """Where one solution exists: one factor of the columns, of any start and units."""
+    rng, codes = np.random.default_rng(0), np.arange(120) % 2
+    rows = (rng.normal(size=120) + 2 * codes)[:, None] * [1.0, -2.0, 0.5, 30.0] + rng.normal(size=(120, 4))
+    folds = list(KFold(3, shuffle=True, random_state=0).split(rows))
+    model = LatentClassificationModel(1, 1, inference="ml", tol=1e-9, max_iter=5000, random_state=0)
+    model.set_params(marginals="normal", ridge=0.0, unlabeled_weight=1.0)
+    data = model._read_in_memory(rows, codes, rng.uniform(1, 2, 120))
+    batch = score_folds(model, data, folds)
+    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    for one, other in zip(batch, score_folds(model, data, folds), strict=True):
+        assert one[:3] == pytest.approx(other[:3], rel=1e-4)
+    assert 0.3 > batch[0].log_loss > 0.01  # neither certain nor lost
+
+
 @pytest.mark.filterwarnings("ignore:.*stopped before it converged")
 @pytest.mark.parametrize("masks", [False, True])
 def test_given_folds_name_rows_of_the_table_also_beside_unlabeled_rows(masks):

@@ -18,7 +18,7 @@ FAST = {"effort": "fast", "random_state": 0}
 
 @pytest.fixture(scope="module")
 def halves():
-    X, y = make_classification(600, 8, n_informative=5, n_classes=3, class_sep=1.0, random_state=3)
+    X, y = make_classification(400, 8, n_informative=5, n_classes=3, class_sep=1.0, random_state=3)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     return train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 
@@ -126,7 +126,7 @@ def test_hard_tables_get_sober_probabilities():
 def test_many_columns_and_many_rows():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
-    wide = rng.normal(size=(60, 1500)) + 0.3 * y[:, None]
+    wide = rng.normal(size=(60, 700)) + 0.3 * y[:, None]
     assert LatentClassifier(max_iter=5, **FAST).fit(wide, y).score(wide, y) > 0.9
     y = rng.integers(0, 3, 12_000)
     long = rng.normal(size=(12_000, 4)) + y[:, None]

@@ -61,12 +61,12 @@ def test_the_same_random_state_gives_the_same_model(case, quick, data, y, fits):
 
 @few_steps
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
-def test_frames_keep_their_names(case, settled, frame, data, y, fits):
+def test_frames_keep_their_names(case, brief, frame, data, y, fits):
     library = pytest.importorskip(frame)
     names = ["a", "b", "c", "d"]
     table = library.DataFrame(dict(zip(names, data.X.T, strict=True)))
-    assert settled.fit(table, y).feature_names_in_.tolist() == names
-    np.testing.assert_allclose(answer(settled, table), answer(fits(case, "settled"), data.X), **REFIT)
+    assert brief.fit(table, y).feature_names_in_.tolist() == names
+    np.testing.assert_allclose(answer(brief, table), answer(fits.brief(case), data.X), **REFIT)
 
 
 # ---------------------------------------------------------------- refits and failures

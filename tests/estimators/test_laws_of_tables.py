@@ -105,17 +105,17 @@ def test_what_is_said_of_a_row_depends_on_no_other_row(case, data, fits):
     np.testing.assert_allclose(np.concatenate(alone), answer(model, data.X)[:5], **EQUAL)
 
 
-def test_chunks_and_threads_change_nothing(case, settled, data, y, fits, monkeypatch):
+def test_chunks_and_threads_change_nothing(case, brief, data, y, fits, monkeypatch):
     """Rows in many chunks, kept or read again in every pass; sums are added in the order of the chunks, whoever is first."""
     said = []
     with config_context(working_memory=0.05), threadpool_limits(1):
         for threads, kept in (("1", 64), ("2", 64), ("2", 0)):
             monkeypatch.setenv("OMP_NUM_THREADS", threads)
             monkeypatch.setattr("latentia.engine.array_source.CACHE_MIB", kept)
-            said.append(answer(clone(settled).fit(data.X, y), data.X))
+            said.append(answer(clone(brief).fit(data.X, y), data.X))
     np.testing.assert_array_equal(said[1], said[0])
-    np.testing.assert_allclose(said[2], answer(fits(case, "settled"), data.X), **REFIT)
-    np.testing.assert_allclose(said[0], answer(fits(case, "settled"), data.X), **REFIT)
+    np.testing.assert_allclose(said[2], answer(fits.brief(case), data.X), **REFIT)
+    np.testing.assert_allclose(said[0], answer(fits.brief(case), data.X), **REFIT)
 
 
 # ---------------------------------------------------------------- gaps
@@ -216,10 +216,10 @@ def test_single_precision_stays_single_and_near_double(case, settled, data, y, f
     assert dtypes and set(dtypes.values()) == {np.dtype(np.float32)}, dtypes
 
 
-def test_single_precision_is_safe_far_from_zero(case, settled, data, y):
+def test_single_precision_is_safe_far_from_zero(case, brief, data, y):
     far = ((data.X - data.X.mean(axis=0)) / data.X.std(axis=0)).astype(np.float32)[:, :3] + np.float32(1e4)
-    single = clone(settled).fit(far, y)
-    double = settled.fit(far.astype(np.float64), y)
+    single = clone(brief).fit(far, y)
+    double = brief.fit(far.astype(np.float64), y)
     np.testing.assert_allclose(answer(single, far), answer(double, far.astype(np.float64)), atol=0.02)
 
 

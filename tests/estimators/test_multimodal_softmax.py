@@ -103,8 +103,8 @@ def test_bound_beside_a_plain_transcription(rng):
 
 def test_posterior_means_are_biased_and_the_correction_is_not(rng):
     """Two subclasses: contrasts tend to twice those of maximum likelihood (see the docs)."""
-    X = rng.normal(size=(20_000, 2))
-    y = (X @ [1.0, -0.5] + rng.logistic(size=20_000) > 0).astype(int)
+    X = rng.normal(size=(8000, 2))
+    y = (X @ [1.0, -0.5] + rng.logistic(size=8000) > 0).astype(int)
     model = MultimodalSoftmaxClassifier(1, tol=1e-9).fit(X, y)
     exact = LogisticRegression(C=np.inf).fit(X, y).coef_[0]
     means = model.posterior_means_[:, :-1]
@@ -182,7 +182,7 @@ def test_the_search_finds_what_trying_all_finds(moons):
 @pytest.mark.parametrize("options", [{"criterion": "bic"}, {"inference": "ml", "criterion": "bic"}])
 def test_bic_chooses_too(moons, options):
     X, y = moons
-    model = MultimodalSoftmaxClassifier(max_subclasses=2, n_init=2, tol=1e-4, random_state=0, **options)
+    model = MultimodalSoftmaxClassifier(max_subclasses=2, n_init=2, tol=1e-3, random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # separable rows have no maximum of the likelihood
         model.fit(X, y)
@@ -192,20 +192,21 @@ def test_bic_chooses_too(moons, options):
     assert model.aic(X, y) < model.bic(X, y)
 
 
-@pytest.mark.parametrize("averaging", ["corrected", "posterior", "plugin"])
-def test_probabilities_add_up(moons, averaging):
+def test_probabilities_add_up(moons):
     X, y = moons
-    model = MultimodalSoftmaxClassifier([2, 3], n_init=2, averaging=averaging, random_state=0).fit(X, y)
-    proba, parts = model.predict_proba(X), model.subclass_proba(X)
-    assert parts.shape == (120, 5) and model.subclass_labels_.tolist() == [0, 0, 1, 1, 1]
-    np.testing.assert_allclose(np.column_stack([parts[:, :2].sum(axis=1), parts[:, 2:].sum(axis=1)]), proba)
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba)
+    model = MultimodalSoftmaxClassifier([2, 3], n_init=1, random_state=0).fit(X, y)
+    for averaging in ("corrected", "posterior", "plugin"):
+        model.set_params(averaging=averaging)
+        proba, parts = model.predict_proba(X), model.subclass_proba(X)
+        assert parts.shape == (120, 5) and model.subclass_labels_.tolist() == [0, 0, 1, 1, 1]
+        np.testing.assert_allclose(np.column_stack([parts[:, :2].sum(axis=1), parts[:, 2:].sum(axis=1)]), proba)
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba)
 
 
 def test_averaging_is_less_sure_than_plugging_in(moons):
     X, y = moons
-    model = MultimodalSoftmaxClassifier(2, n_init=2, random_state=0).fit(X, y)
+    model = MultimodalSoftmaxClassifier(2, n_init=1, random_state=0).fit(X, y)
     averaged = model.predict_proba(4 * X).max(axis=1).mean()
     assert averaged < model.set_params(averaging="plugin").predict_proba(4 * X).max(axis=1).mean()
 
@@ -238,7 +239,7 @@ def test_weights_count_where_small_subclasses_are_dropped():
     X = np.r_[rng.normal(-4, 0.5, (27, 1)), rng.normal(4, 0.5, (3, 1)), rng.normal(0, 0.5, (20, 1))]
     y, weight = np.repeat([0, 1], [30, 20]), np.repeat([1, 9, 1], [27, 3, 20])
     again = np.repeat(np.arange(50), weight)
-    options = dict(threshold=0.2, max_subclasses=2, max_models=0, criterion="bound", n_init=2, tol=1e-3, random_state=0)
+    options = dict(threshold=0.2, max_subclasses=2, max_models=0, criterion="bound", n_init=1, tol=1e-2, random_state=0)
     children = [
         MultimodalSoftmaxClassifier(**options).fit(*rows).search_results_["children"][1]
         for rows in ((X, y), (X, y, weight.astype(float)), (X[again], y[again]))
@@ -318,10 +319,11 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardize):
     np.testing.assert_allclose(variances[0], variances[1], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_search_fits_no_more_models_than_allowed_and_names_no_others(rng):
     X = rng.normal(size=(60, 2))
     y = (np.abs(X[:, 0]) > 0.7).astype(int)
-    options = dict(n_init=1, max_iter=200, tol=1e-3, patience=0, random_state=0)
+    options = dict(n_init=1, max_iter=10, tol=1e-3, patience=0, random_state=0)
     table = MultimodalSoftmaxClassifier(max_subclasses=3, max_models=2, **options).fit(X, y).search_results_
     assert len(table["n_subclasses"]) == 2
     table = (

@@ -12,11 +12,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from tolerances import NAMESPACE, SINGLE
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import DampedFamily, EMFamily, SmoothFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
+from latentia.estimators.latent_classifier import candidates, classifier
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.numerics.array_api import to_numpy
 
@@ -66,38 +67,36 @@ def test_importance_sampling_agrees_in_the_strict_namespace(family, rows, params
     )
 
 
-def check_in_the_strict_namespace(model, X, y, device):
-    """All that a model is asked comes back on its device, and is what NumPy says; few steps, so that the ways of rounding do not part."""
-    model.set_params(n_init=1, max_iter=5)
+def check_in_the_strict_namespace(model, X, y):
+    """All that a model is asked comes back on its device, and is what NumPy says; few steps, so that the ways of rounding do not part.
+
+    Of the first device, where mistakes can hide, are the checks that scikit-learn has of every estimator.
+    """
+    model.set_params(n_init=1, max_iter=4)
     question = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     expected = getattr(clone(model).fit(X, y), question)(X)
     with config_context(array_api_dispatch=True):
-        X, y = (array_api_strict.asarray(a, device=device) for a in (X, y))
+        X, y = (array_api_strict.asarray(a, device=DEVICE) for a in (X, y))
         model = clone(model).fit(X, y)
         names = ["predict", "predict_proba", "predict_log_proba", "score_samples", "impute", "transform"]
         answers = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
-    assert {name: a.device for name, a in answers.items()} == dict.fromkeys(answers, device)
+    assert {name: a.device for name, a in answers.items()} == dict.fromkeys(answers, DEVICE)
     np.testing.assert_allclose(to_numpy(answers[question]), expected, rtol=1e-5, atol=1e-5)
 
 
-DEVICES = pytest.mark.parametrize("device", [array_api_strict.Device("CPU_DEVICE"), DEVICE], ids=str)
-
-
 @pytest.mark.matrix
-@DEVICES
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_whole_fits_in_the_strict_namespace(case, quick, data, y, device):
+def test_whole_fits_in_the_strict_namespace(case, quick, data, y):
     X = data.X.copy()
     if quick.__sklearn_tags__().input_tags.allow_nan:
         X[::7, 2] = np.nan
-    check_in_the_strict_namespace(quick, X, y, device)
+    check_in_the_strict_namespace(quick, X, y)
 
 
 @pytest.mark.matrix
-@DEVICES
 @pytest.mark.parametrize("refine", [None, "importance"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_whole_fits_of_mixed_columns_in_the_strict_namespace(device, refine, rng):
+def test_whole_fits_of_mixed_columns_in_the_strict_namespace(refine, rng):
     y = np.arange(40) % 2
     codes = np.column_stack(
         [rng.integers(2, size=40), rng.integers(3, size=40), rng.poisson(2, 40), rng.integers(4, size=40)]
@@ -106,7 +105,7 @@ def test_whole_fits_of_mixed_columns_in_the_strict_namespace(device, refine, rng
     X[::7, 2:] = np.nan
     kinds = ["continuous", "binary", "continuous", "categorical", "count", "ordinal"]
     model = LatentClassificationModel(2, kinds=kinds, refine=refine, n_importance_samples=10, random_state=0)
-    check_in_the_strict_namespace(model, X, y, device)
+    check_in_the_strict_namespace(model, X, y)
 
 
 @pytest.mark.matrix
@@ -157,3 +156,23 @@ def test_tensors_are_taken_as_arrays_without_dispatch():
     X, y = load_iris(return_X_y=True)
     model = GaussianMixtureClassifier().fit(torch.asarray(X), torch.asarray(y))
     assert isinstance(model.predict_proba(torch.asarray(X)), np.ndarray)
+
+
+@pytest.mark.matrix
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sample_of_a_table_on_a_device_is_searched_in_the_main_memory(monkeypatch):
+    """It is too small for a device; the models of all rows are on the device."""
+    seen, fit_of = [], candidates.GenerativeCandidate.fit
+
+    def fit(self, rows, bases, seed):
+        seen.append((rows.weights.shape[1] > 1, type(rows.data.X), type(rows.data.preprocessor.shift)))
+        return fit_of(self, rows, bases, seed)
+
+    monkeypatch.setattr(candidates.GenerativeCandidate, "fit", fit)
+    monkeypatch.setitem(classifier.MAX_SEARCH_ROWS, "fast", 60)
+    X, y = load_iris(return_X_y=True)
+    X[::7, 2] = np.nan
+    check_in_the_strict_namespace(LatentClassifier(effort="fast", cv=2, random_state=0), X, y)
+    strict = type(array_api_strict.asarray(0.0))
+    assert {(X, shift) for searches, X, shift in seen if searches} == {(np.ndarray, np.ndarray)}
+    assert (False, strict, strict) in seen

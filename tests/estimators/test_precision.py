@@ -28,16 +28,12 @@ def test_single_precision_far_from_zero(covariance):
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
-def test_units_do_not_matter(covariance, scale):
+def test_units_do_not_matter(covariance):
     X, y = load_iris(return_X_y=True)
     plain = GaussianMixtureClassifier(covariance=covariance).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(
-        GaussianMixtureClassifier(covariance=covariance).fit(X * scale, y).predict_proba(X * scale),
-        plain,
-        rtol=1e-6,
-        atol=1e-9,
-    )
+    for scale in (1e-150, 1e-30, 1e30, 1e150):
+        model = GaussianMixtureClassifier(covariance=covariance).fit(X * scale, y)
+        np.testing.assert_allclose(model.predict_proba(X * scale), plain, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("objective_name", ["likelihood", "conditional", "margin", "hybrid"])
@@ -55,7 +51,7 @@ def test_hard_tables(covariance, objective_name):
     X[4] = X[5] = X[6]  # the same row again
     y = np.array([0] * 6 + [1] * 5 + [2])  # a class of one row
     model = GaussianMixtureClassifier(
-        3, covariance=covariance, objective=objective_name, n_init=2, max_iter=20, random_state=0
+        3, covariance=covariance, objective=objective_name, n_init=2, max_iter=8, random_state=0
     ).fit(X, y)
     check_finite(model, X)
 
@@ -87,7 +83,7 @@ def test_any_var_floor_on_columns_that_follow_from_others(covariance, dtype, obj
     X = ((rng.normal(size=(60, 3)) + y[:, None]) @ rng.normal(size=(3, 30))).astype(dtype)
     for var_floor in (1e-7, 1e-16, 1e-300):
         model = GaussianMixtureClassifier(
-            covariance=covariance, var_floor=var_floor, objective=objective_name, max_iter=5
+            covariance=covariance, var_floor=var_floor, objective=objective_name, max_iter=3
         )
         check_finite(model.fit(X, y), X)
 
@@ -147,7 +143,7 @@ def test_random_hostile_tables(seed, n_rows, n_features, n_classes, gaps, expone
     labeled = np.where(rng.random(n_rows) < 0.2, -1, y)
     labeled[0] = y[0]
     weight = rng.exponential(size=n_rows) if weighted else None
-    model = GaussianMixtureClassifier(n_components, covariance=covariance, n_init=2, max_iter=15, random_state=0)
+    model = GaussianMixtureClassifier(n_components, covariance=covariance, n_init=2, max_iter=8, random_state=0)
     model.fit(X, labeled, sample_weight=weight)
     check_finite(model, X)
     worst = np.diff(model.objective_curve_).min(initial=0.0)

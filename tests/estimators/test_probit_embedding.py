@@ -74,7 +74,7 @@ def test_hyper_priors_have_the_mean_shape_times_scale(prior):
 
 
 def test_minus_one_nan_and_none_mark_unknown_entries():
-    X, Y = data(unknown=0.3)
+    X, Y = data(n_rows=60, unknown=0.3)
     with_nan, with_none = np.where(Y < 0, np.nan, Y), np.where(Y < 0, None, Y.astype(object))
     fits = [
         ProbitEmbeddingClassifier(2).fit(X, y).predict_proba(X) for y in (Y, with_nan, with_none, sparse.csr_array(Y))
@@ -253,13 +253,13 @@ def test_rows_that_do_not_fit_in_memory_are_read_again(prior, tmp_path):
     X, Y = data(n_rows=60, unknown=0.2)
     kept = after_some_steps(X, Y, prior=prior)
     np.save(tmp_path / "X.npy", X)
-    with config_context(working_memory=1e-3):
+    with config_context(working_memory=4e-3):
         streamed = after_some_steps(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, prior=prior)
         np.testing.assert_allclose(streamed.predict_proba(X), kept.predict_proba(X), atol=1e-6)
 
 
 def test_more_starts_are_never_worse():
-    X, Y = data(unknown=0.2)
+    X, Y = data(n_rows=60, unknown=0.2)
     one = ProbitEmbeddingClassifier(3, random_state=0).fit(X, Y)
     many = ProbitEmbeddingClassifier(3, n_init=4, random_state=0).fit(X, Y)
     assert many.log_evidence_ >= one.log_evidence_ - 1e-2 * abs(one.log_evidence_) / 100

@@ -62,7 +62,7 @@ def assert_em_never_falls(family, n_problems=2):
     for seed in range(n_problems):
         rng = np.random.default_rng(seed)
         rows = ArraySource(*family.example_rows(rng, N_ROWS, N_FEATURES))
-        solution = EM(12, -np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, N_RESTARTS))
+        solution = EM(8, -np.inf).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, N_RESTARTS))
         for curve in solution.curves:
             assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
 

@@ -9,7 +9,7 @@ from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture import missing_data, missingness_patterns
+from latentia.families.gaussian_mixture import missing_data, missingness_patterns, scattered_rows
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import student_variance
 
@@ -160,7 +160,7 @@ def test_gaps_beside_nearly_equal_columns():
     holes = np.where(known, X, np.nan)
     cells = MaskedRows(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
     (group,) = missingness_patterns.MissingnessPatterns.from_mask(cells).groups
-    assert isinstance(group, missing_data.ScatteredRows)
+    assert isinstance(group, scattered_rows.ScatteredRows)
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
     precision = missing_data.Precision.from_covariance(means, sigmas)
     density = group.log_density(means, precision, group.complete(means, sigmas, precision))[0, 0]

@@ -160,7 +160,7 @@ SETTLED = [
 def test_no_small_change_of_a_settled_posterior_raises_its_bound(posterior):
     X, y = posterior.example_rows(np.random.default_rng(1), 30, 3)
     X = np.nan_to_num(X, nan=0.5) + 2 * y[:, None] if posterior in SETTLED[-2:] else X
-    belief, bound = settle(posterior, X, y, 500)
+    belief, bound = settle(posterior, X, y, 250)
     problem = RowProblem(posterior, Likelihood(), ArraySource(X, y))
     inner = belief.components if hasattr(belief, "components") else belief
     for name in FREE_FIELDS[type(posterior)]:

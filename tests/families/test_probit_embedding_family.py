@@ -156,16 +156,14 @@ def reference_bound(family, params, X, y):
 
 @pytest.mark.parametrize("prior", PRECISION_SHARING)
 def test_bound_equals_its_terms(prior):
-    X, y = problem_rows(3, n_rows=9, n_features=3)
+    """Not where updates rest: there, terms that are equal only there would pass."""
+    X, y = problem_rows(3, n_rows=7, n_features=3)
     y[4] = -1
     family = some_family(prior)
     general = RowProblem(family, Likelihood(), ArraySource(X, y))
-    params = family.init(ArraySource(X, y), np.random.default_rng(1), 1)
-    for n_steps in (12, 20):
-        solution = EM(n_steps, -np.inf).solve(general, params)
-        params = solution.params
-        expected = reference_bound(family, select_restart(params, 0), X, y)
-        np.testing.assert_allclose(solution.value[0], expected, **EQUAL)
+    solution = EM(6, -np.inf).solve(general, family.init(ArraySource(X, y), np.random.default_rng(1), 1))
+    expected = reference_bound(family, select_restart(solution.params, 0), X, y)
+    np.testing.assert_allclose(solution.value[0], expected, **EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +339,7 @@ def test_an_unknown_label_is_the_sum_over_its_values():
 
 
 def test_separated_rows_never_lower_the_bound():
-    for seed in range(6):
+    for seed in range(3):
         X, y = problem_rows(seed, n_rows=40, unknown=0.6)
         problem = InMemoryProblem(some_family("entries", margin=0.8), X, y)
         for solution in (fit(problem, 20), accelerate(problem, 20)):
@@ -349,7 +347,8 @@ def test_separated_rows_never_lower_the_bound():
             assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
 
 
-@pytest.mark.parametrize("prior", ["entries", pytest.param("columns", marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("prior", ["entries", "columns"])
 def test_acceleration_ends_where_plain_updates_do_but_sooner(prior):
     X, y = problem_rows(9, n_rows=40)
     problem = InMemoryProblem(some_family(prior), X, y)

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from latentia.numerics.array_api import to_numpy
+from latentia.numerics.entrywise_spd import invert_many, solve_entrywise
 from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, spd_inverse_root
+from latentia.numerics.packed_symmetric import pack
 
 LIBRARIES = ["numpy", "array_api_strict", "torch"]
 
@@ -24,10 +26,10 @@ def some_matrices(rng, shape, size):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", [0, 1, 2, 8, 20, 21, 32, 100])
 @pytest.mark.parametrize("shape", [(), (2, 3)])
-@pytest.mark.parametrize("many", [False, True])
-def test_inverses_and_determinants_are_those_of_linear_algebra(library, size, shape, many, rng):
+@pytest.mark.parametrize("invert", [spd_inverse, invert_many])
+def test_inverses_and_determinants_are_those_of_linear_algebra(library, size, shape, invert, rng):
     A = some_matrices(rng, shape, size)
-    inverse, log_det = spd_inverse(beside(library, A), many)
+    inverse, log_det = invert(beside(library, A))
     np.testing.assert_allclose(to_numpy(inverse) @ A, np.broadcast_to(np.eye(size), A.shape), atol=1e-9)
     np.testing.assert_allclose(to_numpy(log_det), np.linalg.slogdet(A)[1], rtol=1e-12, atol=1e-12)
     root, again = spd_inverse_root(beside(library, A))
@@ -36,22 +38,22 @@ def test_inverses_and_determinants_are_those_of_linear_algebra(library, size, sh
 
 
 @pytest.mark.parametrize("size", [1, 5, 25, 40])
-@pytest.mark.parametrize("many", [False, True])
-def test_single_precision_stays_single(size, many, rng):
+@pytest.mark.parametrize("invert", [spd_inverse, invert_many])
+def test_single_precision_stays_single(size, invert, rng):
     A = some_matrices(rng, (3,), size).astype(np.float32)
-    for array in (*spd_inverse(A, many), *spd_inverse_root(A)):
+    for array in (*invert(A), *spd_inverse_root(A)):
         assert array.dtype == np.float32
-    np.testing.assert_allclose(spd_inverse(A, many)[0], np.linalg.inv(A.astype(float)), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(invert(A)[0], np.linalg.inv(A.astype(float)), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", [2, 8, 25, 40])
-@pytest.mark.parametrize("many", [False, True])
-def test_a_matrix_that_rounding_has_left_indefinite_still_has_an_inverse(library, size, many, rng):
+@pytest.mark.parametrize("invert", [spd_inverse, invert_many])
+def test_a_matrix_that_rounding_has_left_indefinite_still_has_an_inverse(library, size, invert, rng):
     """Of rank one with large entries: all but one eigenvalue are rounding, of either sign."""
     v = 1e4 * rng.normal(size=(9, size, 1))
     A = v * np.swapaxes(v, -1, -2) - 1e-9 * np.eye(size)
-    inverse, log_det = map(to_numpy, spd_inverse(beside(library, A), many))
+    inverse, log_det = map(to_numpy, invert(beside(library, A)))
     root, again = map(to_numpy, spd_inverse_root(beside(library, A)))
     for array in (inverse, log_det, root, again):
         assert np.isfinite(array).all()
@@ -64,33 +66,47 @@ def test_a_matrix_that_rounding_has_left_indefinite_still_has_an_inverse(library
         assert (eigenvalues > -1e-12 * eigenvalues[..., -1:]).all() and (eigenvalues[..., -1] > 0).all()
 
 
-@pytest.mark.parametrize("size", [3, 20, 25])  # in one batch, in many, one by one
+@pytest.mark.parametrize("size", [3, 20, 25])  # in one piece, and in several
 def test_matrices_do_not_see_each_other(size, rng):
     """Neither how many others there are nor a bad one among them changes a bit."""
     A = some_matrices(rng, (3000,), size)
-    before, (inverse, log_det) = A.copy(), spd_inverse(A, many=True)
+    before, (inverse, log_det) = A.copy(), invert_many(A)
     np.testing.assert_array_equal(A, before)  # which is left alone
     for part in (slice(0, 1), slice(1400, 3000)):
-        alone, alone_log_det = spd_inverse(A[part], many=True)
+        alone, alone_log_det = invert_many(A[part])
         np.testing.assert_array_equal(alone, inverse[part])
         np.testing.assert_array_equal(alone_log_det, log_det[part])
     bad = [7, 2998]
     A[bad] = np.ones((size, size)) * [[[1.0]], [[3.0]]] - 1e-12 * np.eye(size)
-    other, other_log_det = spd_inverse(A, many=True)
+    other, other_log_det = invert_many(A)
     rest = ~np.isin(np.arange(len(A)), bad)
     np.testing.assert_array_equal(other[rest], inverse[rest])
     np.testing.assert_array_equal(other_log_det[rest], log_det[rest])
     for k in bad:
-        alone, alone_log_det = spd_inverse(A[k : k + 1], many=True)
+        alone, alone_log_det = invert_many(A[k : k + 1])
         np.testing.assert_array_equal(other[k], alone[0])
         np.testing.assert_array_equal(other_log_det[k], alone_log_det[0])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_systems_entry_by_entry_have_the_solutions_of_linear_algebra(library, rng):
+    """A matrix that rounding has left indefinite among them: its solution is that of its inverse."""
+    A, right = some_matrices(rng, (50,), 6), rng.normal(size=(6, 2, 50))
+    A[7] = np.ones((6, 6)) - 1e-12 * np.eye(6)
+    triangles = np.ascontiguousarray(pack(A).T)
+    found = solve_entrywise(beside(library, triangles), beside(library, right))
+    inverse, solution, log_det = map(to_numpy, found)
+    matrices, expected_log_det = map(to_numpy, invert_many(beside(library, A)))
+    np.testing.assert_allclose(inverse, pack(matrices).T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(solution, np.einsum("nij,jsn->isn", matrices, right), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(log_det, expected_log_det, rtol=1e-12)
 
 
 def test_matrices_may_share_memory(rng):
     """A view that repeats one matrix is read, never written."""
     A = np.broadcast_to(some_matrices(rng, (), 3), (5, 3, 3))
-    for many in (False, True):
-        np.testing.assert_allclose(spd_inverse(A, many)[0] @ A, np.broadcast_to(np.eye(3), A.shape), atol=1e-12)
+    for invert in (spd_inverse, invert_many):
+        np.testing.assert_allclose(invert(A)[0] @ A, np.broadcast_to(np.eye(3), A.shape), atol=1e-12)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -69,9 +69,10 @@ def agree(model, other, X, dask_X, tol=1e-8):
         np.testing.assert_allclose(lazy.compute(), expected, rtol=tol, atol=tol)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @ARRAYS
 def test_arrays_agree(model):
-    (X, y), options = table(), {"max_iter": 60}
+    (X, y), options = table(), {"max_iter": 10}
     dask_X, dask_y = in_parts(X, y)
     one, other = small(model, **options).fit(X, y), small(model, **options).fit(dask_X, dask_y)
     agree(one, other, X, dask_X)
@@ -82,14 +83,15 @@ def test_arrays_agree(model):
     assert other.temperature_ == pytest.approx(one.temperature_, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_sample_weights_agree():
     X, y = table()
     weight = np.random.default_rng(1).uniform(0, 2, len(y))
     dask_X, dask_y = in_parts(X, y)
     dask_weight = da.from_array(weight, chunks=250)
     for model in (GaussianMixtureClassifier(), LatentClassificationModel(n_latent=1)):
-        one = small(model).fit(X, y, weight)
-        other = small(model).fit(dask_X, dask_y, dask_weight)
+        one = small(model, max_iter=5).fit(X, y, weight)
+        other = small(model, max_iter=5).fit(dask_X, dask_y, dask_weight)
         agree(one, other, X, dask_X)
 
 

@@ -19,7 +19,7 @@ MODELS = pytest.mark.parametrize(
 )
 
 
-def stream(n=6000):
+def stream(n=3000):
     """Two clusters in each class, rows with gaps, some without a label."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, n)
@@ -33,9 +33,9 @@ def test_one_pass_comes_near_to_the_batch(model):
     X, y = stream()
     model = clone(model).set_params(unlabeled=-1, unlabeled_weight=1.0, random_state=0)
     whole = clone(model).fit(X, y).score_samples(X).mean()
-    first = clone(model).fit(X[:300], y[:300]).score_samples(X).mean()
-    for start in range(0, 6000, 300):
-        here = slice(start, start + 300)
+    first = clone(model).fit(X[:150], y[:150]).score_samples(X).mean()
+    for start in range(0, 3000, 150):
+        here = slice(start, start + 150)
         model.partial_fit(X[here], y[here], classes=[0, 1] if start == 0 else None)
     found = model.score_samples(X).mean()
     assert model.n_iter_ == 20 and len(model.objective_curve_) == 20

@@ -1,6 +1,6 @@
 """Mini-batches: near where L-BFGS ends, by the seed alone, watched and stopped by callbacks, from wherever rows are."""
 
-import warnings
+import re
 
 import numpy as np
 import pytest
@@ -108,9 +108,23 @@ def test_tables_in_parts_give_the_same_model():
     np.testing.assert_allclose(lazy.objective_curve_, expected, rtol=1e-8)
 
 
-def test_it_is_saved_and_mistakes_are_named(tmp_path):
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        ("sgd", "solver='sgd'; allowed are 'lbfgs', 'adam' and instances of latentia.solvers.Adam"),
+        (Adam(batch_size=0), "solver.batch_size=0"),
+        (Adam(n_passes=0), "solver.n_passes=0"),
+        (Adam(n_passes=2.5), "solver.n_passes=2.5"),
+        (Adam(learning_rate=0.0), "solver.learning_rate=0.0"),
+        (Adam(learning_rate=float("nan")), "solver.learning_rate=nan"),
+    ],
+)
+def test_mistakes_are_named(solver, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        iris(solver=solver)
+
+
+def test_it_is_saved(tmp_path):
     model = iris(solver=Adam(50, 2))
     model.save(tmp_path / "model.latentia")
     assert latentia.load(tmp_path / "model.latentia").solver == Adam(50, 2)
-    with warnings.catch_warnings(), pytest.raises(ValueError, match="solver='sgd'; allowed are 'lbfgs', 'adam'"):
-        iris(solver="sgd")

@@ -11,6 +11,7 @@ non-decreasing in the scores (likelihood of labeled and unlabeled rows), a gradi
 A `Family` says what the scores look like. Its refinements say what can be done with it:
 
 - `EMFamily`: an M-step (EM, variational Bayes);
+- `RememberingFamily`: what inference finds out of rows is kept from sweep to sweep;
 - `WarmStartedFamily`: inference of rows that goes on where the last sweep has ended;
 - `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
 - `AcceleratedFamily`: coordinates in which EM steps may be extrapolated;
@@ -100,17 +101,18 @@ class Family(ABC):
         return None
 
 
-class WarmStartedFamily(Family):
-    """A family whose inference of a row iterates, and may start where the last sweep has ended."""
+class RememberingFamily(Family):
+    """A family that keeps something of the rows from sweep to sweep."""
 
     @abstractmethod
     def infer(
         self, params: Params, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
     ) -> Any:
-        """Starts from what `memo` holds, if it fits, and leaves the end there.
+        """May use what the last sweep has left in `memo`, whose entries have `take_restarts`."""
 
-        That must have `take_restarts(index)`, which cuts it to some restarts.
-        """
+
+class WarmStartedFamily(RememberingFamily):
+    """A family whose inference of a row iterates, and starts where the last sweep has ended."""
 
 
 class EMFamily(Family):
@@ -252,8 +254,7 @@ class GenerativeFamily(EMFamily):
 class ConditionalFamily(Family):
     """A model of p(y | x): one score a row, ``log p(y | x)`` or a bound of it."""
 
-    # never cut by class
-    params_class_axes: Tree = None
+    params_class_axes: Tree = None  # never cut by class
     stats_class_axes: Tree = None
 
 

@@ -16,9 +16,9 @@ from latentia.engine.contracts import (
     Family,
     Objective,
     Params,
+    RememberingFamily,
     SmoothFamily,
     Sweep,
-    WarmStartedFamily,
 )
 from latentia.engine.pytree import concat_classes, leaves, select_class, tree_add
 from latentia.engine.source import Chunk, Source, TableSource, Totals
@@ -97,7 +97,7 @@ class _Visit:
         if label is not None:
             mine = select_class(mine, family.precomputed_class_axes, label)
         y = chunk.y if self.objective.own_class_only else None
-        if isinstance(family, WarmStartedFamily):
+        if isinstance(family, RememberingFamily):
             posterior = family.infer(mine, chunk.rows, y, chunk.memo)
         else:
             posterior = family.infer(mine, chunk.rows, y)

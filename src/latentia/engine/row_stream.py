@@ -30,6 +30,10 @@ N_BUFFERS = 3
 #: Copies of a part that its preprocessing takes.
 N_COPIES = 3
 
+#: Parts whose rows wait on the device for more of their labels: a visit costs the host as much
+#: time as the copy of some thousand rows.
+N_WAITING = 3
+
 
 @dataclass(frozen=True)
 class Device:
@@ -54,10 +58,10 @@ class RowStream:
         self.X = _host_tensor(X)
         row_bytes = max(1, self.X.element_size() * self.X.shape[1])
         memory = _memory_bytes(device)
-        part = max(row_bytes, int(min(PART_MIB * 2**20, memory / (N_BUFFERS + N_COPIES))))
+        part = max(row_bytes, int(min(PART_MIB * 2**20, memory / (N_BUFFERS + N_COPIES + N_WAITING))))
         self.ranges = split_ranges([RowRange(0, self.X.shape[0], None)], part // row_bytes)
         part = row_bytes * max((rows.stop - rows.start for rows in self.ranges), default=1)
-        n_kept = max(0, int(memory // part) - min(N_BUFFERS, len(self.ranges)) - N_COPIES)
+        n_kept = max(0, int(memory // part) - min(N_BUFFERS, len(self.ranges)) - N_COPIES - N_WAITING)
         self.stays = set(evenly_spaced(len(self.ranges), n_kept).tolist())  # copies go on in between
         self._kept: dict[int, Array] = {}  # parts that have come to stay on the device
 
@@ -153,5 +157,5 @@ def _memory_bytes(device: Device) -> float:
         return device.memory_mib * 2**20
     torch: Any = import_module("torch")
     if torch.device(device.name).type != "cuda":
-        return PART_MIB * 2**20 * (N_BUFFERS + N_COPIES)
+        return PART_MIB * 2**20 * (N_BUFFERS + N_COPIES + N_WAITING)
     return float(torch.cuda.mem_get_info(device.name)[0]) / 2

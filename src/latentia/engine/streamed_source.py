@@ -1,7 +1,8 @@
 """Rows in the main memory, computed on a device that they need not fit into.
 
 Parts are read in the order of the table; where a pass goes by label, the rows of each are picked on
-the device. Labels and weights, which are small, go with the rows.
+the device. Labels, weights and the order of rows, which are small, stay there: on their way they
+would wait for the copies of parts.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import Preprocess
 from latentia.engine.row_ranges import RowRange, label_ranges, split_ranges
-from latentia.engine.row_stream import RowStream
+from latentia.engine.row_stream import N_WAITING, RowStream
 from latentia.engine.source import Chunk, MaskedRows, Totals, add_totals
-from latentia.numerics.array_api import Array
+from latentia.numerics.array_api import Array, namespace
 
 
 class StreamedSource(ArraySource):
@@ -50,11 +51,29 @@ class StreamedSource(ArraySource):
     def _chunks(self, max_rows: int, by_label: bool) -> Iterator[Chunk]:
         if by_label not in self._orders:
             self._orders[by_label] = [self._order(rows, by_label) for rows in self.stream.ranges]
-        for part, here, order in zip(self.stream.ranges, self.stream, self._orders[by_label], strict=True):
+        waiting: dict[Any, list[Chunk]] = {}
+        last = len(self.stream.ranges) - 1
+        for k, (here, order) in enumerate(zip(self.stream, self._orders[by_label], strict=True)):
             preprocessed = self.preprocess(here) if order.labels else None
-            for rows in split_ranges(order.labels, max_rows, by_label):
-                place = RowRange(part.start + rows.start, part.start + rows.stop, rows.label)
-                yield self._remembered(_visited(preprocessed, order, rows), place)
+            for rows in order.labels:
+                waiting.setdefault(rows.label, []).append(_visited(preprocessed, order, rows))
+            at_once = len(order.labels) == 1 or k == last
+            for label in [label for label in waiting if at_once or label % N_WAITING == k % N_WAITING]:
+                yield from self._pieces(waiting.pop(label), self.stream.ranges[k].start, max_rows)
+
+    def _pieces(self, chunks: list[Chunk], first: int, max_rows: int) -> Iterator[Chunk]:
+        """Rows of one label that came with the part of row `first` or before, not too many at a
+        time.
+        """
+        if any(chunk.rows.observed is not None for chunk in chunks):
+            chunks = [chunk._replace(rows=_with_mask(chunk.rows)) for chunk in chunks]
+        columns = zip(*((*chunk.rows, chunk.y, chunk.weight) for chunk in chunks), strict=True)
+        (values, observed, y, weight), label = map(_joined, columns), chunks[0].label
+        for rows in split_ranges([RowRange(0, values.shape[0], label)], max_rows):
+            here = rows.as_slice
+            mask, w = (None if a is None else a[here] for a in (observed, weight))
+            place = RowRange(first + rows.start, first + rows.stop, label)
+            yield self._remembered(Chunk(MaskedRows(values[here], mask), y[here], w, label), place)
 
     def _order(self, rows: RowRange, by_label: bool) -> _Order:
         """How the rows of a part are visited."""
@@ -69,17 +88,15 @@ class StreamedSource(ArraySource):
         if index is not None and index.size == y.shape[0] and (index[:-1] < index[1:]).all():
             index = None
         chosen = slice(None) if index is None else index
-        y = y[chosen].astype(np.int64 if y.dtype.kind in "iu" else float)
+        labels_of_rows = None if by_label else y[chosen].astype(np.int32 if y.dtype.kind in "iu" else float)
         weight = None if self.weight is None else self.weight[rows.as_slice][chosen]
-        return _Order(self._waiting(index), self._waiting(y), self._waiting(weight), labels)
+        places = None if index is None else index.astype(np.int32)
+        return _Order(self._there(places), self._there(labels_of_rows), self._there(weight), labels)
 
-    def _waiting(self, values: np.ndarray | None) -> Array:
-        """Numbers from where they are copied to the device in no time."""
+    def _there(self, values: np.ndarray | None) -> Array:
+        """Numbers on the device."""
         torch: Any = import_module("torch")
-        if values is None:
-            return None
-        tensor = torch.from_numpy(np.ascontiguousarray(values))
-        return tensor.pin_memory() if torch.device(self.stream.device.name).type == "cuda" else tensor
+        return None if values is None else torch.from_numpy(np.ascontiguousarray(values)).to(self.stream.device.name)
 
     def _with_rows(self, X: Array, y: np.ndarray, weight: np.ndarray | None, skip: bool) -> ArraySource:
         if X is self.X:
@@ -90,24 +107,37 @@ class StreamedSource(ArraySource):
 def _visited(part: Any, order: _Order, rows: RowRange) -> Chunk:
     """Some rows of a part, which is preprocessed on the device."""
     torch: Any = import_module("torch")
-    device, dtype = part.values.device, part.values.dtype
-    index: Any = rows.as_slice
-    if order.places is not None:
-        index = order.places[rows.as_slice].to(device, non_blocking=True)
+    values, here = part.values, rows.as_slice
+
+    def visited(a: Any) -> Any:
+        if order.places is not None:
+            return torch.index_select(a, 0, order.places[here])
+        return a[here] if len(order.labels) == 1 else a[here].clone()  # the part may go before them
+
     if rows.label is not None:
-        y = torch.full((rows.stop - rows.start,), rows.label, dtype=torch.int64, device=device)
+        y = torch.full((rows.stop - rows.start,), rows.label, dtype=torch.int64, device=values.device)
     else:
-        y = order.y[rows.as_slice]
-        y = y.to(device, torch.int64 if y.dtype == torch.int64 else dtype, non_blocking=True)
-    weight = None if order.weight is None else order.weight[rows.as_slice].to(device, dtype, non_blocking=True)
-    masked = MaskedRows(part.values[index], None if part.observed is None else part.observed[index])
+        y = order.y[here].to(torch.int64 if order.y.dtype == torch.int32 else values.dtype)
+    weight = None if order.weight is None else order.weight[here].to(values.dtype)
+    masked = MaskedRows(visited(values), None if part.observed is None else visited(part.observed))
     return Chunk(masked, y, weight, rows.label)
+
+
+def _joined(arrays: tuple[Any, ...]) -> Any:
+    """Rows of several parts."""
+    torch: Any = import_module("torch")
+    return arrays[0] if len(arrays) == 1 or arrays[0] is None else torch.cat(arrays)
+
+
+def _with_mask(rows: MaskedRows) -> MaskedRows:
+    """Rows with a mask, as those of a part with gaps have one."""
+    return rows if rows.observed is not None else MaskedRows(rows.values, namespace(rows.values).ones_like(rows.values))
 
 
 class _Order(NamedTuple):
     """In which order a pass visits the rows of a part, and what goes with them in that order."""
 
     places: Array | None  # (M,) numbers of rows; None: as they lie
-    y: Array
+    y: Array  # None where rows are visited by label
     weight: Array | None
     labels: list[RowRange]

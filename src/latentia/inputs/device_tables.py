@@ -11,11 +11,15 @@ from array_api_compat import is_array_api_obj
 
 from latentia.engine.parts import LocalParts
 from latentia.engine.row_ranges import RowRange, split_ranges
-from latentia.engine.row_stream import PART_MIB, Device
+from latentia.engine.row_stream import Device
 from latentia.inputs.dataframes import frame_type
+from latentia.inputs.lazy_answers import join_answers
 from latentia.inputs.lazy_tables import LazyTable, RawPart, refuse_lazy
 from latentia.inputs.rows import plain_table
 from latentia.numerics.array_api import is_on_cpu, is_sparse, to_numpy
+
+#: Rows whose answers are brought back together, in MiB.
+PART_MIB = 256
 
 
 class DeviceTable(LazyTable):
@@ -38,19 +42,15 @@ class DeviceTable(LazyTable):
         return f"<{self.name}: {self.shape[0]} rows, {self.shape[1]} columns>"
 
     def training_parts(self, y: Any, sample_weight: Any) -> LocalParts:
-        y, sample_weight = (self._column(*each) for each in (("y", y), ("sample_weight", sample_weight)))
-        return LocalParts([lambda: RawPart(self.X, y, sample_weight)], fits_memory=True, is_kept=True)
+        whole = RawPart(self.X, self._column("y", y), self._column("sample_weight", sample_weight))
+        return LocalParts([lambda: whole], fits_memory=True, is_kept=True)
 
     def map_rows(self, fn: Callable[..., Any], y: Any = None) -> Any:
         """`fn` of all rows, in the main memory."""
-        y = self._column("y", y)
-        answers = [fn(rows) if y is None else fn(rows, labels) for rows, labels, _ in self._cut(y, None)]
-        if isinstance(answers[0], tuple):
-            return tuple(_join(each) for each in zip(*answers, strict=True))
-        return _join(answers)
+        parts = self._cut(y, None)
+        return join_answers([fn(part.X) if y is None else fn(part.X, part.y) for part in parts])
 
     def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
-        y, sample_weight = (self._column(*each) for each in (("y", y), ("sample_weight", sample_weight)))
         return [fn(part) for part in self._cut(y, sample_weight)]
 
     def _column(self, what: str, values: Any) -> Any:
@@ -64,7 +64,8 @@ class DeviceTable(LazyTable):
         """Parts whose answers are brought back together."""
         size = max(1, PART_MIB * 2**20 // (8 * max(1, self.shape[1])))
         ranges = split_ranges([RowRange(0, len(self), None)], size)
-        return [RawPart(*(_take(values, rows.as_slice) for values in (self.X, y, weight))) for rows in ranges]
+        columns = self.X, self._column("y", y), self._column("sample_weight", weight)
+        return [RawPart(*(_take(values, rows.as_slice) for values in columns)) for rows in ranges]
 
 
 def on_device(X: Any, device: str = "cuda", *, memory: float | None = None) -> DeviceTable:
@@ -130,12 +131,3 @@ def _take(values: Any, rows: slice) -> Any:
     if values is None:
         return None
     return values.iloc[rows] if hasattr(values, "iloc") else values[rows]
-
-
-def _join(answers: Any) -> Any:
-    """Answers to the parts of a table, in the main memory."""
-    if hasattr(answers[0], "iloc"):
-        import pandas
-
-        return pandas.concat(list(answers))
-    return np.concatenate([to_numpy(answer) for answer in answers])

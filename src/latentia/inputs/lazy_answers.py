@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from latentia.inputs.dataframes import frame_type
+from latentia.numerics.array_api import to_numpy
 
 
 class LazyAnswers:
@@ -29,14 +33,7 @@ class LazyAnswers:
 
     def compute(self) -> Any:
         """All answers in memory."""
-        parts = list(self)
-        if isinstance(parts[0], tuple):
-            return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
-        if hasattr(parts[0], "columns"):
-            import pandas
-
-            return pandas.concat(parts, ignore_index=True)
-        return np.concatenate(parts)
+        return join_answers(list(self), ignore_index=True)
 
     def to_parquet(self, path: Any) -> None:
         """Write the answers to a Parquet file, one part after the other."""
@@ -55,3 +52,13 @@ class LazyAnswers:
         finally:
             if writer is not None:
                 writer.close()
+
+
+def join_answers(parts: Sequence[Any], ignore_index: bool = False) -> Any:
+    """Answers to the parts of a table, in the main memory: arrays, frames, or tuples of them."""
+    kind = frame_type(parts[0])
+    if isinstance(parts[0], tuple):
+        return tuple(join_answers(each, ignore_index) for each in zip(*parts, strict=True))
+    if kind == "array":
+        return np.concatenate([to_numpy(part) for part in parts])
+    return import_module(kind).concat(list(parts), **({"ignore_index": ignore_index} if kind == "pandas" else {}))

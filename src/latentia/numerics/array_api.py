@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import array_api_compat
@@ -34,6 +35,17 @@ def to_numpy(array: Array) -> np.ndarray:
     elif hasattr(array, "device") and not is_on_cpu(array):  # array-api-strict emulates a second device
         array = namespace(array).asarray(array, device=namespace(array).Device("CPU_DEVICE"))
     return np.asarray(array)
+
+
+def in_main_memory(value: Any) -> Any:
+    """A value whose arrays, and those in its fields, are NumPy's."""
+    if array_api_compat.is_array_api_obj(value):
+        return to_numpy(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: in_main_memory(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(in_main_memory, value))
+    return value
 
 
 def is_on_cpu(array: Array) -> bool:
@@ -92,6 +104,18 @@ def take_rows(X: Array, index: np.ndarray) -> Array:
         return X[index]
     xp = namespace(X)
     return xp.take(X, asarray_like(index, X, dtype=xp.int64), axis=0)
+
+
+def sum_at(index: Array, values: Array, n: int) -> Array:
+    """Sums (n, L) of the rows (N, L) of `values` that have the same number in `index` (N,)."""
+    if is_numpy_array(values):
+        n_rows = len(index)
+        places = sparse.csc_array((np.ones(n_rows, values.dtype), index, np.arange(n_rows + 1)), shape=(n, n_rows))
+        return np.asarray(places @ values)
+    xp = namespace(values)
+    if array_api_compat.is_torch_array(values):
+        return xp.zeros((n, values.shape[1]), dtype=values.dtype, device=values.device).index_add_(0, index, values)
+    return xp.matmul(one_hot(index, n, values.dtype), values)
 
 
 def has_nan(values: Array) -> bool:

@@ -57,16 +57,7 @@ def positive_definite(a: Array) -> Array:
     return np.ones(a.shape[:-2], dtype=bool)
 
 
-#: Of many matrices, blocks up to this size are inverted an entry of all of them at a time.
-SWEEP_MAX_SIZE = 10
-
-#: Of many matrices, larger ones are inverted by NumPy's loop over them.
-LOOP_MIN_SIZE = 12
-
-#: Numbers in the blocks that are inverted together: what the second-level cache holds.
-SWEEP_FLOATS = 2**16
-
-#: Few matrices of this size and above are inverted by LAPACK, one by one.
+#: Matrices of this size and above are inverted by LAPACK, one by one.
 LAPACK_MIN_SIZE = 32
 
 #: And of this size, one to a core.
@@ -86,25 +77,20 @@ def flat_matmul(a: Array, b: Array) -> Array:
     return xp.reshape(xp.matmul(flat, b), (*a.shape[:-1], b.shape[-1]))
 
 
-def spd_inverse(matrix: Array, many: bool = False) -> tuple[Array, Array]:
+def spd_inverse(matrix: Array) -> tuple[Array, Array]:
     """Inverses and log determinants of symmetric positive definite matrices (..., P, P).
 
     By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues. P may
-    be zero. `many` tells that there are many small ones, such as one for each row: the way is then
-    one that pays for hundreds. It is said, not counted, so that no result depends on how many
-    others there are.
+    be zero. Many small matrices are the matter of `entrywise_spd`.
     """
     xp, size = namespace(matrix), matrix.shape[-1]
-    if array_api_compat.is_numpy_array(matrix):
-        if many and size:
-            return _inverses_of_many(matrix)
-        if size >= LAPACK_MIN_SIZE:
-            return _lapack_inverses(matrix)
+    if array_api_compat.is_numpy_array(matrix) and size >= LAPACK_MIN_SIZE:
+        return _lapack_inverses(matrix)
     if array_api_compat.is_torch_array(matrix) and size:
         try:
             factor = xp.linalg.cholesky(matrix)
         except RuntimeError:
-            return _by_eigenvalues(matrix)
+            return inverse_by_eigenvalues(matrix)
         return xp.cholesky_inverse(factor), _log_det(factor)
     root, log_det = spd_inverse_root(matrix)
     return xp.matmul(transpose(root), root), log_det
@@ -132,7 +118,7 @@ def _log_det(factor: Array) -> Array:
     return 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
 
 
-def _by_eigenvalues(matrix: Array) -> tuple[Array, Array]:
+def inverse_by_eigenvalues(matrix: Array) -> tuple[Array, Array]:
     """Inverses and log determinants where rounding has made an eigenvalue negative."""
     xp = namespace(matrix)
     eigenvalues, vectors = _raised_eigenvalues(matrix)
@@ -148,76 +134,6 @@ def _raised_eigenvalues(matrix: Array) -> tuple[Array, Array]:
     return xp.maximum(eigenvalues, rounding), vectors
 
 
-def _inverses_of_many(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Many small matrices by operations on all of them.
-
-    A call of LAPACK for each costs more than its work.
-    """
-    size = matrix.shape[-1]
-    flat = np.reshape(matrix, (math.prod(matrix.shape[:-2]), size, size))
-    if size > LOOP_MIN_SIZE:
-        inverse, log_det = _inverses_by_loop(flat)
-        return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
-    inverse = np.empty_like(flat)
-    with np.errstate(over="ignore", invalid="ignore"):  # of matrices that are not positive definite
-        log_det = _invert_batch(flat, inverse)
-    failed = np.flatnonzero(np.isnan(log_det))
-    if failed.size:
-        inverse[failed], log_det[failed] = _by_eigenvalues(flat[failed])
-    return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])
-
-
-def _inverses_by_loop(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By LAPACK, which NumPy calls for one after the other."""
-    try:
-        log_det = 2 * np.log(np.diagonal(np.linalg.cholesky(matrices), axis1=-2, axis2=-1)).sum(axis=-1)
-        return symmetric(np.linalg.inv(matrices)), log_det
-    except np.linalg.LinAlgError:
-        if len(matrices) == 1:
-            return _by_eigenvalues(matrices)
-        parts = [_inverses_by_loop(one[None]) for one in matrices]  # each by itself, whatever the others are
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-
-
-def _invert_batch(matrices: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Write inverses to `out`, and return log determinants.
-
-    NaN where a matrix is not positive definite.
-    """
-    n, size = matrices.shape[:2]
-    if size > SWEEP_MAX_SIZE:
-        return _invert_by_halves(matrices, out, (size + 1) // 2, _invert_batch)
-    log_det = np.empty(n, dtype=matrices.dtype)
-    # not a power of two, which would map all entries of a matrix to one line of the cache
-    step = SWEEP_FLOATS // (size * size) + 8
-    for first in range(0, n, step):
-        part = slice(first, first + step)
-        log_det[part] = _sweep(matrices[part], out[part])
-    return log_det
-
-
-def _sweep(matrices: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """The same by the sweep operator, an entry of all matrices at a time."""
-    A = matrices.transpose(1, 2, 0).copy()  # (P, P, N)
-    product = np.empty_like(A)
-    log_det = np.zeros(len(matrices), dtype=A.dtype)
-    for k in range(len(A)):
-        pivot = A[k, k].copy()
-        if not pivot.min() > 0:
-            log_det[~(pivot > 0)] = np.nan
-            pivot[~(pivot > 0)] = 1.0
-        log_det += np.log(pivot)
-        column = A[k].copy()
-        scaled = column / pivot
-        np.multiply(column[:, None], scaled[None, :], out=product)
-        A -= product
-        A[k] = scaled
-        A[:, k] = scaled
-        A[k, k] = -1 / pivot
-    np.negative(A.transpose(2, 0, 1), out=out)
-    return log_det
-
-
 def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     flat = np.reshape(matrix, (-1, *matrix.shape[-2:]))
     inverse, log_det = np.empty_like(flat), np.empty(flat.shape[0], dtype=flat.dtype)
@@ -226,7 +142,7 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         try:
             log_det[k] = _invert_blocks(flat[k], inverse[k])
         except np.linalg.LinAlgError:
-            inverse[k], log_det[k] = _by_eigenvalues(flat[k])
+            inverse[k], log_det[k] = inverse_by_eigenvalues(flat[k])
 
     map_parallel(invert, flat.shape[0], flat.shape[-1])
     return inverse.reshape(matrix.shape), log_det.reshape(matrix.shape[:-2])

@@ -56,6 +56,14 @@ def packed_outer(a: Array) -> Array:
     return xp.take(a, _index(rows, a), axis=-1) * xp.take(a, _index(columns, a), axis=-1)
 
 
+def symmetric_outer(a: Array, b: Array) -> Array:
+    """The packed a b' + b a' of vectors on the last axis."""
+    xp = namespace(a)
+    rows, columns = (_index(numbers, a) for numbers in _upper(a.shape[-1]))
+    a_rows, a_columns, b_rows, b_columns = (xp.take(x, i, axis=-1) for x in (a, b) for i in (rows, columns))
+    return a_rows * b_columns + b_rows * a_columns
+
+
 def quadratic_features(a: Array) -> Array:
     """(x_i x_j, x, 1) of rows (N, n): (N, n(n+1)/2 + n + 1)."""
     if _in_long_runs(a):
@@ -89,6 +97,12 @@ def pack(A: Array) -> Array:
     n = A.shape[-1]
     rows, columns = _upper(n)
     return xp.take(xp.reshape(A, (*A.shape[:-2], n * n)), _index(rows * n + columns, A), axis=-1)
+
+
+def packed_diagonal(packed: Array, n: int) -> Array:
+    """The diagonals of matrices of size n, from their upper triangles."""
+    index = _triangle_index(n)[:: n + 1]
+    return namespace(packed).take(packed, _index(np.ascontiguousarray(index), packed), axis=-1)
 
 
 def unpack(packed: Array, n: int) -> Array:

@@ -67,8 +67,8 @@ class Adam:
     def solve(self, problem: RowProblem[Any], params: Params, on_step: StepCallback = ignore_step) -> Solution:
         """Ascend; of the start and the end the one with the larger objective is returned.
 
-        The curve has the objective at the start, the sum over the batches of each pass as they
-        were visited, and in place of the last the objective at the end.
+        The curve has the objective at the start, what the batches of each pass showed of it as
+        they were visited, and in place of the last the objective at the end.
         """
         start = select_restart(params, 0)
         held_out = HeldOut(self.validate, self.patience)
@@ -109,7 +109,7 @@ class _Ascent:
         return self.family.from_free(free, self.start)
 
     def run_pass(self) -> float:
-        """A step for each batch; the sum of what they saw of the objective."""
+        """A step for each batch; the mean of what they showed of the objective."""
         n_steps = max(1, round(self.problem.source.n_rows / self.options.batch_size))
         values = [
             self._step(batch, self.n_passes + min(1.0, k / n_steps))

@@ -23,16 +23,18 @@ from latentia.engine.pytree import select_restart
 from latentia.engine.source import TableSource
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.base.generative_losses import log_jacobian_sum, validation_loss
 from latentia.estimators.base.generative_options import (
+    SOLVERS,
     check_n_init,
     check_objective,
     check_temperature,
     check_unlabeled_weight,
 )
-from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.estimators.base.learned_options import LearnedOptionsMixin
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
 from latentia.inputs.column_encoder import ColumnEncoder
@@ -174,7 +176,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
-        choice = self._choose_by_held_out_labels(trained, source, rng, trained is not family)
+        choice = self._choose_by_held_out_labels(trained, source, rng)
         source = source.with_unlabeled_weight(choice.unlabeled_weight)
         em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
         solution = self._run_em_restarts(trained, em_source, rng, notifier)
@@ -190,10 +192,11 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
             solver = self._discriminative_solver(validate, rng)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = self._model_at(family, trained, data, select_restart(solution.params, 0))
-        temperature = self._choose_temperature(model, source, trained is not family, choice.temperature)
+        is_posterior = isinstance(trained, PosteriorFamily)
+        temperature = self._choose_temperature(model, source, is_posterior, choice.temperature)
         model = replace(model, temperature=temperature)
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
-        return GenerativeFit(model, solution, log_jacobian, trained is not family, choice.unlabeled_weight)
+        return GenerativeFit(model, solution, log_jacobian, is_posterior, choice.unlabeled_weight)
 
     def _model_at(self, family: F, trained: F | P, data: TrainingTable, params: Params) -> FittedModel[F]:
         """The model at parameters of the family that is trained, a posterior or the points."""
@@ -219,7 +222,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         rng, source = random_generator(self.random_state), data.make_source()
         family = self._make_family(data, source, rng, StepNotifier())
         trained = self._trained_family(family, data, self._objective())
-        return self._choose_by_held_out_labels(trained, source, rng, trained is not family).unlabeled_weight
+        return self._choose_by_held_out_labels(trained, source, rng).unlabeled_weight
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):
@@ -251,9 +254,9 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
     def _discriminative_solver(self, validate: Callable[[Params], float] | None, rng: np.random.Generator) -> Any:
         """The solver of other objectives, which may stop by the loss of rows held out."""
         options: Any = {"tol": self.tol, "validate": validate, "patience": self.n_iter_no_change}
-        if self.solver == "lbfgs":
+        adam = self.solver if isinstance(self.solver, Adam) else SOLVERS[self.solver]
+        if adam is None:
             return LBFGS(self.max_iter, **options)
-        adam = self.solver if isinstance(self.solver, Adam) else Adam()
         n_passes = min(adam.n_passes, self.max_iter)
         return replace(adam, n_passes=n_passes, seed=int(rng.integers(2**31)), **options)
 

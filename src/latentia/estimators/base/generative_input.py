@@ -13,10 +13,10 @@ from latentia.engine.source import LabelTotals, TableSource
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.standardization import ColumnMoments, Standardizer
+from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
 from latentia.numerics.array_api import Array, to_numpy
 
-#: Samples of tables in parts have at most so many MiB.
+#: Samples of tables have at most so many MiB.
 SAMPLE_MIB = 64
 
 
@@ -60,6 +60,16 @@ class TableInput(ABC):
         empty = self.preprocessor.empty_columns
         return None if empty is None else to_numpy(empty)
 
+    def sample(self, rng: np.random.Generator, n_rows: int | None = None) -> GenerativeInput:
+        """Random rows of the table, so many at most; by default as many as may be brought into
+        memory.
+        """
+        n_rows = SAMPLE_MIB * 2**20 // (8 * self.n_features) if n_rows is None else n_rows
+        some = self.rows.subset(self.rows.sample_numbers(n_rows, rng))
+        learned = {field.name: getattr(self, field.name) for field in fields(TableInput)}
+        learned["moments"] = source_moments(some)
+        return GenerativeInput(**learned, X=some.X, codes=some.y, weight=some.weight)
+
 
 @dataclass(frozen=True)
 class GenerativeInput(TableInput):
@@ -101,12 +111,6 @@ class PartedInput(TableInput):
     def X(self) -> Array:
         """What learned arrays are like; the rows are elsewhere."""
         return self.moments.mean[None, :]
-
-    def sample(self, rng: np.random.Generator) -> GenerativeInput:
-        """Random rows of the table, as many as may be brought into memory, for searches."""
-        rows = self.rows.subset(self.rows.sample_numbers(SAMPLE_MIB * 2**20 // (8 * self.n_features), rng))
-        learned = {field.name: getattr(self, field.name) for field in fields(TableInput)}
-        return GenerativeInput(**learned, X=rows.X, codes=rows.y, weight=rows.weight)
 
 
 #: What training sees.

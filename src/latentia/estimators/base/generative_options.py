@@ -22,10 +22,18 @@ def check_objective(name: str, value: Any) -> None:
     raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
 
 
+#: Solvers of discriminative objectives by name: how they take mini-batches, None for all rows.
+SOLVERS: dict[str, Adam | None] = {"lbfgs": None, "adam": Adam()}
+
+
 def check_solver(name: str, value: Any) -> None:
     """The name of a solver of discriminative objectives, or one that goes by mini-batches."""
-    if not isinstance(value, Adam) and value not in ("lbfgs", "adam"):
-        raise ValueError(f"{name}={value!r}; allowed are 'lbfgs', 'adam' and instances of latentia.solvers.Adam.")
+    if isinstance(value, Adam):
+        for field in ("batch_size", "n_passes"):
+            check_number(f"{name}.{field}", getattr(value, field), ge=1, integer=True)
+        check_number(f"{name}.learning_rate", value.learning_rate, gt=0)
+    else:
+        check_choice(name, value, list(SOLVERS), " and instances of latentia.solvers.Adam")
 
 
 def check_n_init(name: str, value: Any) -> None:

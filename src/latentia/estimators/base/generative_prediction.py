@@ -4,106 +4,19 @@ sampling.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
-from latentia.engine.contracts import GenerativeFamily, Params
-from latentia.engine.masking import map_rows
-from latentia.engine.normal_cells import NormalCellsFamily
-from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
-from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.estimators.base.fitted_model import FillOptions, FittedModel
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
-from latentia.inputs.power_transform import PowerTransform
 from latentia.inputs.rows import method_of_rows, plain_table, validate_rows
-from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import (
-    Array,
-    asarray_like,
-    compute_dtype,
-    namespace,
-    one_hot,
-    take_rows,
-    to_numpy,
-    transpose,
-)
-from latentia.numerics.logspace import log_softmax, logsumexp, softmax
-
-F = TypeVar("F", bound=GenerativeFamily)
-
-
-@dataclass(frozen=True)
-class FittedModel(Generic[F]):
-    """All that predictions need."""
-
-    family: F
-    params: Params
-    preprocessor: Standardizer | PowerTransform
-    encoder: ColumnEncoder
-    temperature: float = 1.0
-
-    def temper(self, scores: Array) -> Array:
-        """Log joints (..., C, N) in which rows say less of the class: ``p(x | c)^(1/T)``.
-
-        p(x) stays what it was, so the joint density stays one.
-        """
-        if self.temperature == 1.0:
-            return scores
-        prior = asarray_like(self.params.log_prior, scores)[..., None]
-        tempered = prior + (scores - prior) / self.temperature
-        return logsumexp(scores, axis=-2)[..., None, :] + log_softmax(tempered, axis=-2)
-
-    def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
-        """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
-        max_rows = rows_per_chunk(floats_per_row, self.preprocessor.shift)
-        parts = map_rows(X, self.preprocessor, fn, max_rows)
-        return namespace(parts[0]).concat(parts, axis=0)
-
-    def log_proba(self, X: Array) -> Array:
-        """Log class probabilities (N, C) of rows of numbers."""
-
-        def of_rows(rows: MaskedRows) -> Array:
-            return transpose(log_softmax(self.temper(self.family.scores(self.params, rows)), axis=-2))
-
-        return self.map_rows(X, of_rows, self.family.score_floats_per_row(self.params))
-
-    def impute(self, rows: MaskedRows, class_probs: Array, method: str) -> Array:
-        """Rows (N, D) with missing cells filled, averaged over the classes by (C, N), in raw
-        units.
-        """
-        family, params, preprocessor = self.family, self.params, self.preprocessor
-        if method == "mean" and isinstance(preprocessor, PowerTransform) and isinstance(family, NormalCellsFamily):
-            expect = partial(preprocessor.expected_standardized, observed=rows.observed)
-            cells = family.impute_expected(params, rows, class_probs, expect)
-            return preprocessor.standardizer.inverse_transform(cells)
-        return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, method == "mode"))
-
-    def impute_floats_per_row(self) -> int:
-        """Floats of workspace per row in `impute`."""
-        floats: int = self.family.impute_floats_per_row(self.params)
-        if isinstance(self.preprocessor, PowerTransform):  # about eight tables of moments and nodes for each class
-            floats += 8 * self.family.n_classes * self.preprocessor.power.shape[0]
-        return floats
-
-    def decode_samples(self, values: Array) -> Any:
-        """Sampled values as the user's: in the units, types and frame of X, whole where it has
-        integers.
-        """
-        return self.encoder.decode(self.encoder.round_whole(self.preprocessor.inverse_transform(values)))
-
-
-class _FillOptions(NamedTuple):
-    """How missing cells are filled."""
-
-    method: str  # "mean", "median" or "mode"
-    given_best_class: bool  # of a row without a known class
+from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy, transpose
+from latentia.numerics.logspace import log_softmax, logsumexp
 
 
 class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
@@ -121,10 +34,9 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         model = self._model
 
         def joint(rows: MaskedRows) -> Array:
-            scores = model.temper(model.family.scores(model.params, rows))
-            return transpose(scores - model.preprocessor.log_det_jacobian(rows))
+            return transpose(model.scores(rows) - model.preprocessor.log_det_jacobian(rows))
 
-        return model.map_rows(X, joint, model.family.score_floats_per_row(model.params))
+        return model.map_rows(X, joint, model.score_floats_per_row())
 
     @method_of_rows
     def predict_joint_log_proba(self, X: Any) -> Array:
@@ -192,7 +104,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         check_choice("method", method, ["mean", "median", "mode"])
         optional(choice("class"))("condition", condition)
         rows_in = self._check_rows(X)
-        options = _FillOptions(method, given_best_class=condition == "class")
+        options = FillOptions(method == "mode", method == "mean", condition == "class")
         if y is None:
             filled = self._fill(rows_in, -1, options)
         else:
@@ -203,25 +115,19 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
         encoder, table = self._model.encoder, plain_table(X if hasattr(X, "shape") else np.asarray(X))
         index = table.index if frame_type(table) == "pandas" else None
-        filled = encoder.round_whole(filled) if method == "mode" else filled
+        filled = encoder.round_whole(filled) if options.mode else filled
         return encoder.decode(keep_observed(rows_in, filled), index, source=table)
 
-    def _fill(self, X: Array, code: int, options: _FillOptions) -> Array:
+    def _fill(self, X: Array, code: int, options: FillOptions) -> Array:
         """Rows of one class, -1 for any, as the model expects them."""
-        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
+        model = self._model
 
         def fill(rows: MaskedRows) -> Array:
             if rows.observed is None:
-                return preprocessor.inverse_transform(rows.values)
-            class_probs = softmax(family.scores(params, rows), axis=-2)
-            xp = namespace(class_probs)
-            if code >= 0 or options.given_best_class:
-                best = xp.argmax(class_probs, axis=-2)
-                given = best if code < 0 else xp.full_like(best, code)
-                class_probs = one_hot(given, len(self.classes_), class_probs.dtype)
-            return self._model.impute(rows, class_probs, options.method)
+                return model.preprocessor.inverse_transform(rows.values)
+            return model.impute(rows, code, options)
 
-        return self._model.map_rows(X, fill, self._model.impute_floats_per_row())
+        return model.map_rows(X, fill, model.impute_floats_per_row())
 
     def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.
@@ -242,14 +148,12 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         y : ndarray of shape (n_samples,)
         """
         self._require_fitted()
-        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
         rng = random_generator(self.random_state)
         codes = self._sample_codes(n_samples, y, rng)
         if component is not None:  # every class that is drawn must have it
-            sizes = np.broadcast_to(family.n_components, (len(self.classes_),))
+            sizes = np.broadcast_to(self._model.family.n_components, (len(self.classes_),))
             check_number("component", component, ge=0, lt=int(sizes[codes].min()), integer=True)
-        values = asarray_like(family.sample(params, codes, rng, component), preprocessor.shift)
-        return self._model.decode_samples(values), self.classes_[codes]
+        return self._model.sample(codes, rng, component), self.classes_[codes]
 
     def _sample_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
         """Codes of the classes to sample from."""
@@ -268,7 +172,7 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
     def _n_free_params(self) -> int:
         """Number of free parameters; columns without any value have none."""
         self._require_fitted()
-        return int(self._model.family.n_free(self.n_features_in_ - self._model.preprocessor.n_empty_columns))
+        return self._model.n_free(self.n_features_in_ - self._model.preprocessor.n_empty_columns)
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)

@@ -8,9 +8,9 @@ from typing import Generic
 
 import numpy as np
 
-from latentia.engine.posterior_family import F, P
+from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.source import TableSource
-from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.temperature import choose_temperature
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
 
@@ -32,16 +32,14 @@ class LearnedOptionsMixin(Generic[F, P]):
             return 1.0
         return choose_temperature(model, source) if of_held_out_labels is None else of_held_out_labels
 
-    def _choose_by_held_out_labels(
-        self, family: F | P, source: TableSource, rng: np.random.Generator, is_posterior: bool
-    ) -> HeldOutChoice:
+    def _choose_by_held_out_labels(self, family: F | P, source: TableSource, rng: np.random.Generator) -> HeldOutChoice:
         """What unlabeled rows weigh, and a temperature where labels were held out to choose it."""
         if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
             return HeldOutChoice(1.0, None)
         if not isinstance(self.unlabeled_weight, str):
             return HeldOutChoice(float(self.unlabeled_weight), None)
-        few = self._weight_of_few_labels
-        return choose_by_held_out_labels(*self._rough(family), source, rng, few, tempered=is_posterior)
+        tempered = isinstance(family, PosteriorFamily)  # points have the temperature one
+        return choose_by_held_out_labels(*self._rough(family), source, rng, self._weight_of_few_labels, tempered)
 
     def _rough(self, family: F | P) -> tuple[F | P, int]:
         """A family that is good enough to compare settings by, and iterations of EM."""

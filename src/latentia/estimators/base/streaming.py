@@ -21,7 +21,7 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params, Stats
 from latentia.engine.objectives import Likelihood
-from latentia.engine.posterior_family import F, P
+from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, tree_map
 from latentia.estimators.base.callbacks import StepNotifier
@@ -143,7 +143,7 @@ class StreamMixin(GenerativeClassifier[F, P]):
         data = stream.data
         model = self._model_at(stream.family, stream.trained, data, select_restart(stream.params, 0))
         if (source.y >= 0).any():
-            temperature = self._choose_temperature(model, source, stream.trained is not stream.family)
+            temperature = self._choose_temperature(model, source, isinstance(stream.trained, PosteriorFamily))
             model = replace(model, temperature=temperature)
         attributes = data.attributes | stream.attributes | self._attributes_of(model)
         self._set_learned(attributes | {"temperature_": model.temperature})
@@ -171,8 +171,7 @@ class StreamMixin(GenerativeClassifier[F, P]):
         family = self._open_family(self._make_family(data, source, rng, notifier))
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
-        choice = self._choose_by_held_out_labels(trained, source, rng, trained is not family)
-        unlabeled_weight = choice.unlabeled_weight
+        unlabeled_weight = self._choose_by_held_out_labels(trained, source, rng).unlabeled_weight
         source = source.with_unlabeled_weight(unlabeled_weight)
         params = self._run_em_restarts(trained, source, rng, notifier).params
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight

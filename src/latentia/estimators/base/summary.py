@@ -118,7 +118,7 @@ def _plain(value: Any) -> str:
 SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "n_components_": ("components", _plain),
     "covariance_": ("covariance", str),
-    "mixing_weights_": ("components", lambda weights: str(weights.shape[1])),
+    "averaged_components_": ("components", lambda sizes: _plain(sizes) + (" (averaged)" if len(sizes) > 1 else "")),
     "latent_means_": ("latent dimensions", lambda means: str(means.shape[1])),
     "n_latent_": ("latent dimensions", _plain),
     "n_effective_latent_": ("of these effective", _plain),

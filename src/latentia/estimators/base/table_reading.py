@@ -7,6 +7,7 @@ rows where they are, and keeps them there.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -117,7 +118,7 @@ class _TakeHead:
     def __call__(self, part: RawPart) -> _Head:
         X, y, weight = part
         n_rows = CountRows(self.meta)(part)
-        first_row = (X.iloc[:1] if hasattr(X, "iloc") else X[:1]).copy()  # which does not hold the others
+        first_row = deepcopy(X.iloc[:1] if hasattr(X, "iloc") else X[:1])  # which does not hold the others
         digest = self.reader.digest(y, n_rows) if n_rows else None
         return _Head(n_rows, digest, weight is not None, first_row)
 

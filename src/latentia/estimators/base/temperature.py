@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from latentia.engine.source import TableSource
-from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.numerics.array_api import to_numpy, transpose
 from latentia.numerics.logspace import logsumexp
 

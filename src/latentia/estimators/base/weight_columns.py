@@ -13,6 +13,7 @@ import numpy as np
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import EMFamily, GenerativeFamily
 from latentia.engine.objectives import Likelihood
+from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, tree_map
 from latentia.estimators.base.callbacks import StepNotifier
@@ -46,7 +47,7 @@ def train_columns(
         mine = solution.take_restarts(index.tolist())
         own = mine.select_restart(estimator._select_restart(trained, mine, source.take_restarts(index), rng))
         model = estimator._model_at(family, trained, data, select_restart(own.params, 0))
-        fits.append(GenerativeFit(model, own, 0.0, trained is not family, factor))
+        fits.append(GenerativeFit(model, own, 0.0, isinstance(trained, PosteriorFamily), factor))
     return fits
 
 

@@ -13,10 +13,10 @@ from latentia.engine.contracts import Objective
 from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import check_solver, warn_of_idle_components
-from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures

@@ -9,7 +9,8 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.engine.source import MaskedRows
-from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.fitted_model import FittedModel
+from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
 from latentia.inputs.options import choice, optional, random_generator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
@@ -36,4 +36,5 @@ def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
         "intercepts_": xp.take(params.offsets * scale + shift, by_column, axis=-1),
         "noise_variances_": asarray_like(noise, params.means),
         "edges_": edges,
+        "averaged_components_": [int(one.family.n_components) for one in model.members],
     }

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from latentia.engine.contracts import Objective
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classification.factor_methods import LatentFactorMixin
 from latentia.estimators.latent_classification.learned_attributes import model_attributes
 from latentia.estimators.latent_classification.mixed_tables import MixedTableMixin
@@ -32,8 +32,11 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Number of latent factors; zero gives naive Bayes with a mixture, and more than there are
         columns is allowed. "auto": with posteriors a generous number, of which needless factors
         lose their loadings; two for points.
-    n_components : int, default=1
-        Number of mixture components, which the classes share.
+    n_components : int or "auto", default="auto"
+        Number of mixture components, which the classes share. "auto": one. If `n_latent` is "auto"
+        too, posteriors are trained and all columns are continuous, predictions are the average of
+        models with one to six components; attributes, factors and components are those of the
+        model with one.
     noise : {"auto", "tied", "untied"}, default="auto"
         Whether the components share the noise variances of the continuous columns. "auto": those
         of points do, those of posteriors do not.
@@ -152,6 +155,9 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Noise variances, in squared units of the columns; NaN for binary and categorical ones.
     edges_ : ndarray of shape (n_features, n_latent)
         Which factors feed which columns.
+    averaged_components_ : list of int
+        Components of each model that predictions average over; first, and often alone, the one
+        whose parameters are above.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         Of the solver that finished the training: iterations, whether and why it stopped by itself.
     objective_curve_ : ndarray
@@ -184,7 +190,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     def __init__(
         self,
         n_latent: int | str = "auto",
-        n_components: int = 1,
+        n_components: int | str = "auto",
         *,
         noise: str = "auto",
         structure: str = "full",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -97,25 +97,22 @@ class Search(NamedTuple):
                 jobs = [delayed(score_folds)(model_of(setting), data, self.folds) for setting in settings]
                 return [self._summary(*done) for done in zip(settings, parallel(jobs), strict=True)]
 
-            for first in range(0, len(groups), ahead):
-                some = groups[first : first + ahead]
-                scored = iter(score([setting for group in some for setting in group]))
-                for group in some:
-                    mine = [next(scored) for _ in group]
-                    trials += mine
-                    top = max(trial.rank(self.scoring) for trial in mine)
-                    waited = 0 if best is None or top > best else waited + 1
-                    best = top if best is None else max(best, top)
-                    if any([report(trial) for trial in mine]):
-                        return trials
-                    if self.patience is not None and waited >= self.patience:
-                        break
-                else:
-                    continue
-                break
-            left = refine(self.best(trials).setting)
-            for first in range(0, len(left), ahead):
-                mine = score(left[first : first + ahead])
+            def scored(groups: Sequence[Sequence[Setting]]) -> Iterator[list[CVTrial]]:
+                for first in range(0, len(groups), ahead):
+                    some = groups[first : first + ahead]
+                    found = iter(score([setting for group in some for setting in group]))
+                    yield from ([next(found) for _ in group] for group in some)
+
+            for mine in scored(groups):
+                trials += mine
+                top = max(trial.rank(self.scoring) for trial in mine)
+                waited = 0 if best is None or top > best else waited + 1
+                best = top if best is None else max(best, top)
+                if any([report(trial) for trial in mine]):
+                    return trials
+                if self.patience is not None and waited >= self.patience:
+                    break
+            for mine in scored([[setting] for setting in refine(self.best(trials).setting)]):
                 trials += mine
                 if any([report(trial) for trial in mine]):
                     break

@@ -12,9 +12,10 @@ import numpy as np
 
 from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.fitted_model import FittedModel
+from latentia.estimators.base.generative import GenerativeFit
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
-from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
@@ -34,6 +35,15 @@ POINT_N_LATENT = 2
 #: Starts of a posterior with several components.
 POSTERIOR_N_INIT = 5
 
+#: Components of the models that are averaged over where all sizes are left to us, beside one. Each
+#: needs a weight of labeled rows, and one of rows for each column.
+AVERAGED_COMPONENTS = (2, 3, 4, 6)
+LABELS_PER_COMPONENT = 3
+
+#: They need neither converge as far as a model that stands alone, nor see all rows.
+AVERAGED_TOL = 3.0
+AVERAGED_ROWS = 5000
+
 
 #: Where models of columns with bounds are only compared: how far bounds settle, how many factors
 #: there are at most, and iterations of EM.
@@ -42,12 +52,16 @@ ROUGH_N_LATENT = 4
 ROUGH_MAX_ITER = 12
 
 
-def check_n_latent(name: str, value: Any) -> None:
-    """A number of factors, or "auto"."""
-    if isinstance(value, str):
-        check_choice(name, value, ["auto"], " and integers >= 0")
-    else:
-        check_number(name, value, ge=0, integer=True)
+def size_or_auto(least: int) -> Check:
+    """A check: a number of factors or components, or "auto"."""
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, str):
+            check_choice(name, value, ["auto"], f" and integers >= {least}")
+        else:
+            check_number(name, value, ge=least, integer=True)
+
+    return check
 
 
 class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
@@ -55,16 +69,17 @@ class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
 
     _starts_from_posterior = True
     n_latent: int | str
-    n_components: int
+    n_components: int | str
     noise: str
     structure: str
     selection: str
     ridge: float
     bound_tol: float
     bound_max_iter: int
+    refine: str | None
     _CHECKS: ClassVar[dict[str, Check]] = {
-        "n_latent": check_n_latent,
-        "n_components": integer(ge=1),
+        "n_latent": size_or_auto(0),
+        "n_components": size_or_auto(1),
         "ridge": number(ge=0),
         "noise": choice("auto", "tied", "untied"),
         "structure": choice("full", "learn"),
@@ -73,17 +88,48 @@ class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
         "bound_max_iter": integer(ge=1),
     }
 
+    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
+        sizes = self._averaged_components(data)
+        if not sizes:
+            return super()._train(data, rng, notifier)
+        sample_seed, *seeds = rng.integers(2**31, size=1 + len(sizes))  # before rows are drawn, which weights stand for
+        fit = super()._train(data, rng, notifier)
+        if data.rows.n_rows > AVERAGED_ROWS:
+            data = data.sample(np.random.default_rng(sample_seed), AVERAGED_ROWS)
+        others: list[FittedModel] = []
+        for n_components, seed in zip(sizes, seeds, strict=True):
+            if notifier.stopped:
+                break
+            own = {"n_components": n_components, "n_init": 1, "tol": AVERAGED_TOL * self.tol}
+            other = copy(self).set_params(unlabeled_weight=fit.unlabeled_weight, **own)
+            others.append(other._train(data, np.random.default_rng(seed), notifier).model)
+        return fit._replace(model=replace(fit.model, others=tuple(others)))
+
+    def _averaged_components(self, data: TrainingTable) -> list[int]:
+        """Numbers of components of the models that predictions are averaged over, beside one.
+
+        Bounds of other columns than continuous ones would take too long.
+        """
+        if not (self.n_latent == self.n_components == "auto") or self._trains_points() or self.refine is not None:
+            return []
+        if set(data.encoder.kinds) != {"continuous"}:
+            return []
+        labeled = sum(totals.weight for code, totals in data.rows.label_totals.items() if code >= 0)
+        most = min(labeled / LABELS_PER_COMPONENT, data.rows.total_weight / data.n_features)
+        return [m for m in AVERAGED_COMPONENTS if m <= most]
+
     def _make_family(
         self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> LatentFactors:
         n_latent = self._choose_n_latent(data)
-        warn_of_idle_components([self.n_components], [data.rows.n_rows], ["X"])
+        n_components = 1 if isinstance(self.n_components, str) else self.n_components
+        warn_of_idle_components([n_components], [data.rows.n_rows], ["X"])
         return LatentFactors(
             ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
             data.n_classes,
             n_latent,
-            self.n_components,
-            tied=self.noise == "tied" or (self.noise == "auto" and (self._trains_points() or self.n_components == 1)),
+            n_components,
+            tied=self.noise == "tied" or (self.noise == "auto" and (self._trains_points() or n_components == 1)),
             var_floor=self.var_floor,
             complete=is_complete(data.rows, data.moments.weight_sum),
             all_edges=self.structure == "full" or n_latent == 0,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.engine.source import MaskedRows
-from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import softmax

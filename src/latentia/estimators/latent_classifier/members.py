@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import is_learned
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
-from latentia.estimators.base.generative_prediction import FittedModel
 from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS

@@ -16,7 +16,7 @@ from latentia.estimators.latent_classifier.folds import SearchFold
 from latentia.estimators.latent_classifier.members import Member
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, HeldOut, log_loss
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
-from latentia.numerics.array_api import Array, take_rows, to_numpy
+from latentia.numerics.array_api import Array, is_on_cpu, take_rows, to_numpy
 
 
 class Trial(NamedTuple):
@@ -62,6 +62,9 @@ def run_search(
     chosen = np.unique(np.concatenate([np.concatenate(fold) for fold in folds]))
     rows = TrainingRows.whole(data).with_folds(folds).subset(chosen)
     tests = [take_rows(data.X, fold.test) for fold in folds]
+    n_counted = data.codes.size if data.weight is None else np.count_nonzero(data.weight)
+    if chosen.size < n_counted and not is_on_cpu(data.X):  # a sample is too small for a device
+        rows, tests = rows.in_main_memory(), list(map(to_numpy, tests))
     tried: list[Candidate] = []
     members: list[Member] = []
     trials: list[Trial] = []
@@ -76,7 +79,6 @@ def run_search(
         if stop:
             break
     held_out = held_out._replace(log_proba=np.stack(predictions))
-    n_counted = data.codes.size if data.weight is None else np.count_nonzero(data.weight)
     return SearchResult(tried, members if chosen.size == n_counted else None, trials, held_out, stop)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.engine.contracts import RememberingFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
@@ -50,7 +51,7 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianGaussianMixtures(PosteriorFamily):
+class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
     """The posterior of Gaussian mixtures, whose points are those of `model`.
 
     `empty_columns`, a mask, says which columns have no value and do not count.
@@ -107,9 +108,13 @@ class BayesianGaussianMixtures(PosteriorFamily):
         return point._replace(natural=self.model.covariance_type.shift_cells(point.natural, cells))
 
     def infer(
-        self, params: GaussianBelief | GaussianParams, rows: MaskedRows, y: Array | None = None
+        self,
+        params: GaussianBelief | GaussianParams,
+        rows: MaskedRows,
+        y: Array | None = None,
+        memo: dict[str, Any] | None = None,
     ) -> GaussianPosterior:
-        return self.model.infer(self._as_point(params), rows, y)
+        return self.model.infer(self._as_point(params), rows, y, memo)
 
     def statistics(
         self, params: GaussianBelief | GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array

@@ -30,6 +30,9 @@ MIN_WEIGHT = 1e-10
 FLOOR_MARGIN = 1e-2
 
 
+Memo = dict[str, Any] | None
+
+
 class Moments(NamedTuple):
     """Expected moments of the rows of each component, about the origin."""
 
@@ -71,9 +74,12 @@ class Covariance(ABC):
 
     @abstractmethod
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
     ) -> tuple[Array, Any]:
-        """Log of weight times N(x) of observed cells (..., C, K, N), and a cache for `moments`."""
+        """Log of weight times N(x) of observed cells (..., C, K, N), and a cache for `moments`.
+
+        What is known of the rows may be in `memo` (see `RememberingFamily`).
+        """
 
     @abstractmethod
     def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
@@ -161,7 +167,7 @@ class Diagonal(Covariance):
         return quadratic, linear, old + constant, total + namespace(constant).sum(constant, axis=-1)
 
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
     ) -> tuple[Array, Any]:
         # One product per feature: side by side in one matrix they would have to be copied first.
         quadratic, linear, constant, total = natural

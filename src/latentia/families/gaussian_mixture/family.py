@@ -14,11 +14,11 @@ are padded with components of weight zero.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.contracts import SmoothFamily
+from latentia.engine.contracts import RememberingFamily, SmoothFamily
 from latentia.engine.normal_cells import Expectation, NormalCellsFamily
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows, Source
@@ -88,7 +88,7 @@ def _n_known(rows: MaskedRows, like: Array) -> Array:
     return n_known if rows.observed is None else xp.zeros_like(n_known) + xp.sum(rows.observed, axis=-1)
 
 
-class GaussianMixtures(NormalCellsFamily, SmoothFamily):
+class GaussianMixtures(NormalCellsFamily, SmoothFamily, RememberingFamily):
     """A Gaussian mixture per class."""
 
     def __init__(
@@ -135,11 +135,13 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily):
     def precompute(self, params: GaussianParams) -> GaussianParams:
         return params._replace(natural=self.covariance_type.natural(params.means, params.covariance))
 
-    def infer(self, params: GaussianParams, rows: MaskedRows, y: Array | None = None) -> GaussianPosterior:
+    def infer(
+        self, params: GaussianParams, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
+    ) -> GaussianPosterior:
         _, log_weights, means, covariance, natural, dof = params if params.natural else self.precompute(params)
         xp, is_student = namespace(means), not isinstance(dof, tuple)
         shares = xp.zeros_like(log_weights) if is_student else log_weights
-        density, cache = self.covariance_type.log_density(means, covariance, natural, shares, rows)
+        density, cache = self.covariance_type.log_density(means, covariance, natural, shares, rows, memo)
         square: Tree = ()
         if is_student:
             peak = self.covariance_type.log_peak(means, covariance, natural, rows, cache)

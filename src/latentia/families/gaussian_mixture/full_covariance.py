@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Moments, has_weight
+from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Memo, Moments, has_weight
 from latentia.families.gaussian_mixture.missing_data import Precision
 from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
@@ -44,9 +44,9 @@ class Full(Covariance):
         return Precision.from_covariance(means, self.per_component(covariance))
 
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows
+        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
     ) -> tuple[Array, Any]:
-        patterns = MissingnessPatterns.from_mask(rows)
+        patterns = MissingnessPatterns.remembered(rows, memo)
         sigma = self.per_component(covariance)
         completions = [group.complete(means, sigma, natural) for group in patterns.groups]
         parts = [
@@ -69,8 +69,8 @@ class Full(Covariance):
         patterns, completions = cache
         for group, done, w in zip(patterns.groups, completions, patterns.split_by_pattern(weight), strict=True):
             group_first, group_second = group.expected_moments(means, self.per_component(covariance), done, w)
-            first, second = first + group_first, second + group_second
-        return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, self.pool(second))
+            first, second = first + group_first, second + self.pool(group_second)
+        return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, second)
 
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
         patterns, sigma = MissingnessPatterns.from_mask(rows), self._matrices(means, covariance, k)

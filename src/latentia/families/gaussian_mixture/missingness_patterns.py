@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from latentia.engine.source import MaskedRows
-from latentia.families.gaussian_mixture.missing_data import (
-    N_VIRTUAL,
-    CompleteRows,
-    PatternRows,
-    RowGroup,
-    ScatteredRows,
-)
+from latentia.families.gaussian_mixture.missing_data import CompleteRows, PatternRows, RowGroup
+from latentia.families.gaussian_mixture.scattered_rows import ScatteredRows
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: A pattern of at least so many rows is treated on its own.
 MIN_PATTERN_ROWS = 64
+
+#: Rows whose numbers of missing cells differ by at most this are treated together, and others with
+#: them until they are so many rows.
+MAX_DIFFERENCE, MIN_GROUP_ROWS = 3, 64
 
 
 class MissingnessPatterns(NamedTuple):
@@ -25,11 +24,25 @@ class MissingnessPatterns(NamedTuple):
 
     groups: list[RowGroup]
     order: list[Array] | None  # row numbers of each group; None for a single group in the order of the rows
+    back: Array | None  # where each row is among the groups
+
+    @classmethod
+    def remembered(cls, rows: MaskedRows, memo: dict[str, Any] | None) -> MissingnessPatterns:
+        """Those that an earlier sweep has left in `memo`; otherwise they are left there."""
+        if memo is None or rows.observed is None:
+            return cls.from_mask(rows)
+        if "patterns" not in memo:
+            memo["patterns"] = cls.from_mask(rows)
+        return cast(MissingnessPatterns, memo["patterns"])
+
+    def take_restarts(self, index: Any) -> MissingnessPatterns:
+        """All restarts see the same rows."""
+        return self
 
     @classmethod
     def from_mask(cls, rows: MaskedRows) -> MissingnessPatterns:
         if rows.observed is None:
-            return cls([CompleteRows(rows.values)], None)
+            return cls([CompleteRows(rows.values)], None, None)
         xp = namespace(rows.values)
         observed = to_numpy(rows.observed) > 0
         _, pattern, size = np.unique(np.packbits(observed, axis=1), axis=0, return_inverse=True, return_counts=True)
@@ -46,14 +59,11 @@ class MissingnessPatterns(NamedTuple):
         for index in _grouped(np.flatnonzero(is_common), pattern):
             values, mask = take(index)
             groups.append(PatternRows(values, mask[0, :]))
-        for index in _grouped(np.flatnonzero(~is_common), -(-n_missing // (N_VIRTUAL + 1))):
-            values, mask = take(index)
-            if n_missing[index[0]] == 0:
-                groups.append(CompleteRows(values))
-            else:
-                missing = missing_columns(observed[index])
-                groups.append(ScatteredRows(values, mask, asarray_like(missing, rows.values, dtype=xp.int64)))
-        return cls(groups, order)
+        if (complete := np.flatnonzero(n_missing == 0)).size:
+            groups.append(CompleteRows(take(complete)[0]))
+        for index in _about_as_many(np.flatnonzero(~is_common & (n_missing > 0)), n_missing):
+            groups.append(ScatteredRows.from_mask(*take(index), observed[index]))
+        return cls(groups, order, xp.argsort(xp.concat(order)))
 
     def split_by_pattern(self, weight: Array) -> list[Array]:
         """The columns of each group."""
@@ -65,18 +75,9 @@ class MissingnessPatterns(NamedTuple):
     def restore_row_order(self, parts: list[Array]) -> Array:
         """The groups' columns put back where their rows are."""
         xp = namespace(parts[0])
-        if self.order is None:
+        if self.back is None:
             return parts[0]
-        back = xp.argsort(xp.concat(self.order))
-        return xp.take(xp.concat(parts, axis=-1), back, axis=-1)
-
-
-def missing_columns(observed: np.ndarray) -> np.ndarray:
-    """The columns that each row misses; rows that miss fewer than others miss virtual ones, too."""
-    n_missing = np.sum(~observed, axis=1)[:, None]
-    columns = np.argsort(observed, axis=1, kind="stable")[:, : n_missing.max()]
-    place = np.arange(columns.shape[1])
-    return np.where(place < n_missing, columns, observed.shape[1] + place - n_missing)
+        return xp.take(xp.concat(parts, axis=-1), self.back, axis=-1)
 
 
 def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
@@ -84,3 +85,17 @@ def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
     index = index[np.argsort(key[index], kind="stable")]
     groups = np.split(index, np.flatnonzero(np.diff(key[index])) + 1)
     return [group for group in groups if group.size]
+
+
+def _about_as_many(index: np.ndarray, n_missing: np.ndarray) -> list[np.ndarray]:
+    """Row numbers cut into groups that miss about as many cells, from the most to the fewest."""
+    index = index[np.argsort(-n_missing[index], kind="stable")]
+    groups, begin = [], 0
+    while begin < index.size:
+        most = n_missing[index[begin]]
+        enough = n_missing[index[min(begin + MIN_GROUP_ROWS, index.size) - 1]]
+        least = min(most - MAX_DIFFERENCE, enough)
+        end = begin + int(np.sum(n_missing[index[begin:]] >= least))
+        groups.append(index[begin:end])
+        begin = end
+    return groups

@@ -104,6 +104,7 @@ def settle_bounds(
     here = start.under(prior)
     extrapolate = _plain_step if start.is_warm else _Extrapolation()  # near the end it may overshoot
     tol = WARM_TOLERANCE * rules.tol if start.is_warm else rules.tol
+    tol = max(tol, 4 * float(xp.finfo(prior.mean.dtype).eps))  # below it rounding never settles
     # without latents all rows share their predictors, and no row moves a bound
     only_one = not prior.mean.shape[-1] or (rules.one_round and start.is_warm)
     settled: Array | None = None

@@ -9,22 +9,13 @@ from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_by_label import infer_by_label
 from latentia.families.latent_factors.e_step_complete import infer_complete_rows, row_invariant_posterior
+from latentia.families.latent_factors.e_step_gaps import infer_rows_with_gaps
 from latentia.families.latent_factors.e_step_no_latents import infer_without_latents
 from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorPosterior, LatentPosterior
 from latentia.numerics.array_api import Array, namespace
 from latentia.numerics.logspace import logsumexp_and_softmax
-
-
-def shares_posterior(layout: ColumnLayout, rows: MaskedRows) -> bool:
-    """Whether posteriors of rows differ in their means alone: complete continuous rows."""
-    return layout.all_gaussian and rows.observed is None
-
-
-def has_row_posteriors(layout: ColumnLayout, params: FactorParams, rows: MaskedRows) -> bool:
-    """Whether each row has latents with a posterior of its own."""
-    return params.means.shape[-1] > 0 and not shares_posterior(layout, rows)
 
 
 def infer_posterior(
@@ -39,7 +30,7 @@ def infer_posterior(
     """Scores of rows, and the posteriors of components and latents; of labeled rows, where labels y
     are given, perhaps under their own class alone.
     """
-    if y is not None and has_row_posteriors(layout, params, rows):
+    if y is not None and not layout.all_gaussian and params.means.shape[-1]:
         return infer_by_label(layout, params, rows, y, rules, uncertainty, memo)
     scores, latents = infer_latents(layout, params, rows, rules, uncertainty, memo)
     if scores.shape[-2] == 1:
@@ -57,8 +48,10 @@ def infer_latents(
     memo: dict[str, Any] | None = None,
 ) -> tuple[Array, LatentPosterior]:
     """Log joint of class, component and row (may be overwritten), and the posterior of z."""
-    if shares_posterior(layout, rows):
+    if layout.all_gaussian and rows.observed is None:  # posteriors differ in their means alone
         return infer_complete_rows(row_invariant_posterior(params, uncertainty), rows.values)
+    if layout.all_gaussian and params.means.shape[-1]:
+        return infer_rows_with_gaps(params, uncertainty, rows)
     if not params.means.shape[-1] and (found := infer_without_latents(layout, params, rows, uncertainty)):
         return found
     posterior = infer_rows(layout, params, rows, rules, uncertainty, memo)

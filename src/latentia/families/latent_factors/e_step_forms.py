@@ -12,7 +12,7 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import spd_inverse
+from latentia.numerics.entrywise_spd import invert_many
 from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
 
@@ -93,7 +93,7 @@ def posterior_of(form: RowForm, prior: LatentPrior) -> ScoredLatents:
     lean = xp.matmul(R, mu[..., None])[..., 0]
     A = eye_like(q, mu) + scale * R
     h = root * (form.linear - lean)
-    cov, log_det = spd_inverse(A, many=True)
+    cov, log_det = invert_many(A)
     u = xp.matmul(cov, h[..., None])[..., 0]
     # h'u - u'Au/2 is largest at the mean, so an error of u enters squared; h'u/2, its value there,
     # has it in full

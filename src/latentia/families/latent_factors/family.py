@@ -123,7 +123,7 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStart
 
     @property
     def takes_all_labels(self) -> bool:
-        return not self.complete
+        return not self.layout.all_gaussian
 
     def infer(
         self, params: FactorParams, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None

@@ -46,6 +46,7 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
     C, M, q, H = model.n_classes, model.n_components, model.n_latent, rows.shape[1]
     axes, deviations = principal_axes(rows, weight / weight.sum())
     n_axes = axes.shape[1]
+    shares = rng.random((n_restarts, M)) if M > 1 else None  # of the weight of rows before those that centers go to
     mixing = np.zeros((n_restarts, M, n_axes, q))
     mixing[..., np.arange(min(n_axes, q)), np.arange(min(n_axes, q))] = np.sqrt(AXIS_SHARE)
     # axis by axis: what a column without values adds comes last
@@ -58,10 +59,10 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
             [np.broadcast_to(between[:, None], (n_restarts, M, H, k)), loadings[..., : q - k]], axis=-1
         )
     centers = np.broadcast_to(offsets, (n_restarts, M, H))
-    if M > 1:
+    if shares is not None:
         order = np.argsort(rows @ axes[:, 0], kind="stable")
         cumulative = np.cumsum(weight[order])
-        chosen = order[np.searchsorted(cumulative, rng.random((n_restarts, M)) * cumulative[-1] * (1 - 1e-9))]
+        chosen = order[np.searchsorted(cumulative, shares * cumulative[-1] * (1 - 1e-9))]
         centers = centers + CENTER_STEP * rows[chosen]
     means, _ = class_moments(loadings.mean(axis=1), rows, weights, y, C)
     log_prior = np.full(C, -np.log(C)) if model.fixed_log_prior is None else model.fixed_log_prior

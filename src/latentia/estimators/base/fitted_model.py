@@ -1,0 +1,158 @@
+r"""What a generative classifier has learned, as its predictions ask it.
+
+Some classifiers learn several models of the same columns. Their predictions are averaged: densities
+of rows, and what rows say of their classes, each by itself,
+
+.. math::
+    p(x) = \tfrac1R \sum_r p_r(x), \qquad
+    p(c \mid x) \propto p(c) \sum_r \frac{p_r(x \mid c)^{1/T_r}}{\sum_{c'} p_r(x \mid c')^{1/T_r}},
+
+whose product is a density of rows and classes again, in which other class priors multiply the odds.
+Missing cells are averaged with the weights :math:`p(r \mid x) \propto p_r(x)`. (Had classes these
+weights as well, the model that says most of how rows look would have the only say in which class
+they are of, and the average would be hardly better than a single model.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import log
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from latentia.engine.contracts import GenerativeFamily, Params
+from latentia.engine.masking import map_rows
+from latentia.engine.normal_cells import NormalCellsFamily
+from latentia.engine.problem import rows_per_chunk
+from latentia.engine.source import MaskedRows
+from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.inputs.power_transform import PowerTransform
+from latentia.inputs.standardization import Standardizer
+from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot, transpose
+from latentia.numerics.logspace import log_softmax, logsumexp, softmax
+
+F = TypeVar("F", bound=GenerativeFamily)
+
+
+class FillOptions(NamedTuple):
+    """How missing cells are filled."""
+
+    mode: bool  # the most probable values of binary columns, not expected ones
+    expects_raw_cells: bool  # not transformed ones
+    given_best_class: bool  # of a row without a known class
+
+
+@dataclass(frozen=True)
+class FittedModel(Generic[F]):
+    """All that predictions need."""
+
+    family: F
+    params: Params
+    preprocessor: Standardizer | PowerTransform
+    encoder: ColumnEncoder
+    temperature: float = 1.0
+    others: tuple[FittedModel[F], ...] = ()  # of the same preprocessed columns, averaged over with this one
+
+    @property
+    def members(self) -> tuple[FittedModel[F], ...]:
+        """The models whose predictions are averaged."""
+        return self, *self.others
+
+    def log_odds(self, scores: Array) -> Array:
+        """What rows with such log joints (..., C, N) say of their class: ``log p(x | c) / T``."""
+        return (scores - asarray_like(self.params.log_prior, scores)[..., None]) / self.temperature
+
+    def temper(self, scores: Array) -> Array:
+        """Log joints (..., C, N) in which rows say less of the class: ``p(x | c)^(1/T)``.
+
+        p(x) stays what it was, so the joint density stays one.
+        """
+        if self.temperature == 1.0:
+            return scores
+        prior = asarray_like(self.params.log_prior, scores)[..., None]
+        return logsumexp(scores, axis=-2)[..., None, :] + log_softmax(prior + self.log_odds(scores), axis=-2)
+
+    def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
+        """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
+        max_rows = rows_per_chunk(floats_per_row, self.preprocessor.shift)
+        parts = map_rows(X, self.preprocessor, fn, max_rows)
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def scores(self, rows: MaskedRows) -> Array:
+        """Log joints (C, N) of preprocessed rows, tempered, averaged over the members."""
+        each = [one.family.scores(one.params, rows) for one in self.members]
+        if len(each) == 1:
+            return self.temper(each[0])
+        xp, pairs = namespace(each[0]), zip(self.members, each, strict=True)
+        log_odds = logsumexp(xp.stack([log_softmax(one.log_odds(s), axis=-2) for one, s in pairs]), axis=0)
+        density = logsumexp(xp.stack([logsumexp(s, axis=-2) for s in each]), axis=0) - log(len(each))
+        prior = asarray_like(self.params.log_prior, log_odds)[..., None]
+        return density + log_softmax(prior + log_odds, axis=-2)
+
+    def score_floats_per_row(self) -> int:
+        """Floats of workspace per row in `scores`."""
+        return sum(one.family.score_floats_per_row(one.params) for one in self.members)
+
+    def log_proba(self, X: Array) -> Array:
+        """Log class probabilities (N, C) of rows of numbers."""
+
+        def of_rows(rows: MaskedRows) -> Array:
+            return transpose(log_softmax(self.scores(rows), axis=-2))
+
+        return self.map_rows(X, of_rows, self.score_floats_per_row())
+
+    def impute(self, rows: MaskedRows, code: int, options: FillOptions) -> Array:
+        """Rows (N, D) of one class, -1 for any, with missing cells filled, in raw units."""
+        each = [one.family.scores(one.params, rows) for one in self.members]
+        if len(each) == 1:
+            return self._impute(rows, each[0], code, options)
+        xp = namespace(each[0])
+        density = xp.stack([logsumexp(scores, axis=-2) if code < 0 else scores[code, :] for scores in each])
+        weights = softmax(density, axis=0)  # (R, N)
+        parts = [one._impute(rows, scores, code, options) for one, scores in zip(self.members, each, strict=True)]
+        return xp.sum(weights[..., None] * xp.stack(parts), axis=0)
+
+    def _impute(self, rows: MaskedRows, scores: Array, code: int, options: FillOptions) -> Array:
+        """What this model alone fills in, of rows with such log joints (C, N)."""
+        class_probs = softmax(scores, axis=-2)
+        if code >= 0 or options.given_best_class:
+            xp = namespace(class_probs)
+            best = xp.argmax(class_probs, axis=-2)
+            given = best if code < 0 else xp.full_like(best, code)
+            class_probs = one_hot(given, self.family.n_classes, class_probs.dtype)
+        family, params, preprocessor = self.family, self.params, self.preprocessor
+        if options.expects_raw_cells and isinstance(family, NormalCellsFamily):
+            if isinstance(preprocessor, PowerTransform):
+                expect = partial(preprocessor.expected_standardized, observed=rows.observed)
+                cells = family.impute_expected(params, rows, class_probs, expect)
+                return preprocessor.standardizer.inverse_transform(cells)
+        return preprocessor.inverse_transform_expected(family.impute(params, rows, class_probs, options.mode))
+
+    def impute_floats_per_row(self) -> int:
+        """Floats of workspace per row in `impute`."""
+        floats = sum(one.family.impute_floats_per_row(one.params) for one in self.members)
+        if isinstance(self.preprocessor, PowerTransform):  # about eight tables of moments and nodes for each class
+            floats += 8 * self.family.n_classes * self.preprocessor.power.shape[0]
+        return floats
+
+    def sample(self, codes: np.ndarray, rng: np.random.Generator, component: int | None) -> Any:
+        """Rows drawn from the classes `codes` (N,), as the user's: in the units, types and frame of
+        X, whole where it has integers. A component is one of the first member.
+        """
+        if component is not None or not self.others:
+            values = self.family.sample(self.params, codes, rng, component)
+        else:
+            values = np.empty((codes.size, self.preprocessor.shift.shape[0]))
+            drawn = rng.integers(len(self.members), size=codes.size)
+            for number in np.unique(drawn):
+                one, index = self.members[number], np.flatnonzero(drawn == number)
+                values[index] = one.family.sample(one.params, codes[index], rng)
+        raw = self.preprocessor.inverse_transform(asarray_like(values, self.preprocessor.shift))
+        return self.encoder.decode(self.encoder.round_whole(raw))
+
+    def n_free(self, n_features: int) -> int:
+        """Number of free parameters of so many columns."""
+        return sum(int(one.family.n_free(n_features)) for one in self.members)

@@ -1,0 +1,157 @@
+"""Models of several sizes, whose predictions are averaged where sizes are left to the estimator."""
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+from tolerances import EQUAL, SAMPLING
+
+import latentia
+from latentia import LatentClassificationModel
+from latentia.estimators.latent_classification import training
+from latentia.estimators.latent_classification.training import AVERAGED_COMPONENTS
+from latentia.solvers import Outcome
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped before it converged")
+SIZES = [1, *AVERAGED_COMPONENTS]
+QUICK = {"max_iter": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Classes of different sizes, a column with gaps."""
+    X, y = (np.delete(a, np.s_[100:130], axis=0) for a in load_iris(return_X_y=True))
+    X = X[:, [0, 2, 3]]
+    X[::5, 1] = np.nan
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return LatentClassificationModel(temperature=1.5, **QUICK).fit(*table)
+
+
+@pytest.fixture(scope="module")
+def members(model):
+    """Estimators with one of the models each."""
+    alone = [copy(model) for _ in model._model.members]
+    for estimator, one in zip(alone, model._model.members, strict=True):
+        estimator._model = replace(one, others=())
+    return alone
+
+
+def test_sizes_that_are_left_to_the_estimator_are_averaged_over(model, members, table):
+    assert model.averaged_components_ == SIZES == [one._model.family.n_components for one in members]
+    assert model.loadings_.shape[0] == 1 == model.responsibilities(table[0]).shape[1]
+    assert "1, 2, 3, 4, 6 (averaged)" in model.summary()
+    np.testing.assert_array_equal(model.transform(table[0]), members[0].transform(table[0]))
+
+
+def test_densities_and_what_rows_say_of_classes_are_averaged_each_by_itself(model, members, table):
+    X, _ = table
+    joints = np.stack([one.predict_joint_log_proba(X) for one in members])
+    np.testing.assert_allclose(
+        model.score_samples(X), logsumexp(logsumexp(joints, axis=2), axis=0) - np.log(len(SIZES)), **EQUAL
+    )
+    ratios = np.exp(joints - joints.max(axis=2, keepdims=True)) / model.priors_
+    said = model.priors_ * (ratios / ratios.sum(axis=2, keepdims=True)).sum(axis=0)
+    np.testing.assert_allclose(model.predict_proba(X), said / said.sum(axis=1, keepdims=True), **EQUAL)
+
+
+@pytest.mark.parametrize("labeled", [False, True])
+def test_missing_cells_are_averaged_by_how_well_members_know_the_row(model, members, table, labeled):
+    X, y = table
+    gap = np.isnan(X)
+    given = y if labeled else None
+    each = np.stack([one.impute(X, given) for one in members])
+    untempered = [copy(one) for one in members]
+    for one in untempered:
+        one._model = replace(one._model, temperature=1.0)
+    joints = np.stack([one.predict_joint_log_proba(X) for one in untempered])
+    own = joints[:, np.arange(len(y)), y] if labeled else logsumexp(joints, axis=2)
+    weights = np.exp(own - logsumexp(own, axis=0))
+    np.testing.assert_allclose(model.impute(X, given)[gap], (weights[..., None] * each).sum(axis=0)[gap], **EQUAL)
+    assert np.ptp(each, axis=0)[gap].max() > 0.01  # they do not agree
+
+
+def test_rows_are_drawn_from_all_members(model, members):
+    drawn = [one.sample(4000, y=1)[0] for one in (model, *members)]
+    means, errors = np.mean(drawn, axis=1), np.std(drawn, axis=1) / np.sqrt(4000)
+    np.testing.assert_array_less(np.abs(means[0] - means[1:].mean(axis=0)), SAMPLING * errors[0])
+    assert np.unique(model.sample(50, component=0)[0], axis=0).shape == (50, 3)
+    with pytest.raises(ValueError, match="component=1"):
+        model.sample(3, component=1)
+
+
+def test_the_density_integrates_to_one():
+    y = np.arange(60) % 2
+    X = np.exp(np.random.default_rng(0).normal(size=60) + y)[:, None]  # the transform is not linear
+    model = LatentClassificationModel(**QUICK).fit(X, y)
+    cells = np.sinh(np.linspace(-14, 14, 20001))
+    density = np.exp(model.score_samples(cells[:, None]))
+    assert len(model.averaged_components_) > 1
+    assert np.trapezoid(density, cells) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_size_or_another_way_of_training_is_taken_as_given(table):
+    X, y = table
+    for options in ({"n_components": 1}, {"n_latent": 2}, {"inference": "ml"}, {"refine": "importance"}):
+        assert LatentClassificationModel(**options, **QUICK).fit(X, y).averaged_components_ == [1], options
+    frame = pd.DataFrame(X, columns=list("abc")).assign(c=pd.cut(X[:, 2], 3, labels=list("xyz")))
+    assert LatentClassificationModel(**QUICK).fit(frame, y).averaged_components_ == [1]
+
+
+def test_few_labels_allow_few_components(table):
+    X, y = table
+    few = np.where(np.arange(len(y)) % 12 == 0, y, -1)
+    assert (few >= 0).sum() == 10
+    assert LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few).averaged_components_ == [1, 2, 3]
+    heavy = LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few, sample_weight=np.full(len(y), 2.0))
+    assert heavy.averaged_components_ == [1, 2, 3, 4, 6]
+
+
+def test_a_component_needs_as_many_rows_as_there_are_columns(table):
+    X, y = table
+    wide = np.hstack([X] * 10) + np.random.default_rng(0).normal(size=(len(y), 30))
+    assert LatentClassificationModel(**QUICK).fit(wide, y).averaged_components_ == [1, 2, 3, 4]
+    assert LatentClassificationModel(**QUICK).fit(wide[::2], y[::2]).averaged_components_ == [1, 2]
+
+
+def test_of_large_tables_the_others_see_a_sample(table, monkeypatch):
+    X, y = (np.repeat(a, 4, axis=0) for a in table)
+    whole = LatentClassificationModel(**QUICK).fit(X, y)
+    monkeypatch.setattr(training, "AVERAGED_ROWS", 240)
+    some = LatentClassificationModel(**QUICK).fit(X, y)
+    np.testing.assert_array_equal(some.loadings_, whole.loadings_)
+    apart = np.abs(some.predict_proba(X) - whole.predict_proba(X)).max()
+    assert some.averaged_components_ == SIZES and 1e-4 < apart < 0.3
+
+
+def test_a_callback_that_stops_the_first_stops_all(table):
+    model = LatentClassificationModel(callback=lambda step: step.iteration == 2, **QUICK).fit(*table)
+    assert model.averaged_components_ == [1] and model.stopping_reason_ == Outcome.STOPPED.value
+
+
+def test_it_is_saved_whole(model, table, tmp_path):
+    model.save(tmp_path / "model.latentia")
+    again = latentia.load(tmp_path / "model.latentia")
+    np.testing.assert_array_equal(again.predict_proba(table[0]), model.predict_proba(table[0]))
+
+
+def test_an_average_is_near_the_better_of_one_and_several_components():
+    def losses(make_classes):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 4))
+        y = make_classes(X, rng)
+        models = [LatentClassificationModel(n_components=n, **QUICK).fit(X[:150], y[:150]) for n in (1, "auto")]
+        return [log_loss(y[150:], model.predict_proba(X[150:])) for model in models]
+
+    one, many = losses(lambda X, rng: (X[:, 0] * X[:, 1] > 0).astype(int))  # no class is one cloud
+    assert many < 0.9 * one
+    one, many = losses(lambda X, rng: (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(int))
+    assert many < 1.1 * one
