@@ -141,14 +141,16 @@ def _plain(value: Any) -> Any:
         return {"sparse": value.format, "cells": value.toarray()}
     kind = type(value).__module__.split(".")[0]
     if kind == "pandas" and hasattr(value, "columns"):
-        return Frame(
-            [f"{n}[{len(value)}]" for n in value.columns], [value[n].astype(object).tolist() for n in value.columns]
-        )
+        names = [f"{n}:{_kind(value[n].dtype)}" for n in value.columns]
+        columns = [value[n].astype(object).tolist() for n in value.columns]
+        if list(value.index) != list(range(len(value))):
+            names, columns = ["index", *names], [value.index.tolist(), *columns]
+        return Frame(names, columns)
     if kind == "pandas" and hasattr(value, "to_numpy"):
         text = not hasattr(value.dtype, "kind") or value.dtype.kind not in "biuf"
         return value.astype(object).to_numpy() if text else value.to_numpy()
     if kind == "polars":
-        return Frame([f"{n}[{len(value)}]" for n in value.columns], [value[n].to_list() for n in value.columns])
+        return Frame([f"{n}:{value[n].dtype}" for n in value.columns], [value[n].to_list() for n in value.columns])
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple) and value and all(isinstance(v, int | float | np.number) for v in value):

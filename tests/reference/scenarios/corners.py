@@ -26,7 +26,7 @@ from latentia.estimators.base import progress_line
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 from latentia.estimators.latent_classifier import classifier as stack_options
 from latentia.estimators.latent_classifier.reasons import reasons_array
-from latentia.numerics import linalg, logspace, packed_symmetric, special
+from latentia.numerics import entrywise_spd, linalg, logspace, packed_symmetric, special
 from latentia.numerics.array_api import to_numpy
 from latentia.numerics.threads import n_threads, one_thread, parallel
 from latentia.solvers import Step
@@ -259,12 +259,13 @@ def hard_inverses() -> dict[str, Any]:
     large = rng.normal(size=(70, 90))
     large = large @ large.T
     found: dict[str, Any] = {}
-    for many in (False, True):
-        inverse, log_det = linalg.spd_inverse(bad, many=many)
-        found[f"bad {many}"] = {"good": inverse[:3], "rest": inverse[4:], "log_det": log_det[[0, 1, 2, 4, 5]]}
-        found[f"large {many}"] = tree(linalg.spd_inverse(np.stack([large, 2 * large]), many=many))
-    found["one"] = tree(linalg.spd_inverse(large))
-    found["thin"] = tree(linalg.spd_inverse(np.ones((3, 1, 1)) * [[[2.0]], [[4.0]], [[0.5]]], many=True))
+    for name, invert in {"one": linalg.spd_inverse, "many": entrywise_spd.invert_many}.items():
+        inverse, log_det = invert(bad)
+        found[f"bad {name}"] = {"good": inverse[:3], "rest": inverse[4:], "log_det": log_det[[0, 1, 2, 4, 5]]}
+        found[f"alone {name}"] = invert(bad[3:4])[0].shape
+        found[f"large {name}"] = tree(invert(np.stack([large, 2 * large])))
+        found[f"thin {name}"] = tree(invert(np.ones((3, 1, 1)) * [[[2.0]], [[4.0]], [[0.5]]]))
+    found["single"] = tree(linalg.spd_inverse(large))
     return found
 
 

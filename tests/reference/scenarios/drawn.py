@@ -184,6 +184,9 @@ def tables(kind: str, rng: np.random.RandomState) -> tuple[Any, Any, Any, Any]:
         return X, y, weight if weighted else None, new
     if kind == "embeddings" and rng.uniform() < 0.6:
         X, Y, new, _ = label_matrix(seed=rng.randint(99))
+        if rng.uniform() < 0.4:  # more columns than rows
+            spread = rng.normal(size=(5, 46))
+            X, new = X @ spread, new @ spread
         return X, Y, rng.uniform(0.2, 2.0, 40) if weighted else None, new
     seed = int(rng.randint(99))
     choices: list[Callable[[], Table]] = [lambda: complete(seed, (14, 9, 7))]

@@ -14,7 +14,7 @@ from latentia.families.building_blocks import (
     truncated_normal,
 )
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.numerics import linalg, logspace, matmul, packed_symmetric, special
+from latentia.numerics import entrywise_spd, linalg, logspace, matmul, packed_symmetric, special
 from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 
 from ..digest import tree
@@ -53,10 +53,13 @@ def inverses() -> dict[str, Any]:
     for n, lead in ((1, (7,)), (2, (3, 2)), (4, (40,)), (9, (5,)), (30, ())):
         matrix = spd(n, *lead)
         inverse, log_det = linalg.spd_inverse(matrix)
-        many, of_many = linalg.spd_inverse(matrix, many=True)
+        many, of_many = entrywise_spd.invert_many(matrix)
         root, root_det = linalg.spd_inverse_root(matrix)
         found[f"{n}"] = {"inverse": inverse, "log_det": log_det, "many": many, "of_many": of_many}
         found[f"{n} root"] = {"square": root @ np.swapaxes(root, -1, -2), "log_det": root_det}
+    systems, right = spd(4, 9), np.random.RandomState(7).normal(size=(4, 2, 9))
+    triangles = packed_symmetric.pack(systems).T.copy()
+    found["systems"] = tree(entrywise_spd.solve_entrywise(triangles, right))
     bad = np.diag([1.0, 2.0, -0.5, 0.0]) + 0.01
     found["bad"] = {
         "definite": linalg.positive_definite(bad),
