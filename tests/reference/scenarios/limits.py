@@ -79,11 +79,11 @@ def low_limits(remembers: bool = False) -> Iterator[None]:
             for constant, value in values.items():
                 assert hasattr(module, constant), f"{name}.{constant} is gone"
                 stack.enter_context(patch.object(module, constant, value))
-        stack.enter_context(config_context(working_memory=0.004))
+        stack.enter_context(config_context(working_memory=0.015))
         yield
 
 
-def scenario(name: str, make: Any, is_slow: bool = False, remembers: bool = False) -> None:
+def scenario(name: str, make: Any, is_slow: bool = True, remembers: bool = False) -> None:
     def run() -> dict[str, Any]:
         with low_limits(remembers):
             return make()
@@ -142,12 +142,10 @@ scenario("factors_binary", lambda: fitted(LatentClassificationModel(2, 2, kinds=
 scenario(
     "factors_mixed",
     lambda: fitted(LatentClassificationModel(2, 1, kinds={"visits": "count"}, unlabeled_weight=0.2, **FEW), mixed()),
-    is_slow=True,
 )
 scenario(
     "factors_mixed_points",
     lambda: fitted(LatentClassificationModel(1, 2, inference="ml", unlabeled_weight=0.2, **FEW), mixed()),
-    is_slow=True,
 )
 scenario(
     "factors_conditional", lambda: fitted(LatentClassificationModel(1, 2, objective="conditional", **FEW), numbers())
@@ -216,7 +214,7 @@ def _inverses() -> dict[str, Any]:
 scenario("regression", _regression)
 scenario("sparse", _sparse)
 scenario("explained", _explained)
-scenario("inverses", _inverses)
+scenario("inverses", _inverses, is_slow=False)
 
 
 def _modules() -> Iterator[Any]:
