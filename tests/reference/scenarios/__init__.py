@@ -1,0 +1,1 @@
+"""Small fits and calls, a file for each room; `SCENARIOS` of each is a `Group`."""
