@@ -124,7 +124,7 @@ DEVICE_SHAPES = {
     "factors mixed, gaps": (4, 10),
     "embedding": (2, 10),
     "factor search": (20, 20),
-    "latent classifier": (5, 5),
+    "latent classifier": (400, 5),
 }
 
 

@@ -104,6 +104,9 @@ WITH_GAPS: dict[str, EstimatorCase] = {
     "factors ml": EstimatorCase(factors(4, 2, inference="ml"), Shape(20_000, 20, dtype="float64")),
     "factors vb": EstimatorCase(factors(4, 2), Shape(20_000, 20, dtype="float64")),
     "factors binary": EstimatorCase(factors(3, 2), Shape(5000, 20, binary=20, dtype="float64")),
+    "mixture tied ml, wide": EstimatorCase(mixture("tied", 4, inference="ml"), Shape(20_000, 50, dtype="float64")),
+    "mixture full ml, wide": EstimatorCase(mixture("full", 4, inference="ml"), Shape(20_000, 50, dtype="float64")),
+    "factors ml, wide": EstimatorCase(factors(8, 4, inference="ml"), Shape(20_000, 50, dtype="float64")),
     "no factors, mixed": EstimatorCase(factors(0, 4), Shape(20_000, 12, binary=4, levels=4, dtype="float64")),
 }
 

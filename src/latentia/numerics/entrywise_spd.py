@@ -18,7 +18,10 @@ from latentia.numerics.packed_symmetric import pack, unpack
 
 #: Numbers in the systems that are solved together: more are slower, as the caches do not hold
 #: them, and so are fewer, as each operation has too little to do.
-WORK_FLOATS = 2**18
+WORK_FLOATS = 2**19
+
+#: Larger matrices are worth a call of LAPACK each.
+MAX_SIZE = 48
 
 #: Systems are solved in whole vectors of the processor, so that none depends on how many others
 #: there are, by rounding neither.
@@ -31,9 +34,9 @@ def solve_entrywise(triangles: Array, right: Array) -> tuple[Array, Array, Array
 
     By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues.
     """
-    if isinstance(triangles, np.ndarray):
-        return _solve(triangles, right)
     xp, P = namespace(triangles), right.shape[0]
+    if isinstance(triangles, np.ndarray) and P <= MAX_SIZE:
+        return _solve(triangles, right)
     inverse, log_det = spd_inverse(unpack(transpose(triangles), P))
     solution = xp.matmul(inverse, xp.permute_dims(right, (2, 0, 1)))
     return transpose(pack(inverse)), xp.permute_dims(solution, (1, 2, 0)), log_det
@@ -42,7 +45,7 @@ def solve_entrywise(triangles: Array, right: Array) -> tuple[Array, Array, Array
 def invert_many(matrix: Array) -> tuple[Array, Array]:
     """Inverses and log determinants of many small matrices (..., P, P)."""
     P, leading = matrix.shape[-1], matrix.shape[:-2]
-    if not isinstance(matrix, np.ndarray) or not P:
+    if not isinstance(matrix, np.ndarray) or not 0 < P <= MAX_SIZE:
         return spd_inverse(matrix)
     triangles = pack(np.reshape(matrix, (math.prod(leading), P, P))).T
     inverse, _, log_det = _solve(triangles, np.empty((P, 0, triangles.shape[1]), dtype=matrix.dtype))
