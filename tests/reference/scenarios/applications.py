@@ -350,7 +350,7 @@ def refusal_or(call: Any, *args: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def ends_of_commands() -> dict[str, Any]:
     """Exit codes and texts of all that may happen in a command."""
     from latentia.apps.cli import answer_commands

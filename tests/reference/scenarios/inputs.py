@@ -188,7 +188,7 @@ def encoders() -> dict[str, Any]:
     return found
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def frames_of_polars() -> dict[str, Any]:
     import pandas as pd
     import polars
@@ -450,7 +450,7 @@ def single_rows() -> dict[str, Any]:
     return answers(model, table.new[:1].tolist())
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def no_tables() -> dict[str, Any]:
     """What is no table, and tables that cannot be used."""
     import datetime
@@ -511,7 +511,7 @@ def _narwhals(frame: Any) -> Any:
     return narwhals.from_native(frame)
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def lists_and_words() -> dict[str, Any]:
     """Object arrays, lists of words, columns of many types."""
     import pandas as pd

@@ -13,6 +13,20 @@ from ..registry import Group
 from ..tables import binary, complete, mixed, numbers
 
 SCENARIOS = Group()
+
+#: Those that are for the matrix.
+SLOW = {
+    "defaults",
+    "mixed_ml",
+    "mixed_vb",
+    "learned_structure_by_likelihood",
+    "without_factors_ml",
+    "defaults_mixed",
+    "frequent_categories",
+    "frequent_share",
+    "importance",
+    "automatic_weight_of_unlabeled",
+}
 LOSSES = [[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [1.5, 3.0, 0.0]]
 COUNTED = {"visits": "count"}
 
@@ -36,7 +50,7 @@ def scenario(name: str, table: Any, *args: Any, filled: bool = False, rtol: floa
             found |= at_length(model, made.new, made.new_y) | fills(model, made.new, labels)
         return found
 
-    SCENARIOS.add(name, run, rtol)
+    SCENARIOS.add(name, run, rtol, is_slow=name in SLOW)
 
 
 for noise in ("tied", "untied"):

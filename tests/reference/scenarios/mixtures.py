@@ -15,6 +15,9 @@ from ..registry import Group
 from ..tables import complete, numbers
 
 SCENARIOS = Group()
+
+#: Those that are for the matrix.
+SLOW = {"automatic_components_full", "defaults", "automatic_weight_points", "automatic_components", "many_starts"}
 LOSSES = [[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [1.5, 3.0, 0.0]]
 
 
@@ -42,7 +45,7 @@ def scenario(name: str, table: Any, *args: Any, filled: bool = False, rtol: floa
             )
         return found
 
-    SCENARIOS.add(name, run, rtol)
+    SCENARIOS.add(name, run, rtol, is_slow=name in SLOW)
 
 
 for covariance in ("diag", "full", "tied", "spherical"):

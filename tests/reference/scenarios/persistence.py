@@ -37,7 +37,7 @@ def stored(model: Any, folder: str) -> tuple[Any, dict[str, Any]]:
     return latentia.load(path), facts
 
 
-@SCENARIOS
+@SCENARIOS.with_(is_slow=True)
 def round_trips() -> dict[str, Any]:
     table, words = numbers(), mixed()
     X, y, *_ = outputs()

@@ -16,6 +16,9 @@ from ..tables import binary, complete, mixed, numbers
 
 SCENARIOS = Group()
 
+#: Those that are for the matrix.
+SLOW = {"mixed", "defaults_binary", "greedy"}
+
 
 def scenario(name: str, table: Any, *args: Any, rtol: float = 1e-6, filled: bool = False, **options: Any) -> None:
     def run() -> dict[str, Any]:
@@ -33,7 +36,7 @@ def scenario(name: str, table: Any, *args: Any, rtol: float = 1e-6, filled: bool
             )
         return learned(model, at_length=False) | {"proba": model.predict_proba(made.new)}
 
-    SCENARIOS.add(name, run, rtol)
+    SCENARIOS.add(name, run, rtol, is_slow=name in SLOW)
 
 
 scenario("greedy", numbers, [1, 2, 3], [1, 2], patience=1, filled=True)

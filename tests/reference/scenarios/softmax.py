@@ -36,7 +36,7 @@ def classifier(name: str, kind: Any, *args: Any, rtol: float = 1e-6, weighted: b
         model = kind(*args, **chosen).fit(table.X, y, sample_weight=table.weight if weighted else None)
         return describe(model, table.new) | (at_length(model, table.new, table.new_y) if name in AT_LENGTH else {})
 
-    SCENARIOS.add(name, run, rtol)
+    SCENARIOS.add(name, run, rtol, is_slow="search" in name)
 
 
 def regressor(
@@ -53,7 +53,7 @@ def regressor(
             | {"std": std, "mean": mean}
         )
 
-    SCENARIOS.add(name, run, rtol)
+    SCENARIOS.add(name, run, rtol, is_slow="search" in name)
 
 
 classifier("subclasses", MMS, [2, 1, 3])
