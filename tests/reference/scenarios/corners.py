@@ -53,6 +53,8 @@ def one_class() -> dict[str, Any]:
     ):
         model.fit(table.X, y)
         found[type(model).__name__] = answers(model, table.new[:4])
+    found["LatentClassifier"].pop("predict_joint_log_proba")  # all members are equally good, and one of them is asked
+    found["LatentClassifier"].pop("impute")
     return found
 
 

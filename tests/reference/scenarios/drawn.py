@@ -198,6 +198,8 @@ def tables(kind: str, rng: np.random.RandomState) -> tuple[Any, Any, Any, Any]:
     if kind in ("factors", "searches", "stacks"):
         choices += [lambda: mixed(seed, 26), lambda: binary(seed)]
     table = choices[rng.randint(len(choices))]()
+    if rng.uniform() < 0.4:  # rows that do not count
+        table = table._replace(weight=np.where(rng.uniform(size=len(table.weight)) < 0.15, 0.0, table.weight))
     y = table.y
     if kind in ("subclasses", "experts", "embeddings"):
         y = np.where(rng.uniform(size=len(y)) < 0.15, -1, y)

@@ -150,6 +150,10 @@ def ways_to_compare() -> dict[str, Any]:
         "one": compare(GaussianNB(), X, y, 3),
         "list": compare([GaussianNB(), GaussianNB()], X.tolist(), y.tolist(), 3),
         "frame": compare({"p": pipeline}, pd.DataFrame(X), pd.DataFrame({"y": names}), 3, sample_weight=table.weight),
+        "column": compare({"a": GaussianNB()}, X, y[:, None], 3),
+        "words_with_gaps": compare(
+            {"a": GaussianNB()}, X, [[label] if k % 4 else [None] for k, label in enumerate(names.tolist())], 3
+        ),
         "groups": compare({"a": GaussianNB()}, X, y, GroupKFold(4), groups=groups),
         "iterator": compare({"a": GaussianNB()}, X, y, iter([(np.arange(30), np.arange(30, 43))])),
         "few_labels": compare({"a": GaussianNB(), "d": DummyClassifier()}, X, few, 3),

@@ -183,3 +183,50 @@ def refused_labels() -> dict[str, Any]:
         "axes": refusal(fit, X, Y[:, :, None]),
         "one_class": refusal(fit, X, np.zeros(40, dtype=int)),
     }
+
+
+@SCENARIOS
+def arguments_of_methods() -> dict[str, Any]:
+    """Which arguments methods take, and what they say to others."""
+    table = complete()
+    few: Any = {"max_iter": 1, "random_state": 0}
+    models = {
+        "mixture": latentia.GaussianMixtureClassifier([1, 2, 1], covariance="diag", n_init=1, **few),
+        "factors": LatentClassificationModel(1, 2, n_init=1, **few),
+        "stack": latentia.LatentClassifier(effort="fast", cv=2, **few),
+    }
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        model.fit(table.X, table.y)
+        calls: dict[str, Any] = {"n_samples": model.sample, "y": lambda probe, m=model: m.sample(2, y=probe)}
+        calls["method"] = lambda probe, m=model: m.impute(table.new, method=probe)
+        calls["condition"] = lambda probe, m=model: m.impute(table.new, condition=probe)
+        if name != "stack":
+            calls["component"] = lambda probe, m=model: m.sample(2, component=probe)
+            calls["forgetting"] = lambda probe, m=model: m.partial_fit(table.X, table.y, forgetting=probe)
+        if name == "factors":
+            calls["refine"] = lambda probe, m=model: m.score_samples(table.new, refine=probe)
+        for what, call in calls.items():
+            passed, told = [], []
+            for probe in (
+                -1,
+                0,
+                1,
+                2,
+                0.5,
+                0.6,
+                1.0,
+                1.5,
+                True,
+                None,
+                "x",
+                "mean",
+                "class",
+                "importance",
+                [0, 1],
+                float("nan"),
+            ):
+                said = refusal(call, probe)
+                (passed if said == "no error" else told).append(repr(probe) if said == "no error" else said)
+            found[f"{name} {what}"] = f"takes {' '.join(passed)}; else {' / '.join(dict.fromkeys(told))}"
+    return found
