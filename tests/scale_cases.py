@@ -15,7 +15,7 @@ CLASSES = {
     "mixture, early": latentia.GaussianMixtureClassifier(
         2, objective="conditional", early_stopping=True, validation_fraction=0.3, **QUICK
     ),
-    "factors": latentia.LatentClassificationModel(tol=1e-2, random_state=0),
+    "factors": latentia.LatentClassificationModel(n_components=1, tol=1e-2, random_state=0),
     "factors, early": latentia.LatentClassificationModel(
         1, objective="hybrid", early_stopping=True, validation_fraction=0.3, **QUICK
     ),

@@ -25,7 +25,7 @@ def test_sweeps_are_those_of_an_array(labeled, weighted, rng):
     weight = rng.uniform(0.5, 2.0, size=90) if weighted else None
     here = ArraySource(torch.asarray(X), y, weight)
     there = StreamedSource(RowStream(X, Device("cpu", 0.004)), y, weight)
-    assert len(there.stream.ranges) == 7  # so that rows wait for others of their labels
+    assert len(there.stream.ranges) == 5  # so that rows wait for others of their labels
     family = GaussianMixtures(np.array([2, 2, 1]), COVARIANCES["full"](1e-3))
     params = family.init(here, np.random.default_rng(0), 2)
     again = family.init(there, np.random.default_rng(0), 2)

@@ -98,13 +98,13 @@ def test_mixed_frames(library, monkeypatch):
 
 def test_parts_cover_the_rows_once(monkeypatch):
     X = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
-    for memory, n_parts in ((None, 1), (0.05, 4), (0.01, 19)):
+    for memory, n_parts in ((None, 1), (0.05, 3), (0.01, 14)):
         stream = RowStream(X, Device("cpu", memory))
         assert len(stream.ranges) == n_parts
         for _ in range(2):
             np.testing.assert_array_equal(np.concatenate(list(stream)), X)
     monkeypatch.setattr(row_stream, "PART_MIB", 0.002)
-    whole, some, none = (RowStream(X, Device("cpu", memory)).stays for memory in (1.0, 0.03, 0.0001))
+    whole, some, none = (RowStream(X, Device("cpu", memory)).stays for memory in (1.0, 0.024, 0.0001))
     assert whole == set(range(8)) and len(some) == 3 and not none
 
 

@@ -52,7 +52,9 @@ def agree(model, frame, table):
     return other, score
 
 
-@pytest.mark.parametrize("model", [GaussianMixtureClassifier(covariance="diag"), LatentClassificationModel(n_components=1)])
+@pytest.mark.parametrize(
+    "model", [GaussianMixtureClassifier(covariance="diag"), LatentClassificationModel(n_components=1)]
+)
 def test_parquet_agrees(frame, tmp_path, small_parts, model):
     for part, rows in enumerate((frame[:210], frame[210:211], frame[211:])):
         rows.to_parquet(tmp_path / f"{part}.parquet", row_group_size=100)

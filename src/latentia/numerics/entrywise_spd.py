@@ -56,12 +56,15 @@ def _solve(triangles: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.nda
     P, S, N = right.shape
     inverse, solution = np.empty_like(triangles, order="C"), np.empty_like(right, order="C")
     log_det = np.empty(N, dtype=triangles.dtype)
-    step = max(1, WORK_FLOATS // (P * (P + S) * LANES)) * LANES
+    size = P * (P + S)  # numbers of a system
+    n_pieces = max(1, -(-N * size // WORK_FLOATS))
+    step = max(1, -(-N // (n_pieces * LANES))) * LANES
+    memory = np.empty(size * step, dtype=triangles.dtype)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of matrices that are not positive definite
         for first in range(0, N, step):
             part = slice(first, min(first + step, N))
             n_lanes = -(-(part.stop - first) // LANES) * LANES
-            work = np.empty((P, P + S, n_lanes), dtype=triangles.dtype)
+            work = memory[: size * n_lanes].reshape(P, P + S, n_lanes)
             _fill(work, triangles[:, part], right[:, :, part])
             log_det[part] = _factorize(work)[: part.stop - first]
             _substitute(work)
