@@ -189,7 +189,8 @@ def text_leaf(text: str) -> Leaf:
     if len(text) <= LONG_TEXT:
         return Leaf(text)
     words, skeleton = NUMBER.findall(text), NUMBER.sub("#", text)
-    head = f"{' '.join(skeleton[:40].split())} ... {len(skeleton)} characters, {_crc(skeleton)}"
+    start = " ".join(skeleton[:60].split()[:-1][:6])  # whole words
+    head = f"{start} ... {len(skeleton)} characters, {_crc(skeleton)}"
     by_unit: dict[float, list[float]] = {}
     for word in words:
         by_unit.setdefault(_unit(word), []).append(_value(word))
