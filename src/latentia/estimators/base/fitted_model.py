@@ -8,9 +8,9 @@ of rows, and what rows say of their classes, each by itself,
     p(c \mid x) \propto p(c) \sum_r \frac{p_r(x \mid c)^{1/T_r}}{\sum_{c'} p_r(x \mid c')^{1/T_r}},
 
 whose product is a density of rows and classes again, in which other class priors multiply the odds.
-Missing cells are averaged with the weights :math:`p(r \mid x) \propto p_r(x)`. (Had classes these
-weights as well, the model that says most of how rows look would have the only say in which class
-they are of, and the average would be hardly better than a single model.)
+What members expect of missing cells is averaged, too. All have the same say: with the weights
+:math:`p(r \mid x) \propto p_r(x)` the model that says most of how rows look would have the only
+one, and the average would be hardly better than a single model, for classes and for cells.
 """
 
 from __future__ import annotations
@@ -106,18 +106,12 @@ class FittedModel(Generic[F]):
 
     def impute(self, rows: MaskedRows, code: int, options: FillOptions) -> Array:
         """Rows (N, D) of one class, -1 for any, with missing cells filled, in raw units."""
-        each = [one.family.scores(one.params, rows) for one in self.members]
-        if len(each) == 1:
-            return self._impute(rows, each[0], code, options)
-        xp = namespace(each[0])
-        density = xp.stack([logsumexp(scores, axis=-2) if code < 0 else scores[code, :] for scores in each])
-        weights = softmax(density, axis=0)  # (R, N)
-        parts = [one._impute(rows, scores, code, options) for one, scores in zip(self.members, each, strict=True)]
-        return xp.sum(weights[..., None] * xp.stack(parts), axis=0)
+        each = [one._impute(rows, code, options) for one in self.members]
+        return each[0] if len(each) == 1 else namespace(each[0]).mean(namespace(each[0]).stack(each), axis=0)
 
-    def _impute(self, rows: MaskedRows, scores: Array, code: int, options: FillOptions) -> Array:
-        """What this model alone fills in, of rows with such log joints (C, N)."""
-        class_probs = softmax(scores, axis=-2)
+    def _impute(self, rows: MaskedRows, code: int, options: FillOptions) -> Array:
+        """What this model alone fills in."""
+        class_probs = softmax(self.family.scores(self.params, rows), axis=-2)
         if code >= 0 or options.given_best_class:
             xp = namespace(class_probs)
             best = xp.argmax(class_probs, axis=-2)
