@@ -311,3 +311,12 @@ def test_the_best_of_what_was_tried_is_refined_and_the_best_of_all_is_chosen(sco
     assert asked == [settings[best - 1]]
     assert [t.setting for t in trials] == [*settings, *(asked[0]._replace(n_components=m) for m in (2, 3))]
     assert search.best(trials).setting == asked[0]._replace(n_components=2)
+
+
+def test_the_mark_of_unlabeled_rows_is_none_of_the_codes_of_classes():
+    """Models of the search see codes, among which the user's mark may be."""
+    names = np.array([10, 20, 30])[y]
+    plain = LatentClassificationModelCV([1], [1], objective=["likelihood", "conditional"], cv=3, **QUICK)
+    marked = clone(plain).set_params(unlabeled=1)
+    one, other = (model.fit(X, names).search_results_ for model in (plain, marked))
+    np.testing.assert_array_equal(one["mean_log_loss"], other["mean_log_loss"])

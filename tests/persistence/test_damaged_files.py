@@ -457,3 +457,15 @@ def test_a_save_that_fails_leaves_nothing_behind_and_the_old_file_as_it_was(tmp_
     with pytest.raises(OSError):
         save_model(GaussianMixtureClassifier(), path)
     assert [file.name for file in tmp_path.iterdir()] == ["model.latentia"] and path.read_bytes() == b"before"
+
+
+def test_saving_leaves_other_files_alone(model, tmp_path):
+    beside = tmp_path / "model.tmp"
+    beside.write_text("mine")
+    model.save(tmp_path / "model.latentia")
+    assert beside.read_text() == "mine" and sorted(p.name for p in tmp_path.iterdir()) == [
+        "model.latentia",
+        "model.tmp",
+    ]
+    model.save(beside)
+    latentia.load(beside)

@@ -270,3 +270,10 @@ def _part_of_other_dtype(k):
 
 def _labels(k):
     return pd.Series([0, 1], name="y")
+
+
+def test_scores_know_the_mark_of_unlabeled_rows():
+    X, y = table()
+    y = np.where(y < 0, 7, y)
+    model = small(GaussianMixtureClassifier(), unlabeled=7).fit(X, y)
+    assert model.score(*in_parts(X, y)) == pytest.approx(model.score(X, y))
