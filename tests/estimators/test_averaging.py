@@ -72,6 +72,20 @@ def test_what_members_expect_of_missing_cells_is_averaged(model, members, table,
     assert np.ptp(each, axis=0)[gap].max() > 0.01  # they do not agree
 
 
+def test_cells_given_the_most_probable_class_are_those_given_the_class_that_is_predicted(model, members, table):
+    X, _ = table
+    assert (model.predict(X) != members[-1].predict(X)).any()  # whose own class would be another
+    np.testing.assert_allclose(model.impute(X, condition="class"), model.impute(X, model.predict(X)), **EQUAL)
+
+
+def test_a_model_averaged_with_itself_is_itself(model, members, table):
+    X, _ = table
+    twice = copy(members[1])
+    twice._model = replace(members[1]._model, others=(members[1]._model,))
+    for ask in ("predict_joint_log_proba", "impute"):
+        np.testing.assert_allclose(getattr(twice, ask)(X), getattr(members[1], ask)(X), **EQUAL)
+
+
 def test_rows_are_drawn_from_all_members(model, members):
     drawn = [one.sample(4000, y=1)[0] for one in (model, *members)]
     means, errors = np.mean(drawn, axis=1), np.std(drawn, axis=1) / np.sqrt(4000)

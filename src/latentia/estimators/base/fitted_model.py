@@ -61,7 +61,7 @@ class FittedModel(Generic[F]):
         """The models whose predictions are averaged."""
         return self, *self.others
 
-    def log_odds(self, scores: Array) -> Array:
+    def tempered_log_likelihood(self, scores: Array) -> Array:
         """What rows with such log joints (..., C, N) say of their class: ``log p(x | c) / T``."""
         return (scores - asarray_like(self.params.log_prior, scores)[..., None]) / self.temperature
 
@@ -73,7 +73,8 @@ class FittedModel(Generic[F]):
         if self.temperature == 1.0:
             return scores
         prior = asarray_like(self.params.log_prior, scores)[..., None]
-        return logsumexp(scores, axis=-2)[..., None, :] + log_softmax(prior + self.log_odds(scores), axis=-2)
+        tempered = prior + self.tempered_log_likelihood(scores)
+        return logsumexp(scores, axis=-2)[..., None, :] + log_softmax(tempered, axis=-2)
 
     def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
         """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
@@ -87,10 +88,10 @@ class FittedModel(Generic[F]):
         if len(each) == 1:
             return self.temper(each[0])
         xp, pairs = namespace(each[0]), zip(self.members, each, strict=True)
-        log_odds = logsumexp(xp.stack([log_softmax(one.log_odds(s), axis=-2) for one, s in pairs]), axis=0)
+        scaled = [log_softmax(one.tempered_log_likelihood(s), axis=-2) for one, s in pairs]
         density = logsumexp(xp.stack([logsumexp(s, axis=-2) for s in each]), axis=0) - log(len(each))
-        prior = asarray_like(self.params.log_prior, log_odds)[..., None]
-        return density + log_softmax(prior + log_odds, axis=-2)
+        prior = asarray_like(self.params.log_prior, density)[..., None]
+        return density + log_softmax(prior + logsumexp(xp.stack(scaled), axis=0), axis=-2)
 
     def score_floats_per_row(self) -> int:
         """Floats of workspace per row in `scores`."""
@@ -106,17 +107,18 @@ class FittedModel(Generic[F]):
 
     def impute(self, rows: MaskedRows, code: int, options: FillOptions) -> Array:
         """Rows (N, D) of one class, -1 for any, with missing cells filled, in raw units."""
-        each = [one._impute(rows, code, options) for one in self.members]
+        given = None  # the classes of the rows
+        if code >= 0 or options.given_best_class:
+            scores = self.scores(rows)
+            xp = namespace(scores)
+            best = xp.argmax(scores, axis=-2)
+            given = one_hot(best if code < 0 else xp.full_like(best, code), self.family.n_classes, scores.dtype)
+        each = [one._impute(rows, given, options) for one in self.members]
         return each[0] if len(each) == 1 else namespace(each[0]).mean(namespace(each[0]).stack(each), axis=0)
 
-    def _impute(self, rows: MaskedRows, code: int, options: FillOptions) -> Array:
-        """What this model alone fills in."""
-        class_probs = softmax(self.family.scores(self.params, rows), axis=-2)
-        if code >= 0 or options.given_best_class:
-            xp = namespace(class_probs)
-            best = xp.argmax(class_probs, axis=-2)
-            given = best if code < 0 else xp.full_like(best, code)
-            class_probs = one_hot(given, self.family.n_classes, class_probs.dtype)
+    def _impute(self, rows: MaskedRows, given: Array | None, options: FillOptions) -> Array:
+        """What this model alone fills in, averaged over the classes or given one-hot ones."""
+        class_probs = softmax(self.family.scores(self.params, rows), axis=-2) if given is None else given
         family, params, preprocessor = self.family, self.params, self.preprocessor
         if options.expects_raw_cells and isinstance(family, NormalCellsFamily):
             if isinstance(preprocessor, PowerTransform):
