@@ -112,6 +112,15 @@ def test_posterior_means_are_biased_and_the_correction_is_not(rng):
     np.testing.assert_allclose(model.weights_[1] - model.weights_[0], exact, rtol=0.01)
 
 
+def test_the_best_restart_has_run_to_its_end(rng):
+    """Restarts that end at the same optimum differ by rounding; one that was dropped must not win."""
+    X = rng.normal(size=(2000, 2))
+    for seed in (6, 7, 13, 16):
+        y = (X @ [1.0, -0.5] + np.random.default_rng(seed).logistic(size=2000) > 0).astype(int)
+        model = MultimodalSoftmaxClassifier(1, tol=1e-9, random_state=seed).fit(X, y)
+        assert model.converged_ and model.n_iter_ == len(model.objective_curve_) - 1
+
+
 def test_accelerated_steps_never_fall_and_end_higher(iris):
     X, y = iris
     family = MultimodalSoftmax((1, 2, 2))

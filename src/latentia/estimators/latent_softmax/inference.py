@@ -87,14 +87,10 @@ class Trained(NamedTuple):
 
     model: FittedModel
     solution: Solution
+    winner: int
     outcome: Outcome
     log_evidence: float = float("nan")
     corrected_log_evidence: float = float("nan")
-
-    @property
-    def winner(self) -> int:
-        """The restart with the largest value."""
-        return int(np.argmax(self.solution.value))
 
 
 class Inference(ABC):
@@ -155,7 +151,7 @@ class MaximumLikelihood(Inference):
         )
         winner = int(np.argmax(solution.value))
         model = FittedModel(spec, select_restart(solution.params, winner))
-        return Trained(model, solution, solution.outcomes[winner])
+        return Trained(model, solution, winner, solution.outcomes[winner])
 
     def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
         return model.spec.likelihood(), model.point_estimate
@@ -178,8 +174,7 @@ class VariationalBayes(Inference):
     def train(
         self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
     ) -> Trained:
-        solution = _ascend_bound(spec, rows.modeled, points, options, on_step)
-        winner = int(np.argmax(solution.value))
+        solution, winner = _ascend_bound(spec, rows.modeled, points, options, on_step)
         bound_posterior = select_restart(solution.params, winner)
         family = ExactPosterior(spec, options.effort.n_points)
 
@@ -198,6 +193,7 @@ class VariationalBayes(Inference):
         return Trained(
             model_at(select_restart(exact.params, 0)),
             solution,
+            winner,
             exact.outcomes[0] if outcome.converged and not exact.outcomes[0].converged else outcome,
             float(solution.value[winner]) - spec.log_permutations,
             float(exact.value[0]) + spec.log_permutations,
@@ -222,8 +218,11 @@ INFERENCES: dict[str, Inference] = {"vb": VariationalBayes(), "ml": MaximumLikel
 
 def _ascend_bound(
     spec: ModelSpec, rows: TableSource, points: Params, options: Options, on_step: StepCallback
-) -> Solution:
-    """Variational Bayes from all points, by successive halving."""
+) -> tuple[Solution, int]:
+    """Variational Bayes from all points, by successive halving; and the best that ran to its end.
+
+    Of restarts at the same optimum, rounding may lift one that was dropped above the one that ran on.
+    """
     params = spec.posterior_around(points, INITIAL_VARIANCE)
     if options.annealing:
         for beta in ANNEALING:
@@ -245,7 +244,8 @@ def _ascend_bound(
         running = np.argsort(-solution.value)[:n_kept]
         params = take_restarts(solution.params, running.tolist())
     final = AcceleratedEM(steps_left, tol).solve(problem, params, tell)
-    return final if solution is None else _continued(solution, final, running)
+    winner = int(running[np.argmax(final.value)])
+    return (final if solution is None else _continued(solution, final, running)), winner
 
 
 def _continued(before: Solution, after: Solution, running: np.ndarray) -> Solution:
