@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from tolerances import REFIT
 
 from latentia import LatentClassifier
+from latentia.estimators.latent_classifier import classifier
 from latentia.estimators.latent_classifier.reasons import reasons_array
 from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
 
@@ -50,6 +51,26 @@ def test_held_out_predictions_agree_with_what_is_expected(fitted, halves):
     assert known.mean() > 0.95
     own = held_out[known, y[known]]
     assert -np.log(own).mean() == pytest.approx(fitted.expected_log_loss_, rel=0.05)
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
+def test_folds_are_drawn_again_where_few_labels_count(effort, monkeypatch, rng):
+    """Rows without a label, or without weight, make no table larger."""
+    drawn = []
+
+    def look(cv, data, max_rows, n_repeats, rng):
+        drawn.append(n_repeats)
+        raise InterruptedError
+
+    monkeypatch.setattr(classifier, "search_folds", look)
+    for n_labeled, n_unlabeled, n_without_weight in ((99, 0, 0), (99, 40, 0), (99, 0, 40), (100, 0, 0), (100, 40, 40)):
+        n = n_labeled + n_unlabeled + n_without_weight
+        y = np.where(np.arange(n) < n_unlabeled, -1, np.arange(n) % 2)
+        weight = np.where(np.arange(n) < n - n_without_weight, 2.0, 0.0)
+        with pytest.raises(InterruptedError):
+            LatentClassifier(effort=effort, unlabeled=-1).fit(rng.normal(size=(n, 2)), y, weight)
+    often = {"fast": 1, "balanced": 2, "best": 4}[effort]
+    assert drawn == [often, often, often, 1, 1]
 
 
 @pytest.mark.matrix

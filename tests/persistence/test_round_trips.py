@@ -18,7 +18,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, RepeatedStratifiedKFold, StratifiedKFold
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
@@ -275,6 +275,29 @@ def test_folds_and_generators_come_back():
     for name in ((1, "a"), None, "arrays", "moments"):
         assert differences(values[name], found[name]) == []
     assert found["arrays"][2].strides == values["arrays"][2].strides
+
+
+@pytest.mark.parametrize(
+    "kind", ["Interval", "Timestamp", "Period", "Timedelta", "scalar", "array", "text", "splitter"]
+)
+def test_many_values_of_a_kind_stay_apart(kind):
+    """What is made on the way to encode one must not be taken for what the next one is made of."""
+    days = pd.date_range("2020-01-01", periods=40)
+    values = {
+        "Interval": [pd.Interval(k, k + 1) for k in range(40)],
+        "Timestamp": list(days),
+        "Period": list(days.to_period("D")),
+        "Timedelta": list(days - days[0]),
+        "scalar": [np.float32(k) for k in range(40)],
+        "array": [np.full(3, k) for k in range(40)],
+        "text": [np.str_(k) for k in range(40)],
+        "splitter": [KFold(k + 2) for k in range(40)],
+    }[kind]
+    for held in (values, {k: value for k, value in enumerate(values)}):
+        encoder = Encoder()
+        tree = json.loads(json.dumps(encoder.encode(held, "held")))
+        found = Decoder(encoder.arrays).decode(tree)
+        assert [repr(v) for v in (found if held is values else found.values())] == [repr(v) for v in values]
 
 
 def test_shared_parts_are_stored_once(tmp_path):

@@ -582,6 +582,37 @@ def test_without_the_extra_the_demo_is_offered(arguments, code, words, monkeypat
 
 
 @pytest.mark.matrix
+@pytest.mark.parametrize("made_an_exit", [False, True])
+def test_a_pipe_that_its_reader_closed_is_no_failure(made_an_exit, monkeypatch):
+    """Whatever the version of typer makes of it; other exits stay what they are."""
+    from latentia.apps.cli import app
+
+    left = []
+    monkeypatch.setattr(app, "leave_closed_pipe", lambda: left.append(True))
+
+    def end_by(error):
+        def main(*arguments, **options):
+            try:
+                raise error
+            except OSError:
+                if made_an_exit:
+                    raise SystemExit(1)  # noqa: B904 (as typer does)
+                raise
+
+        monkeypatch.setattr(app.typer.main, "get_command", lambda app: types.SimpleNamespace(main=main))
+        return app.run(["predict"])
+
+    assert end_by(BrokenPipeError()) == 0 and left == [True]
+    if made_an_exit:
+        with pytest.raises(SystemExit):
+            end_by(FileNotFoundError())
+    else:
+        assert end_by(FileNotFoundError(2, "no such file", "t.csv")) == 5
+    with pytest.raises(SystemExit):
+        end_by(SystemExit(3))
+    assert left == [True]
+
+
 def test_a_reader_that_leaves_loses_no_model(tmp_path):
     """As `latentia fit ... | head -1` does."""
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.apps.report import report_html, write_report
+from latentia.apps.report import facts, report_html, write_report
 from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
@@ -207,6 +207,29 @@ def test_labels_that_were_swapped_are_doubted():
     page = check_page(report_html(model, X, y))
     start = page.texts.index("Doubted labels")
     assert {"3", "120"} <= set(page.texts[start : start + 30])
+
+
+def test_rows_of_a_part_have_their_own_names(monkeypatch):
+    """Of a large table a part is looked at; what is said of a row is said of the row of that name."""
+    monkeypatch.setattr(facts, "MAX_PREDICTED", 60)
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.index = [f"r{k}" for k in range(150)]
+    labels = y.to_numpy().copy()
+    labels[::4] = (labels[::4] + 1) % 3
+    model = GaussianMixtureClassifier(1, random_state=0).fit(X, y)
+    page = check_page(report_html(model, X, labels))
+    proba, density = model.predict_proba(X), model.score_samples(X)
+    for caption, header, cells in (("Doubted labels", 5, 5), ("Surprising rows", 4, 4)):
+        start = page.texts.index(caption) + 1 + header
+        rows = [page.texts[k : k + cells] for k in range(start, start + 10 * cells, cells)]
+        for name, label, *rest in rows:
+            row = int(name[1:])
+            assert label == str(labels[row])
+            if caption == "Doubted labels":
+                best = proba[row].argmax()
+                assert rest == [percent(proba[row, labels[row]]), str(best), percent(proba[row, best])]
+            else:
+                assert rest[0] == number(density[row])
 
 
 def test_an_outlier_is_the_most_surprising_row_and_its_cell_is_named():

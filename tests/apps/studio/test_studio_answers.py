@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
 import numpy as np
@@ -297,6 +298,20 @@ def test_files_that_are_no_tables_get_a_sentence_too(name):
         workspace.open_table(content, f"{name}.csv")
     assert words in str(found.value) and str(found.value).endswith(".") and "--" not in str(found.value)
     assert workspace.describe()["table"] is None
+
+
+def test_a_gzip_file_is_read_to_its_end_or_refused():
+    """Wherever it was cut off: a table that lacks its last rows looks like any other."""
+    text = b"size,kind\n" + b"".join(b"%d.5,%s\n" % (k, [b"a", b"b"][k % 2]) for k in range(40))
+    packed = gzip.compress(text)
+    joined = gzip.compress(text[:100]) + gzip.compress(text[100:])  # as programs that pack by blocks write it
+    for content in (packed, joined):
+        assert Workspace().open_table(content, "t.csv.gz")["table"]["rows"] == 40
+    for end in (*range(2, len(packed), 7), len(packed) - 8, len(packed) - 1):
+        with pytest.raises(Problem, match="gzip file"):
+            Workspace().open_table(packed[:end], "t.csv.gz")
+    with pytest.raises(Problem, match="damaged"):
+        Workspace().open_table(packed[:-8] + bytes(8), "t.csv.gz")  # another sum of its bytes
 
 
 def test_a_model_file_shows_rows_of_its_own_and_then_those_of_a_table(tmp_path):

@@ -4,6 +4,7 @@ gone afterwards.
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import tempfile
@@ -69,17 +70,18 @@ def check_size(table: Table) -> Table:
 
 
 def _unpacked(content: bytes, source: str) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31)
+    """A file may have several members, one after the other."""
     try:
-        found = unpacker.decompress(content, MAX_TABLE_BYTES + 1)
-    except zlib.error:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            found = file.read(MAX_TABLE_BYTES + 1)
+    except EOFError:
+        raise Problem(f"{source} is a gzip file that was cut off. {BROKEN}") from None
+    except (zlib.error, gzip.BadGzipFile):
         raise Problem(f"{source} is a damaged gzip file. {BROKEN}") from None
-    if len(found) > MAX_TABLE_BYTES or unpacker.unconsumed_tail:
+    if len(found) > MAX_TABLE_BYTES:
         raise Problem(
             f"{source} holds more than {MAX_TABLE_BYTES >> 20} MB once it is unpacked. Open a part of it.", 413
         )
-    if not unpacker.eof:
-        raise Problem(f"{source} is a gzip file that was cut off. {BROKEN}")
     return found
 
 
