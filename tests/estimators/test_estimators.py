@@ -104,7 +104,8 @@ def test_components_by_bic_count_weights():
     absent = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
     assert absent.n_components_[0] == 1
 
-    normal = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(60, 1 / 60))
+    with pytest.warns(UserWarning, match="sample_weight sums to 1 over 60 rows"):
+        normal = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(60, 1 / 60))
     assert normal.n_components_.tolist() == [1, 1]
 
 

@@ -116,6 +116,45 @@ def test_columns_may_come_in_any_order_with_others_and_are_kept_on_request(laten
     assert ended.out.splitlines()[5].partition(",")[2] == straight.out.splitlines()[5]
 
 
+def test_labels_too_few_to_hold_some_out_are_told(latentia, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,kind\n1,a\n2,b\n")
+    ended = latentia("fit", path, "-t", "kind", "-o", tmp_path / "m", "--effort", "fast")
+    assert ended.code == 0 and "2 rows, 1 column, 0.0%" in ended.out and "nan" not in ended.out
+    assert "expected of new rows: unknown: too few different labeled rows to hold some out" in ended.out
+
+
+def test_reports_count_the_rows_of_a_file_from_one(latentia, fitted, tmp_path):
+    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
+    assert ended.code == 0 and "Rows are counted from 1." in (tmp_path / "r.html").read_text()
+
+
+def test_amounts_are_left_out_as_what_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    cells = [
+        (f"{v:.1f}".replace(".", ","), f"1.{200 + k},50 €", f"{v:.2f}%") for k, v in enumerate(rng.random(90) * 99)
+    ]
+    lines = [f"{a};{b};{c};{k % 7}" for k, (a, b, c) in enumerate(cells)]
+    _, found = typed("\n".join(["age;income;share;x", *lines]), path=tmp_path / "a.csv")
+    assert list(found.frame) == ["age", "x"] and found.frame["age"].dtype == float
+    assert found.left_out["income"].startswith("amounts such as '1.200,50 €', 90 different ones in 90 cells; as plain")
+    assert found.left_out["share"].startswith("amounts such as '")
+    assert found.notes == []
+
+
+def test_new_rows_hold_true_and_false_where_the_model_does(latentia, tmp_path):
+    """Other words are refused: as gaps they would be lost without a word."""
+    X = pd.DataFrame({"x": np.arange(20.0), "member": np.arange(20) % 3 == 0})
+    library.LatentClassificationModel(1, random_state=0).fit(X, np.arange(20) % 2).save(tmp_path / "m.latentia")
+    ended = latentia("predict", tmp_path / "m.latentia", "-", stdin=b"x,member\n1,TRUE\n2,0\n3,\n")
+    assert ended.code == 0 and len(rows_of(ended.out)) == 3
+    ended = latentia("predict", tmp_path / "m.latentia", "-", stdin=b"x,member\n1,true\n2,yes\n")
+    assert ended.code == 3 and ended.errors == [
+        "latentia: standard input: column 'member' holds 'yes', which is neither true nor false as the model expects; "
+        "--missing yes makes a gap of it"
+    ]
+
+
 def test_new_rows_are_read_as_the_model_knows_the_columns(latentia, fitted):
     """A column of codes stays text though all of its values here are plain numbers; a column without values is fine."""
     ended = latentia(
@@ -126,10 +165,13 @@ def test_new_rows_are_read_as_the_model_knows_the_columns(latentia, fitted):
     assert ended.code == 0 and "note:" in ended.err and "'7'" in ended.err  # no code of the table fitted: missing
     ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color,two,code\nbig,red,,000\n")
     assert ended.code == 3 and ended.errors == [
-        "latentia: standard input: column 'size' holds 'big', which is no number as the model expects"
+        "latentia: standard input: column 'size' holds 'big', which is no number as the model expects; "
+        "--missing big makes a gap of it"
     ]
     ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color\n1,red\n")
-    assert ended.code == 3 and "needs the columns 'two', 'code'" in ended.err
+    assert ended.code == 3 and "needs the columns 'two', 'code', which it does not have; empty cells will" in ended.err
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color,two\n1,red,1\n")
+    assert ended.code == 3 and "needs the column 'code', which" in ended.err
 
 
 def odd_table(n=90):
@@ -162,7 +204,7 @@ def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("number,kind\n" + "".join(f"{v},{k % 2}\n" for k, v in enumerate(numbers)))
     found = find_features(read_table(str(path), Reading()), ["number", "kind"])
-    assert "'012' among 89 numbers, and a leading zero makes codes of numbers" in found.left_out["number"]
+    assert "'012' among 89 numbers, and a leading zero makes codes of them all" in found.left_out["number"]
 
 
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
@@ -327,7 +369,8 @@ def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
     table, found = typed("\n".join(lines), path=tmp_path / "a.csv")
     assert list(found.frame) == ["x"] and set(found.left_out) == {"id", "day", "mixed"}
     assert "120 different values in 120 cells" in found.left_out["id"]
-    assert found.notes == [] and "'many' among 119 numbers; --missing many" in found.left_out["mixed"]
+    assert found.notes == ["column 'x' counts the rows, from 0 on; --ignore x leaves it out"]
+    assert "'many' among 119 numbers; --missing many" in found.left_out["mixed"]
     stamps = pd.DataFrame({"t": pd.date_range("2020-01-01", periods=3), "x": [1.0, 2.0, 3.0]})
     stamps.to_parquet(tmp_path / "a.parquet")
     assert (
@@ -455,6 +498,7 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
             "two outputs have the same name",
         ),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
+        (["predict", "MODEL", "MODEL"], 3, "a model file, no table"),
         (["dance"], 2, "No such command 'dance'"),
         (["--nonsense"], 2, "No such option"),
     ],

@@ -289,6 +289,28 @@ def test_bad_input_is_refused_by_name():
         report_html(GaussianMixtureClassifier(), X, y)
 
 
+def test_a_search_over_subclasses_is_shown():
+    """Its results hold lists of different lengths, which lead from setting to setting."""
+    X, y = load_iris(return_X_y=True)
+    model = MultimodalSoftmaxClassifier(random_state=0).fit(X, y)
+    assert len({len(children) for children in model.search_results_["children"]}) > 1
+    page = check_page(report_html(model, X, y))
+    assert "Search" in page.headings and "n subclasses" in page.text and "children" not in page.text
+
+
+def test_a_report_says_from_where_rows_are_counted(stack):
+    model, X, y = stack
+    assert check_page(report_html(model, X, y)).text.count("Rows are counted from 0.") == 3
+    shifted = X.set_axis(pandas.RangeIndex(1, len(X) + 1))
+    assert check_page(report_html(model, shifted, y)).text.count("Rows are counted from 1.") == 3
+    named = X.set_axis([f"person {k}" for k in range(len(X))])
+    assert "Rows are counted" not in check_page(report_html(model, named, y)).text
+
+
+def test_one_number_is_its_own_tick():
+    assert ticks(5, 5) == [5.0]
+
+
 @pytest.mark.parametrize("low,high", [(0.0, 1.0), (-3.2, 4.1), (1e-9, 3e-9), (99_990.0, 100_010.0), (-5e7, 2e8)])
 def test_ticks_are_few_round_numbers_within_the_ends(low, high):
     found = np.array(ticks(low, high))

@@ -15,7 +15,7 @@ from latentia.apps.cli.output_files import check_format, check_target, check_tar
 from latentia.apps.cli.usual_choices import usual_choices
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
-from latentia.apps.tables.table_files import Table, read_table
+from latentia.apps.tables.table_files import Table, numbered, read_table
 from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, kind_of, read_labels
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
@@ -68,7 +68,7 @@ def fit(
         files["predictions"] = predictions
     if report is not None and write_report is not None:
         with blaming(found.source), screen.work("writing the report"):
-            write_report(model, features.frame, labels, report, title=f"{target} in {found.source}")
+            write_report(model, numbered(features.frame), labels, report, title=f"{target} in {found.source}")
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
@@ -122,12 +122,17 @@ def _show_table(screen: Screen, features: Features, labels: np.ndarray, target: 
         [str(name), kind_of(frame[name]), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
         for name in frame
     ]
-    screen.say(f"{len(frame)} rows, {len(rows)} columns, {frame.isna().to_numpy().mean():.1%} of the cells missing")
+    size = f"{_many(len(frame), 'row')}, {_many(len(rows), 'column')}"
+    screen.say(f"{size}, {frame.isna().to_numpy().mean():.1%} of the cells missing")
     screen.grid(["column", "kind", "missing", "values"], rows)
     classes, counts = _counted(labels)
     n_unlabeled = len(labels) - sum(counts)
     known = ", ".join(f"{name} {n}" for name, n in zip(classes[:20], counts, strict=False))
     screen.say(f"\nclasses of {target}: {known}{' ...' if len(classes) > 20 else ''}; unlabeled {n_unlabeled}\n")
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _counted(labels: np.ndarray) -> tuple[list[Any], list[int]]:
@@ -161,18 +166,28 @@ def _show_fit(screen: Screen, model: Any) -> None:
     board = model.leaderboard_
     header = ["candidate", "log loss", "accuracy", "weight"]
     columns = zip(board["candidate"], board["log_loss"], board["accuracy"], board["weight"], strict=True)
-    screen.grid(
-        header, [[name, f"{loss:.3f}", f"{right:.1%}", f"{weight:.2f}"] for name, loss, right, weight in columns]
-    )
-    screen.say(
-        f"\nexpected of new rows: accuracy {model.expected_accuracy_:.1%}, log loss {model.expected_log_loss_:.3f}"
-    )
+    rows = [
+        [name, _unless_nan(loss, ".3f"), _unless_nan(right, ".1%"), f"{weight:.2f}"]
+        for name, loss, right, weight in columns
+    ]
+    screen.grid(header, rows)
+    loss, right = model.expected_log_loss_, model.expected_accuracy_
+    expected = "unknown: too few different labeled rows to hold some out"
+    if not np.isnan(loss):
+        expected = f"accuracy {right:.1%}, log loss {loss:.3f}"
+    screen.say(f"\nexpected of new rows: {expected}")
+
+
+def _unless_nan(value: float, form: str) -> str:
+    return "" if np.isnan(value) else format(value, form)
 
 
 def compare(
     table: options.TableFile,
     target: options.Target,
-    output: options.TableOutput = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="A table to write; the ranking is shown in any case.")
+    ] = None,
     effort: options.Effort = "fast",
     folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Folds of the cross-validation.")] = 5,
     ignore: options.Ignore = None,
@@ -237,7 +252,7 @@ def report(
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
     frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
     with blaming(found.source), screen.work("writing the report"):
-        write_report(fitted, frame, labels, output, title=title or f"{target} in {found.source}")
+        write_report(fitted, numbered(frame), labels, output, title=title or f"{target} in {found.source}")
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     else:

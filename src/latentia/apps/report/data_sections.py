@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia.apps.report.elements import Bar, Cell, Section, facts_list, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
-from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_names, rows_of
+from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_counting, row_names, rows_of
 from latentia.inputs.labels import is_missing
 
 #: Columns that are listed, classes that are, and values of a column.
@@ -149,7 +149,7 @@ def imputed(facts: Facts) -> Section | None:
     )
     note = (
         "Each missing cell gets what the known cells of its row say of it: an expected number or the most probable "
-        "category. It stays missing in predictions."
+        f"category. It stays missing in predictions. {row_counting(facts.X)}"
     )
     return Section("What was imputed", paragraph(note) + body)
 

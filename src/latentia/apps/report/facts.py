@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.display.fitted_parts import class_names, factor_model, feature_names
+from latentia.inputs.dataframes import frame_type
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.rows import plain_table
@@ -38,6 +39,7 @@ class Facts:
             raise TypeError(f"model is a {type(model).__name__}; allowed is a fitted estimator, then its table and y.")
         check_is_fitted(model)
         X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
+        X = X.to_pandas() if frame_type(X) == "pyarrow" else X
         n_rows = _num_samples(X)
         if not is_classifier(model):
             return cls(model, X, np.zeros((n_rows, 0), dtype=int))

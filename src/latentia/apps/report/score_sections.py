@@ -17,6 +17,9 @@ MAX_MATRIX, MAX_CONFUSIONS = 20, 20
 #: Settings of a search that are listed.
 MAX_SETTINGS = 25
 
+#: Columns of a search that hold lists of different lengths: how settings led to others.
+RAGGED = ("parents", "children")
+
 
 def leaderboard(facts: Facts) -> Section | None:
     """The candidates of a LatentClassifier."""
@@ -45,7 +48,7 @@ def search(facts: Facts) -> Section | None:
     found = getattr(facts.model, "search_results_", None)
     if found is None:
         return None
-    names = [str(name) for name in found if len(np.shape(found[name])) > 0 and str(name) not in ("parents", "children")]
+    names = [str(name) for name in found if name not in RAGGED and len(np.shape(found[name])) > 0]
     columns = [list(found[name])[:MAX_SETTINGS] for name in names]
     rows = [[_setting(value) for value in row] for row in zip(*columns, strict=True)]
     body = table("Settings tried", [name.replace("_", " ") for name in names], rows)

@@ -16,7 +16,7 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.table_files import Table
-from latentia.inputs.column_doubts import DATE_TEXT, LEADING_ZERO, NUMBER, is_numeric, slip_in
+from latentia.inputs.column_doubts import DATE_TEXT, LEADING_ZERO, NUMBER, amount_in, is_numeric, slip_in
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
@@ -48,7 +48,7 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
         reason = "row numbers" if _are_row_numbers(name, column) else useless_because(column)
         if reason is None:
             kept[name] = column
-            features.notes += notes
+            features.notes += notes + _counting_note(name, column)
             features.doubted |= {name} if doubt else set()
         else:
             features.left_out[name] = doubt or reason
@@ -64,6 +64,14 @@ def _are_row_numbers(name: str, column: Any) -> bool:
         return False
     numbers = column.to_numpy()
     return numbers.dtype.kind in "iu" and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+
+
+def _counting_note(name: str, column: Any) -> list[str]:
+    """A word on a column of numbers that go up by one from row to row, as ids do."""
+    numbers = column.to_numpy()
+    if numbers.dtype.kind not in "iu" or numbers.size < 10 or not (np.diff(numbers) == 1).all():
+        return []
+    return [f"column {name!r} counts the rows, from {numbers[0]} on; --ignore {shlex.quote(name)} leaves it out"]
 
 
 def _because(left_out: dict[str, str]) -> str:
@@ -93,7 +101,7 @@ def word_among_numbers(table: Table, name: str) -> str | None:
         return None
     odd = sorted({text for text in texts if not is_numeric(text)})
     if all(LEADING_ZERO.fullmatch(text) for text in odd):
-        return f"{slip.text}, and a leading zero makes codes of numbers; write them without it if they are none"
+        return f"{slip.text}, and a leading zero makes codes of them all; numbers are written without it"
     shown = " ".join(f"--missing {shlex.quote(text[:40])}" for text in odd[:3])
     return f"{slip.text}; {shown}{' ...' if len(odd) > 3 else ''} makes gaps of such cells and numbers of the others"
 
@@ -134,6 +142,10 @@ def useless_because(column: Any) -> str | None:
     if n_values > MANY_VALUES and 2 * n_values > n_known:
         if all(isinstance(v, str) and DATE_TEXT.fullmatch(v) for v in column.dropna()):
             return f"dates, {n_values} different ones in {n_known} cells; as numbers, such as days, they could be used"
+        example = amount_in([str(v) for v in column.dropna().unique()])
+        if example:
+            how = f"amounts such as {example!r}, {n_values} different ones in {n_known} cells"
+            return f"{how}; as plain numbers, without signs and separators of thousands, they could be used"
         return f"names or ids: {n_values} different values in {n_known} cells"
     return None
 
@@ -191,7 +203,10 @@ def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
             raise bad_table(table.source, f"{len(names)} columns; the model was fitted on {model.n_features_in_}")
     lacking = [str(name) for name in names if name not in table.frame]
     if lacking:
-        raise bad_table(table.source, f"the model needs the columns {_listed(lacking)}, which it does not have")
+        what = f"the columns {_listed(lacking)}" if len(lacking) > 1 else f"the column {lacking[0]!r}"
+        raise bad_table(
+            table.source, f"the model needs {what}, which it does not have; empty cells will do where nothing is known"
+        )
     types = getattr(getattr(model._model, "encoder", None), "types", ()) or [None] * len(names)
     return pandas.DataFrame({str(name): _as_type(table, name, kind) for name, kind in zip(names, types, strict=True)})
 
@@ -204,17 +219,24 @@ def _as_type(table: Table, name: str, kind: Any) -> Any:
         texts = _with_points(column.dropna().tolist(), table.decimal_comma)
         wrong = next((text for text in texts if not NUMBER.fullmatch(text)), None)
         if wrong is not None:
-            raise bad_table(
-                table.source, f"column {name!r} holds {wrong[:40]!r}, which is no number as the model expects"
-            )
+            raise _unexpected(table, name, wrong, "no number")
         return _numbers(column, texts) if texts else pandas.Series(np.full(len(column), np.nan))
     known = column.notna()
     if kind.is_bool:
         if not table.is_text:
             return column
+        wrong = next((text for text in column[known] if text.lower() not in TRUTH), None)
+        if wrong is not None:
+            raise _unexpected(table, name, wrong, "neither true nor false")
         return pandas.Series(
-            [TRUTH.get(str(v).lower()) if k else None for v, k in zip(column, known, strict=True)], dtype="boolean"
+            [TRUTH[v.lower()] if k else None for v, k in zip(column, known, strict=True)], dtype="boolean"
         )
     if table.is_text or kind.is_category:
         return pandas.Series(column.tolist())
     return pandas.Series([str(v) if k else None for v, k in zip(column, known, strict=True)])
+
+
+def _unexpected(table: Table, name: str, text: str, what: str) -> Exception:
+    """A cell that the model cannot read."""
+    cure = f"--missing {shlex.quote(text[:40])} makes a gap of it"
+    return bad_table(table.source, f"column {name!r} holds {text[:40]!r}, which is {what} as the model expects; {cure}")

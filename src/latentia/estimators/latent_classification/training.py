@@ -62,7 +62,7 @@ def size_or_auto(least: int) -> Check:
         if isinstance(value, str):
             check_choice(name, value, ["auto"], f" and integers >= {least}")
         else:
-            check_number(name, value, ge=least, integer=True)
+            check_number(name, value, ge=least, integer=True, besides=", or 'auto'")
 
     return check
 

@@ -186,7 +186,7 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         -------
         bic : float
         """
-        self._require_fitted()
+        self._require_classes("bic")
         return float(self._model.density.estimator.bic(X, y))
 
     def aic(self, X: Any, y: Any) -> float:
@@ -201,8 +201,17 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         -------
         aic : float
         """
-        self._require_fitted()
+        self._require_classes("aic")
         return float(self._model.density.estimator.aic(X, y))
+
+    def _require_classes(self, method: str) -> None:
+        """Refuse what needs the density of a row and its class, after a fit to a label matrix."""
+        self._require_fitted()
+        if self.multilabel_:
+            raise ValueError(
+                f"{method} needs the density of rows with their classes; this model was fitted to a label matrix, and "
+                "has the density of rows alone (score_samples)."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
