@@ -65,7 +65,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Densities, samples and imputations are those of the raw column.
     unlabeled_weight : float or "auto", default="auto"
         Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.1
-        where fewer than 30 rows have labels.
+        where fewer than 30 rows have labels. Where predictions average over models, these have
+        other weights, too.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
