@@ -153,6 +153,24 @@ def test_padded_numbers_are_codes_with_a_word_and_numbers_if_asked_for(latentia,
     assert ended.code == 0 and "amount        count" in ended.out
 
 
+def test_predictions_and_reasons_are_of_the_class_that_costs_least(latentia, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)) + (np.arange(60) % 2)[:, None], columns=["a", "b"])
+    model = library.LatentClassifier(effort="fast", cv=3, loss_matrix=[[0, 1], [20, 0]], random_state=0)
+    model.fit(X, np.array(["no", "yes"])[np.arange(60) % 2]).save(tmp_path / "m.latentia")
+    X.to_csv(tmp_path / "a.csv", index=False)
+    said = model.predict(X).tolist()
+    assert said != model.classes_[model.predict_proba(X).argmax(axis=1)].tolist()
+    ended = latentia("predict", tmp_path / "m.latentia", tmp_path / "a.csv")
+    assert [row["prediction"] for row in rows_of(ended.out)] == said
+    latentia("explain", tmp_path / "m.latentia", tmp_path / "a.csv", "-o", tmp_path / "e.csv")
+    found = pd.read_csv(tmp_path / "e.csv")
+    assert found["prediction"].tolist() == said
+    own = model.predict_proba(X)[np.arange(60), (np.array(said) == "yes").astype(int)]
+    np.testing.assert_allclose(found["probability"], own)
+    np.testing.assert_allclose(found["adds:a"][said.index("yes")], model.explain(X)["yes"]["a"][said.index("yes")])
+
+
 def test_amounts_are_left_out_as_what_they_are(tmp_path):
     rng = np.random.default_rng(0)
     cells = [
