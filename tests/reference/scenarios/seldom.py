@@ -22,7 +22,7 @@ from latentia import (
 )
 from latentia.estimators.latent_classifier.features import rows_without_cells
 from latentia.evaluation.comparison_inputs import named_scorers
-from latentia.inputs import column_kinds, label_digest, small_tables, target_parts
+from latentia.inputs import column_doubts, column_kinds, label_digest, small_tables, target_parts
 from latentia.inputs.column_reader import _with_unseen_values
 from latentia.inputs.lazy_answers import LazyAnswers, join_answers
 from latentia.inputs.outputs import read_outputs
@@ -205,6 +205,31 @@ def columns() -> dict[str, Any]:
 
 
 @SCENARIOS
+def many_values() -> dict[str, Any]:
+    """Doubts of columns with many different values, each named with its cure."""
+    words = [f"word {k}" for k in range(40)]
+    days = [f"2024-01-{k:02d}" for k in range(1, 32)]
+    for name, values, n_known in (("few", words[:30], 30), ("often", words, 80), ("days", days, 62), ("7", words, 81)):
+        column_doubts.doubt_many(name, values, n_known)  # which may warn
+    return {
+        "refused": [
+            refusal(column_doubts.doubt_many, "id", words, 79),
+            refusal(column_doubts.doubt_many, "day", days, 61),
+            refusal(column_doubts.doubt_many, 3, [str(k) for k in range(31)], 31),
+        ],
+        "slips": [
+            str(column_doubts.text_among_numbers(values, np.array(counts)))
+            for values, counts in (
+                (["1", "2.5", "x"], [30, 20, 1]),
+                (["1", "2.5", "x", "y"], [30, 20, 2, 1]),
+                (["1", "x", "007"], [3, 3, 1]),
+                (["1", "2"], [3, 3]),
+            )
+        ],
+    }
+
+
+@SCENARIOS
 def label_matrices_of_a_stack() -> dict[str, Any]:
     """Given as lists or frames, with options that are for classes, and a label that is known in one row."""
     import pandas as pd
@@ -277,6 +302,8 @@ def damaged_values() -> dict[str, Any]:
             refusal(encoder.encode, state, "random_state"),
             refusal(decoder.decode, {"objects": [1, 2], "shape": [2.0]}),
             refusal(decoder.decode, {"objects": [1, 2], "shape": [3]}),
+            refusal(decoder.decode, {"objects": [1, 2], "shape": [2, "1"]}),
+            refusal(decoder.decode, {"objects": [1, 2], "shape": [-2, -1]}),
             refusal(decoder.decode, {"array": 1}),
             refusal(decoder.decode, {"array": -1}),
             refusal(decoder.decode, {"tuple": 3}),
