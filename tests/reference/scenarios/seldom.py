@@ -290,6 +290,29 @@ def embeddings_beyond_memory() -> dict[str, Any]:
     return found
 
 
+@SCENARIOS.with_(rtol=1e-4, is_slow=True)
+def stacks_of_large_tables() -> dict[str, Any]:
+    """A sample is cross-validated; then the members see all parts, Gaussians the categories as numbers."""
+    import dask.dataframe as dd
+
+    table = mixed(n=130)
+    frame = table.X.drop(columns=["old", "grade"]).assign(y=table.y)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    stack = LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0)
+    with (
+        patch("latentia.estimators.base.table_reading.SMALL_MIB", 0),
+        patch.object(small_tables, "SMALL_TABLE_MIB", 0),
+        patch("latentia.estimators.base.generative_input.SAMPLE_MIB", 80 * 8 * 5 / 2**20),
+    ):
+        stack.fit(lazy.drop(columns=["y"]), lazy["y"])
+    new = table.new.drop(columns=["old", "grade"])
+    found = {"rows": stack.training_record_["n_rows"], "held_out": list(stack.held_out_proba_.shape)}
+    found |= {vote.member.__class__.__name__ + str(k): k for k, vote in enumerate(stack._model.votes)}
+    for k, vote in enumerate(stack._model.votes):
+        found[f"proba of {k}"] = vote.member.log_proba(stack._model.encoder.encode(new, "missing"))
+    return found | {"proba": stack.predict_proba(new), "density": stack.score_samples(new)}
+
+
 @SCENARIOS
 def damaged_values() -> dict[str, Any]:
     encoder, decoder = Encoder(), Decoder([np.arange(3)])
