@@ -465,6 +465,21 @@ def test_a_narrow_terminal_shows_whole_names_and_marks_apart_from_numbers(blobs)
     assert "LatentClassificationModel  + " in lines[2] and "…" not in screen.getvalue()
 
 
+@pytest.mark.parametrize("kind", [int, bool, str])
+def test_labels_that_are_objects_do_for_classifiers_of_scikit_learn(blobs, kind):
+    """As those with None for unlabeled rows are; also where scorers look at them."""
+    X, y = blobs
+    plain = (y == y[0]).astype(kind)
+    models = {"nb": GaussianNB(), "mixture": GaussianMixtureClassifier(random_state=0, tol=0.1)}
+    expected = compare(models, X, plain, cv=3, scoring="balanced_accuracy")
+    objects = plain.astype(object)
+    found = compare(models, X, objects, cv=3, scoring="balanced_accuracy")
+    np.testing.assert_array_equal(found.accuracy, expected.accuracy)
+    np.testing.assert_array_equal(found.scores["balanced_accuracy"], expected.scores["balanced_accuracy"])
+    objects[::5] = None
+    assert compare(models, X, objects, cv=3).fitted_on_labeled_only == {"nb"}
+
+
 def test_tables_of_arrow_change_nothing(blobs):
     pyarrow = pytest.importorskip("pyarrow")
     X, y = blobs

@@ -35,6 +35,14 @@ class Dataset(NamedTuple):
         """Which rows may be scored (N,)."""
         return self.labels.codes >= 0
 
+    def classes_of(self, rows: np.ndarray) -> Any:
+        """Labels of some rows; of labeled ones without objects, of which scikit-learn takes text
+        alone.
+        """
+        if self.y_numpy.dtype == object and self.labeled[rows].all():
+            return self.labels.classes[self.labels.codes[rows]]
+        return select_rows(self.y, rows)
+
 
 def folds_of(dataset: Dataset, cv: Any, random_state: Any) -> list[Fold]:
     """Training and test rows of each fold."""

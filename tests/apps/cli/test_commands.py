@@ -129,6 +129,30 @@ def test_reports_count_the_rows_of_a_file_from_one(latentia, fitted, tmp_path):
     assert ended.code == 0 and "Rows are counted from 1." in (tmp_path / "r.html").read_text()
 
 
+def test_padded_numbers_are_codes_with_a_word_and_numbers_if_asked_for(latentia, tmp_path):
+    path, model = tmp_path / "a.csv", tmp_path / "m.latentia"
+    rng = np.random.default_rng(0)
+    amounts = 20 * rng.integers(0, 15, 60) + 200 * (np.arange(60) % 2)
+    path.write_text(
+        "amount,code,grade,kind\n" + "".join(f"{a:05d},{k % 7:02d},{k % 4},{k % 2}\n" for k, a in enumerate(amounts))
+    )
+    ended = latentia("fit", path, "-t", "kind", "-o", model, "--effort", "fast")
+    assert ended.code == 0 and "amount  categorical" in ended.out
+    assert ended.err.splitlines() == [
+        "note: column 'amount' is text, since it holds '00000', and leading zeros make codes of its numbers; "
+        "--kind amount=continuous makes numbers of them"
+    ]
+    asked = ["--kind", "amount=count", "--kind", "code=categorical", "--kind", "grade=ordinal"]
+    ended = latentia("fit", path, "-t", "kind", "-o", model, "--effort", "fast", "--force", *asked)
+    assert ended.code == 0 and ended.err == "" and "amount        count" in ended.out
+    fitted = library.load(model)
+    assert fitted.kinds_ == ("count", "categorical", "ordinal")
+    ended = latentia("predict", model, "-", stdin=b"amount,code,grade\n00417,03,3\n12,06,\n")
+    assert ended.code == 0 and [row["prediction"] for row in rows_of(ended.out)] == ["1", "0"]
+    ended = latentia("compare", path, "-t", "kind", "--folds", "2", *asked[:2])
+    assert ended.code == 0 and "amount        count" in ended.out
+
+
 def test_amounts_are_left_out_as_what_they_are(tmp_path):
     rng = np.random.default_rng(0)
     cells = [
@@ -204,7 +228,10 @@ def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("number,kind\n" + "".join(f"{v},{k % 2}\n" for k, v in enumerate(numbers)))
     found = find_features(read_table(str(path), Reading()), ["number", "kind"])
-    assert "'012' among 89 numbers, and a leading zero makes codes of them all" in found.left_out["number"]
+    assert (
+        "'012' among 89 numbers, and leading zeros make codes of its numbers; --kind number=continuous"
+        in found.left_out["number"]
+    )
 
 
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
@@ -497,6 +524,10 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
             2,
             "two outputs have the same name",
         ),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size"], 2, "--kind size: allowed is COLUMN=KIND"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size=big"], 2, "with one of continuous, count"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "siz=count"], 3, "--kind siz: there is no such"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "color=count"], 3, "is no number as --kind says"),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
         (["predict", "MODEL", "MODEL"], 3, "a model file, no table"),
         (["dance"], 2, "No such command 'dance'"),

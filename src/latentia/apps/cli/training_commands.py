@@ -16,7 +16,7 @@ from latentia.apps.cli.usual_choices import usual_choices
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
-from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, kind_of, read_labels
+from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, read_labels
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -38,6 +38,7 @@ def fit(
         str | None, typer.Option("--predictions", help="Also write predictions of all rows to this table.")
     ] = None,
     ignore: options.Ignore = None,
+    kind: options.Kind = None,
     seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes that fit folds.")] = 1,
     encoding: options.Encoding = "utf-8",
@@ -54,7 +55,7 @@ def fit(
     check_format(predictions)
     write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
-    labels, features = _learnable(found, target, ignore, screen)
+    labels, features = _learnable(found, target, ignore, kind, screen)
     model = _classifier(effort, seed, features, jobs if jobs > 1 else None)
     with blaming(found.source), screen.work("fitting") as tell:
         model.set_params(callback=listener(tell)).fit(features.frame, labels)
@@ -89,7 +90,7 @@ def _classifier(effort: str, seed: int, features: Features, n_jobs: int | None =
 
 def _reading(seed: int, features: Features) -> dict[str, Any]:
     """Options of all models of tables; who was told of a doubt need not hear of it again."""
-    kinds = {name: "categorical" for name in sorted(features.doubted)}
+    kinds = {name: "categorical" for name in sorted(features.doubted)} | features.kinds
     return {
         "random_state": seed,
         "unlabeled": None,
@@ -98,16 +99,19 @@ def _reading(seed: int, features: Features) -> dict[str, Any]:
     }
 
 
-def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Screen) -> tuple[np.ndarray, Features]:
+def _learnable(
+    table: Table, target: str, ignore: list[str] | None, kind: list[str] | None, screen: Screen
+) -> tuple[np.ndarray, Features]:
     """Labels and columns, shown."""
-    labels = read_labels(table, target)
-    unknown = [name for name in ignore or [] if name not in table.frame]
-    if unknown:
-        raise bad_table(table.source, f"--ignore {unknown[0]}: there is no such column")
+    labels, kinds = read_labels(table, target), options.kinds(kind)
+    for option, given in (("--ignore", ignore or []), ("--kind", [*kinds])):
+        unknown = next((name for name in given if name not in table.frame), None)
+        if unknown is not None:
+            raise bad_table(table.source, f"{option} {unknown}: there is no such column")
     names = [name for name in table.names if name != target and name not in (ignore or [])]
     if not names:
         raise bad_table(table.source, f"one column, {target!r}; there is none to learn from")
-    features = find_features(table, names)
+    features = find_features(table, names, {name: kinds[name] for name in names if name in kinds})
     for note in features.notes:
         screen.note(note)
     for name, reason in features.left_out.items():
@@ -119,7 +123,7 @@ def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Scre
 def _show_table(screen: Screen, features: Features, labels: np.ndarray, target: str) -> None:
     frame = features.frame
     rows = [
-        [str(name), kind_of(frame[name]), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
+        [str(name), features.kind(name), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
         for name in frame
     ]
     size = f"{_many(len(frame), 'row')}, {_many(len(rows), 'column')}"
@@ -191,6 +195,7 @@ def compare(
     effort: options.Effort = "fast",
     folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Folds of the cross-validation.")] = 5,
     ignore: options.Ignore = None,
+    kind: options.Kind = None,
     seed: options.Seed = 0,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
@@ -209,12 +214,12 @@ def compare(
     check_target(output, force)
     check_format(output)
     found = read_table(table, options.reading(encoding, delimiter, missing))
-    labels, features = _learnable(found, target, ignore, screen)
+    labels, features = _learnable(found, target, ignore, kind, screen)
     candidates = {
         "LatentClassifier": _classifier(effort, seed, features),
         "LatentClassificationModel": LatentClassificationModel(**_reading(seed, features)),
     }
-    if all(kind_of(features.frame[name]) != "categorical" for name in features.frame):
+    if all(features.kind(name) != "categorical" for name in features.frame):
         candidates["GaussianMixtureClassifier"] = GaussianMixtureClassifier(random_state=seed, unlabeled=None)
     candidates |= usual_choices(features.frame, seed)
     with blaming(found.source), screen.work(f"comparing {len(candidates)} classifiers on {folds} folds"):

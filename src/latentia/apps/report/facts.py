@@ -31,6 +31,7 @@ class Facts:
     model: Any
     X: Any
     codes: np.ndarray  # (N,) of classes or (N, L) of labels, -1 where unknown; empty for regression
+    outputs: np.ndarray | None = None  # (N, outputs) of regression, NaN where unknown
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any) -> Facts:
@@ -42,7 +43,7 @@ class Facts:
         X = X.to_pandas() if frame_type(X) == "pyarrow" else X
         n_rows = _num_samples(X)
         if not is_classifier(model):
-            return cls(model, X, np.zeros((n_rows, 0), dtype=int))
+            return cls(model, X, np.zeros((n_rows, 0), dtype=int), _read_outputs(y, n_rows))
         if getattr(model, "multilabel_", False):
             shape = (n_rows, len(model.classes_))
             codes = np.full(shape, -1) if y is None else read_label_matrix(y)
@@ -194,6 +195,16 @@ class Facts:
                 _, numbers = codes_of(self.predicted_table, place)
                 found[place] = _dependence(numbers[numbers >= 0], self.groups[numbers >= 0])
         return found
+
+
+def _read_outputs(y: Any, n_rows: int) -> np.ndarray | None:
+    """Numbers to be predicted, one column each."""
+    if y is None:
+        return None
+    numbers = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=float).reshape(len(y), -1)
+    if len(numbers) != n_rows:
+        raise ValueError(f"y has {len(numbers)} entries and X has {n_rows} rows: they must be equal.")
+    return numbers
 
 
 def _some(n: int, most: int) -> np.ndarray:

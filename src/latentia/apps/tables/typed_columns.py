@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,16 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.table_files import Table
-from latentia.inputs.column_doubts import DATE_TEXT, LEADING_ZERO, NUMBER, amount_in, is_numeric, slip_in
+from latentia.inputs.column_doubts import DATE_TEXT, NUMBER, amount_in, is_numeric, slip_in
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
+
+#: Numbers with leading zeros of more different values than this may be none but padded numbers.
+MANY_CODES = 10
 
 TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
@@ -35,13 +38,23 @@ class Features:
     left_out: dict[str, str] = field(default_factory=dict)  # column to reason
     notes: list[str] = field(default_factory=list)
     doubted: set[str] = field(default_factory=set)  # columns that are text for a word among numbers
+    kinds: dict[str, str] = field(default_factory=dict)  # that users give
+
+    def kind(self, name: str) -> str:
+        """The kind of a column, given or as it looks."""
+        return self.kinds.get(name) or kind_of(self.frame[name])
 
 
-def find_features(table: Table, names: Sequence[str]) -> Features:
-    """The columns with the types that they look like; names, ids and dates are left out."""
-    features = Features(pandas.DataFrame(index=table.frame.index))
+def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] | None = None) -> Features:
+    """The columns with the types that they look like, or that `kinds` asks for; names, ids and
+    dates are left out.
+    """
+    features = Features(pandas.DataFrame(index=table.frame.index), kinds=dict(kinds or {}))
     kept: dict[str, Any] = {}
     for name in names:
+        if name in features.kinds:
+            kept[name] = _as_kind(table, name, features.kinds[name])
+            continue
         notes: list[str] = []
         column = typed_column(table, name, notes) if table.is_text else table.frame[name]
         doubt = word_among_numbers(table, name) if table.is_text else None
@@ -56,6 +69,16 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
         raise bad_table(table.source, "no column is left to learn from" + _because(features.left_out))
     features.frame = pandas.DataFrame(kept)
     return features
+
+
+def _as_kind(table: Table, name: str, kind: str) -> Any:
+    """A column as a user wants it: numbers with or without leading zeros, or text."""
+    cells = table.frame[name]
+    if kind == "categorical":
+        return pandas.Series([None if gap else str(cell) for cell, gap in zip(cells, cells.isna(), strict=True)])
+    if kind in ("continuous", "count") and table.is_text:
+        return _only_numbers(table, name, "--kind says")
+    return typed_column(table, name, []) if table.is_text else cells
 
 
 def _are_row_numbers(name: str, column: Any) -> bool:
@@ -96,12 +119,12 @@ def typed_column(table: Table, name: str, notes: list[str]) -> Any:
 def word_among_numbers(table: Table, name: str) -> str | None:
     """Which cells make text of a column of numbers, and how to read it as numbers."""
     texts = _with_points(table.frame[name].dropna().tolist(), table.decimal_comma)
-    slip = slip_in(texts)
+    slip, odd = slip_in(texts), sorted({text for text in texts if not is_numeric(text)})
+    if odd and all(NUMBER.fullmatch(text) for text in odd) and (slip or len(set(texts)) > MANY_CODES):
+        cure = f"--kind {shlex.quote(name)}=continuous makes numbers of them"
+        return f"{slip.text if slip else repr(odd[0])}, and leading zeros make codes of its numbers; {cure}"
     if slip is None:
         return None
-    odd = sorted({text for text in texts if not is_numeric(text)})
-    if all(LEADING_ZERO.fullmatch(text) for text in odd):
-        return f"{slip.text}, and a leading zero makes codes of them all; numbers are written without it"
     shown = " ".join(f"--missing {shlex.quote(text[:40])}" for text in odd[:3])
     return f"{slip.text}; {shown}{' ...' if len(odd) > 3 else ''} makes gaps of such cells and numbers of the others"
 
@@ -214,20 +237,14 @@ def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
 def _as_type(table: Table, name: str, kind: Any) -> Any:
     column = table.frame[name]
     if kind is None or kind.is_integer or kind.is_float:
-        if not table.is_text:
-            return column
-        texts = _with_points(column.dropna().tolist(), table.decimal_comma)
-        wrong = next((text for text in texts if not NUMBER.fullmatch(text)), None)
-        if wrong is not None:
-            raise _unexpected(table, name, wrong, "no number")
-        return _numbers(column, texts) if texts else pandas.Series(np.full(len(column), np.nan))
+        return _only_numbers(table, name, "the model expects") if table.is_text else column
     known = column.notna()
     if kind.is_bool:
         if not table.is_text:
             return column
         wrong = next((text for text in column[known] if text.lower() not in TRUTH), None)
         if wrong is not None:
-            raise _unexpected(table, name, wrong, "neither true nor false")
+            raise _unexpected(table, name, wrong, "neither true nor false as the model expects")
         return pandas.Series(
             [TRUTH[v.lower()] if k else None for v, k in zip(column, known, strict=True)], dtype="boolean"
         )
@@ -236,7 +253,17 @@ def _as_type(table: Table, name: str, kind: Any) -> Any:
     return pandas.Series([str(v) if k else None for v, k in zip(column, known, strict=True)])
 
 
+def _only_numbers(table: Table, name: str, why: str) -> Any:
+    """A column of text as numbers; other cells are refused."""
+    cells = table.frame[name]
+    texts = _with_points(cells.dropna().tolist(), table.decimal_comma)
+    wrong = next((text for text in texts if not NUMBER.fullmatch(text)), None)
+    if wrong is not None:
+        raise _unexpected(table, name, wrong, f"no number as {why}")
+    return _numbers(cells, texts) if texts else pandas.Series(np.full(len(cells), np.nan))
+
+
 def _unexpected(table: Table, name: str, text: str, what: str) -> Exception:
-    """A cell that the model cannot read."""
+    """A cell that cannot be read."""
     cure = f"--missing {shlex.quote(text[:40])} makes a gap of it"
-    return bad_table(table.source, f"column {name!r} holds {text[:40]!r}, which is {what} as the model expects; {cure}")
+    return bad_table(table.source, f"column {name!r} holds {text[:40]!r}, which is {what}; {cure}")
