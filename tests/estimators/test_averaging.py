@@ -80,6 +80,11 @@ def test_weights_of_unlabeled_rows_that_are_left_to_the_estimator_are_averaged_o
         alone = LatentClassificationModel(**own, **options)
         fit = alone._train(alone._read_input(X, y, None), np.random.default_rng(seed), StepNotifier())
         np.testing.assert_allclose(member.log_proba(X), fit.model.log_proba(X), **EQUAL)
+    members = [replace(one, others=()) for one in model._model.members]
+    said = [np.exp(one.log_proba(X)) / np.exp(one.params.log_prior) for one in members]
+    said = [votes * p / p.sum(axis=1, keepdims=True) for votes, p in zip([3, *[1] * len(settings)], said, strict=True)]
+    p = np.sum(said, axis=0) * model.priors_  # the one whose weight is chosen counts for three
+    np.testing.assert_allclose(model.predict_proba(X), p / p.sum(axis=1, keepdims=True), **EQUAL)
     given = LatentClassificationModel(random_state=0, unlabeled_weight=0.1, **options).fit(X, y)
     assert given.averaged_components_ == SIZES
 
