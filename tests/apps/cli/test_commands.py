@@ -375,13 +375,8 @@ def test_cells_become_numbers_only_where_all_of_them_are(tmp_path):
     text = 'a,b,c,d,e,f,g,h\n1,1.5,007,x,TRUE,1e3,-3,\n2,NA,008,?,FALSE,.5,,\n 3 ,2,009,"y, z",TRUE,inf,4,\n'
     table, found = typed(text, path=tmp_path / "a.csv")
     frame = found.frame
-    assert [str(frame[name].dtype) for name in ("a", "b", "f", "g", "h")] == [
-        "int64",
-        "float64",
-        "float64",
-        "Int64",
-        "float64",
-    ]
+    assert [str(frame[name].dtype) for name in ("a", "b", "f", "g")] == ["int64", "float64", "float64", "Int64"]
+    assert found.left_out == {"h": "empty in every row"}
     assert frame["c"].tolist() == ["007", "008", "009"] and frame["d"].tolist()[2] == "y, z"
     assert frame["g"].isna().tolist() == [False, True, False]
 

@@ -286,6 +286,8 @@ def test_bad_input_is_refused_by_name():
         report_html(model, X, np.full(150, 7))
     with pytest.raises(ValueError, match="y has 10 entries and X has 150 rows"):
         report_html(model, X, y[:10])
+    with pytest.raises(ValueError, match="X has 3 columns, but the model was fitted to 4"):
+        report_html(model, X[:, :3], y)
     with pytest.raises(Exception, match="not fitted"):
         report_html(GaussianMixtureClassifier(), X, y)
 

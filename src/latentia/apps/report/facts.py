@@ -42,6 +42,8 @@ class Facts:
         X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
         X = X.to_pandas() if frame_type(X) == "pyarrow" else X
         n_rows = _num_samples(X)
+        if X.shape[1] != model.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {model.n_features_in_}.")
         if not is_classifier(model):
             return cls(model, X, np.zeros((n_rows, 0), dtype=int), _read_outputs(y, n_rows))
         if getattr(model, "multilabel_", False):

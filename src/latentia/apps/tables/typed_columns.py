@@ -153,6 +153,8 @@ def _numbers(cells: Any, texts: list[str]) -> Any:
 
 def useless_because(column: Any) -> str | None:
     """Why nothing is learned from a column."""
+    if not column.notna().any():
+        return "empty in every row"
     dtype = str(column.dtype)
     if dtype.startswith(("datetime", "timedelta", "period", "date", "time")):
         return "dates; as numbers, such as days, they could be used"
