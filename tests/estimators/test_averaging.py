@@ -80,6 +80,11 @@ def test_weights_of_unlabeled_rows_that_are_left_to_the_estimator_are_averaged_o
         alone = LatentClassificationModel(**own, **options)
         fit = alone._train(alone._read_input(X, y, None), np.random.default_rng(seed), StepNotifier())
         np.testing.assert_allclose(member.log_proba(X), fit.model.log_proba(X), **EQUAL)
+    members = [replace(one, others=()) for one in model._model.members]
+    said = [np.exp(one.log_proba(X)) / np.exp(one.params.log_prior) for one in members]
+    said = [votes * p / p.sum(axis=1, keepdims=True) for votes, p in zip([3, *[1] * len(settings)], said, strict=True)]
+    p = np.sum(said, axis=0) * model.priors_  # the one whose weight is chosen counts for three
+    np.testing.assert_allclose(model.predict_proba(X), p / p.sum(axis=1, keepdims=True), **EQUAL)
     given = LatentClassificationModel(random_state=0, unlabeled_weight=0.1, **options).fit(X, y)
     assert given.averaged_components_ == SIZES
 
@@ -140,7 +145,7 @@ def test_few_labels_allow_few_components(table):
     assert (few >= 0).sum() == 10
     assert LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few).averaged_components_ == [1, 2, 3, 1, 1]
     heavy = LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few, sample_weight=np.full(len(y), 2.0))
-    assert heavy.averaged_components_ == [1, 2, 3, 4, 6]
+    assert heavy.averaged_components_ == [1, 2, 3, 4, 6, 1, 1]
 
 
 def test_a_component_needs_as_many_rows_as_there_are_columns(table):

@@ -83,6 +83,20 @@ def test_other_kinds_of_files(frame, tmp_path):
     assert mixed.kinds_[-1] == "categorical" and mixed.predict(folder).compute().shape == (500,)
 
 
+def test_answers_are_written_as_they_are_computed(frame, tmp_path, small_parts):
+    """Part by part: arrays of one and two axes, frames, whatever the method."""
+    rows = frame[list("abc")].mask(np.random.default_rng(0).random((len(frame), 3)) < 0.1)
+    rows.assign(label=frame["label"]).to_parquet(tmp_path / "rows.parquet", row_group_size=90)
+    table = scan(tmp_path / "rows.parquet", target="label")
+    model = GaussianMixtureClassifier(1, covariance="diag", random_state=0).fit(rows, frame["label"])
+    for method in ("predict", "predict_proba", "score_samples", "impute", "transform"):
+        answers, expected = getattr(model, method)(table), getattr(model, method)(rows)
+        answers.to_parquet(tmp_path / "answers.pq")
+        written = pd.read_parquet(tmp_path / "answers.pq").to_numpy()
+        np.testing.assert_array_equal(np.reshape(written, np.shape(expected)), np.asarray(expected), err_msg=method)
+        np.testing.assert_array_equal(np.asarray(answers.compute()), np.asarray(expected), err_msg=method)
+
+
 def test_dtypes_do_not_depend_on_gaps(tmp_path, small_parts):
     """Integers with a gap in one part alone, text in dictionaries that differ from file to file."""
     rng = np.random.default_rng(0)

@@ -43,6 +43,9 @@ POSTERIOR_N_INIT = 5
 AVERAGED_COMPONENTS = (2, 3, 4, 6)
 LABELS_PER_COMPONENT = 3
 
+#: How often the one whose weight labels have chosen counts.
+CHOSEN_VOTES = 3
+
 #: They need neither converge as far as a model that stands alone, nor see all rows.
 AVERAGED_TOL = 3.0
 AVERAGED_ROWS = 5000
@@ -109,7 +112,8 @@ class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
             own = {"n_components": n_components, "unlabeled_weight": weight, "n_init": 1}
             other = copy(self).set_params(tol=AVERAGED_TOL * self.tol, **own)
             others.append(other._train(data, np.random.default_rng(seed), notifier).model)
-        return fit._replace(model=replace(fit.model, others=tuple(others)))
+        votes = CHOSEN_VOTES if weights else 1
+        return fit._replace(model=replace(fit.model, others=tuple(others), n_votes=votes))
 
     def _averages(self, data: TrainingTable) -> bool:
         """Whether predictions are averaged over models.
