@@ -6,10 +6,13 @@ import csv
 import gzip
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
 import time
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,6 +28,33 @@ from latentia.persistence.model_files import save_model
 
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        pytest.param("docs/quick_start.md", marks=pytest.mark.matrix),
+        pytest.param("docs/command_line.md", marks=pytest.mark.matrix),
+    ],
+)
+def test_the_commands_of_the_first_pages_run_one_after_the_other(latentia, page, tmp_path, monkeypatch):
+    root = Path(__file__).parents[3]
+    blocks = re.findall(r"```sh\n(.*?)```", (root / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    commands = [
+        shlex.split(line, comments=True)[1:]
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith("latentia ")
+    ]
+    assert [command[0] for command in commands] == ["fit", "predict"]
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "customers.csv").write_bytes((root / "examples" / "customers.csv").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        ended = latentia(*command, *(["--effort", "fast"] if command[0] == "fit" else []))
+        assert ended.code == 0, ended.err
+    assert len(rows_of((tmp_path / "answers.csv").read_text())) == 160
 
 
 def test_fit_shows_what_it_found_and_saves_the_model(latentia, tmp_path):
