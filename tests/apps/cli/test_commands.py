@@ -156,7 +156,9 @@ def test_labels_too_few_to_hold_some_out_are_told(latentia, tmp_path):
 
 def test_reports_count_the_rows_of_a_file_from_one(latentia, fitted, tmp_path):
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
-    assert ended.code == 0 and "Rows are counted from 1." in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert ended.code == 0 and "Rows are counted from 1." in page
+    assert "<h1>kind in table.csv</h1>" in page and str(fitted) not in page  # pages are for others, folders are not
 
 
 def test_padded_numbers_are_codes_with_a_word_and_numbers_if_asked_for(latentia, tmp_path):
@@ -362,7 +364,7 @@ def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "latentia.apps.report", page)
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
     assert ended.code == 0 and str(tmp_path / "r.html") in ended.out
-    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), f"kind in {fitted / 'table.csv'}")]
+    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), "kind in table.csv")]
     monkeypatch.setitem(sys.modules, "latentia.apps.report", None)
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
     assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
