@@ -571,7 +571,11 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
         ),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size"], 2, "--kind size: allowed is COLUMN=KIND"),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size=big"], 2, "with one of continuous, count"),
-        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "siz=count"], 3, "--kind siz: there is no such"),
+        (
+            ["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "sizes=count"],
+            3,
+            "--kind sizes: there is no such",
+        ),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "color=count"], 3, "is no number as --kind says"),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
         (["predict", "MODEL", "MODEL"], 3, "a model file, no table"),
