@@ -173,6 +173,29 @@ def test_tables_of_arrow_are_refused_by_the_names_of_their_columns(rng, y):
         latentia.LatentClassificationModel().fit(table.append_column("size", table.column("size")), y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Column 'nothing' has no known")
+def test_tables_of_arrow_keep_the_order_of_levels_and_may_be_batches(rng, y):
+    pyarrow = pytest.importorskip("pyarrow")
+    codes = pyarrow.array(np.arange(40) % 3, pyarrow.int8(), mask=np.arange(40) % 7 == 0)
+    levels = pyarrow.DictionaryArray.from_arrays(codes, ["low", "middle", "high"], ordered=True)
+    table = pyarrow.table({"x": rng.normal(size=40) + y, "level": levels, "nothing": pyarrow.nulls(40)})
+    model = latentia.LatentClassificationModel(1, max_iter=5, random_state=0).fit(table, y)
+    assert model.kinds_[1] == "ordinal" and model.categories_[1].tolist() == ["low", "middle", "high"]
+    full = model.impute(table).column("level").combine_chunks()
+    assert full.type.ordered and full.null_count == 0
+    assert full.to_pylist()[1:7] == ["middle", "high", "low", "middle", "high", "low"]
+    batch = table.to_batches()[0]
+    np.testing.assert_array_equal(model.predict_proba(batch), model.predict_proba(table))
+    parts = pyarrow.concat_tables([table.slice(0, 10), table.slice(10)])
+    np.testing.assert_array_equal(model.predict_proba(parts), model.predict_proba(table))
+
+
+def test_a_column_of_lists_is_refused_by_its_name(y):
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match="column 'l' of X holds a list"):
+        latentia.LatentClassificationModel().fit(polars.DataFrame({"a": y * 1.0, "l": [[1, 2]] * 40}), y)
+
+
 def test_tables_of_arrow_are_computed_on_a_device(rng, y):
     pytest.importorskip("torch")
     table = arrow_table(rng, y).select(["size", "narrow"])

@@ -72,9 +72,7 @@ def raw_column(X: Any, place: int) -> np.ndarray:
     if frame_type(X) == "polars":
         column = X.to_series(place)
         return (
-            column.to_numpy()
-            if column.dtype.is_numeric() and not column.null_count()
-            else np.array(column.to_list(), dtype=object)
+            column.to_numpy() if column.dtype.is_numeric() and not column.null_count() else as_objects(column.to_list())
         )
     if frame_type(X) == "pyarrow":
         column = X.column(place)
@@ -92,6 +90,9 @@ def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
     if frame_type(X) == "pandas" and str(column_dtype(X, place)) == "category":
         column = X.iloc[:, place].cat
         return column.categories.tolist(), column.codes.to_numpy().astype(np.int64)
+    if frame_type(X) == "pyarrow" and getattr(column_dtype(X, place), "ordered", False):
+        column = X.column(place).unify_dictionaries().combine_chunks()
+        return column.dictionary.to_pylist(), np.asarray(column.indices.fill_null(-1)).astype(np.int64)
     cells = raw_column(X, place)
     known = ~is_missing(cells)
     numbers = np.full(cells.shape, -1, dtype=np.int64)
@@ -131,7 +132,8 @@ def column_type(X: Any, place: int) -> ColumnType:
     if name == "category":
         return ColumnType(name, PlainValues.from_index(dtype.categories), bool(dtype.ordered))
     if name.startswith("dictionary<"):
-        return ColumnType("dictionary")
+        levels = PlainValues.from_values(distinct_values(X, place)[0]) if dtype.ordered else None
+        return ColumnType("dictionary", levels, bool(dtype.ordered))
     if name.startswith("Enum"):
         return ColumnType("Enum", PlainValues.from_values(dtype.categories.to_list()))
     if name.lower() == "object":
@@ -210,9 +212,13 @@ def _as_arrow(cells: np.ndarray, kind: ColumnType) -> Any:
     if kind.is_bool:
         return pyarrow.array(cells.astype(float) > 0.5)
     values = pyarrow.array(cells.tolist() if cells.dtype.kind in "OU" else cells)
+    if kind.categories is not None:
+        levels = kind.categories.tolist()
+        codes = pyarrow.array([levels.index(value) for value in values.to_pylist()], pyarrow.int32())
+        return pyarrow.DictionaryArray.from_arrays(codes, levels, ordered=kind.ordered)
     if kind.is_category:
         return values.dictionary_encode()
     try:
         return values.cast(pyarrow.type_for_alias(kind.name))
-    except ValueError:  # a share in a column of integers, or a type that has no short name
+    except (ValueError, NotImplementedError):  # a share in a column of integers, or a type without cells of its own
         return values

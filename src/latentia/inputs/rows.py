@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from datetime import date
 from functools import wraps
+from importlib import import_module
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -86,6 +87,8 @@ def plain_table(X: Any, allow_dates: bool = False) -> Any:
     _refuse_no_table(X)
     if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
         X = X.to_native()
+    if type(X).__name__ == "RecordBatch":
+        X = import_module("pyarrow").Table.from_batches([X])
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
