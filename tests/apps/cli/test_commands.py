@@ -6,10 +6,13 @@ import csv
 import gzip
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
 import time
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,6 +28,33 @@ from latentia.persistence.model_files import save_model
 
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        pytest.param("docs/quick_start.md", marks=pytest.mark.matrix),
+        pytest.param("docs/command_line.md", marks=pytest.mark.matrix),
+    ],
+)
+def test_the_commands_of_the_first_pages_run_one_after_the_other(latentia, page, tmp_path, monkeypatch):
+    root = Path(__file__).parents[3]
+    blocks = re.findall(r"```sh\n(.*?)```", (root / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    commands = [
+        shlex.split(line, comments=True)[1:]
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith("latentia ")
+    ]
+    assert [command[0] for command in commands] == ["fit", "predict"]
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "customers.csv").write_bytes((root / "examples" / "customers.csv").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        ended = latentia(*command, *(["--effort", "fast"] if command[0] == "fit" else []))
+        assert ended.code == 0, ended.err
+    assert len(rows_of((tmp_path / "answers.csv").read_text())) == 160
 
 
 def test_fit_shows_what_it_found_and_saves_the_model(latentia, tmp_path):
@@ -151,6 +181,24 @@ def test_padded_numbers_are_codes_with_a_word_and_numbers_if_asked_for(latentia,
     assert ended.code == 0 and [row["prediction"] for row in rows_of(ended.out)] == ["1", "0"]
     ended = latentia("compare", path, "-t", "kind", "--folds", "2", *asked[:2])
     assert ended.code == 0 and "amount        count" in ended.out
+
+
+def test_predictions_and_reasons_are_of_the_class_that_costs_least(latentia, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)) + (np.arange(60) % 2)[:, None], columns=["a", "b"])
+    model = library.LatentClassifier(effort="fast", cv=3, loss_matrix=[[0, 1], [20, 0]], random_state=0)
+    model.fit(X, np.array(["no", "yes"])[np.arange(60) % 2]).save(tmp_path / "m.latentia")
+    X.to_csv(tmp_path / "a.csv", index=False)
+    said = model.predict(X).tolist()
+    assert said != model.classes_[model.predict_proba(X).argmax(axis=1)].tolist()
+    ended = latentia("predict", tmp_path / "m.latentia", tmp_path / "a.csv")
+    assert [row["prediction"] for row in rows_of(ended.out)] == said
+    latentia("explain", tmp_path / "m.latentia", tmp_path / "a.csv", "-o", tmp_path / "e.csv")
+    found = pd.read_csv(tmp_path / "e.csv")
+    assert found["prediction"].tolist() == said
+    own = model.predict_proba(X)[np.arange(60), (np.array(said) == "yes").astype(int)]
+    np.testing.assert_allclose(found["probability"], own)
+    np.testing.assert_allclose(found["adds:a"][said.index("yes")], model.explain(X)["yes"]["a"][said.index("yes")])
 
 
 def test_amounts_are_left_out_as_what_they_are(tmp_path):

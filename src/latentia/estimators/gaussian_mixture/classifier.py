@@ -131,6 +131,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         Covariances in the units of X: variances of shape (n_classes, max_components, n_features)
         for "diag", (n_classes, max_components) for "spherical"; matrices of shape (n_classes,
         max_components, n_features, n_features) for "full", (n_features, n_features) for "tied".
+        Under posteriors these are the scale matrices of the Student-t distributions, of which
+        ``dof / (dof - 2)`` times as much is the covariance.
     unlabeled_weight_, temperature_ : float
         The weight of unlabeled rows and the temperature that were given or chosen.
     log_evidence_ : float
