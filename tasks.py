@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 import venv
 from concurrent.futures import ThreadPoolExecutor
@@ -55,20 +56,30 @@ def install(*names: str) -> None:
     if not PYTHON.exists():
         print(f"Making the virtual environment {FOLDER.name} ...", flush=True)
         venv.create(FOLDER, with_pip=True)
+        pip_install("--upgrade", "pip")  # an old one is slow at choosing among the files of an index
     print("Installing ...", flush=True)
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]  # most modules are never imported
-    run(PYTHON, "-m", "pip", "install", *quiet, *(part for name in missing for part in wanted[name]))
+    pip_install(*(part for name in missing for part in wanted[name]))
     for name in missing:
         stamps[name].write_text(digest)
+
+
+def pip_install(*arguments: str) -> None:
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]  # most modules are never imported
+    run(PYTHON, "-m", "pip", "install", *quiet, *arguments)
+
+
+#: One task's needs at a time are installed into the environment that all share.
+INSTALLING = threading.Lock()
 
 
 def prepare(*tasks: str) -> None:
     """Install what they need."""
     needs = {need for task in tasks for need in NEEDS[task]}
-    if needs:
-        install(*sorted(needs))
-    if "browser" in needs:
-        install_chromium()
+    with INSTALLING:
+        if needs:
+            install(*sorted(needs))
+        if "browser" in needs:
+            install_chromium()
 
 
 def install_chromium() -> None:
@@ -120,7 +131,7 @@ def docs() -> None:
 def release() -> None:
     """Nothing is uploaded."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
-    run(PYTHON, "-m", "build", "--outdir", "dist")
+    run(PYTHON, "-m", "build", "--no-isolation", "--outdir", "dist")  # the sdist is built in isolation when it is tried
     files = sorted((ROOT / "dist").iterdir())
     run(PYTHON, "-m", "twine", "check", "--strict", *files)
     (wheel,), (sdist,) = (ROOT / "dist").glob("*.whl"), (ROOT / "dist").glob("*.tar.gz")
@@ -167,7 +178,7 @@ NEEDS = {
     "matrix": ["test", "browser", "torch==2.13.0"],
     "check": ["test", "dev"],
     "docs": ["test", "docs", "browser"],
-    "release": ["release"],
+    "release": ["release", "hatchling"],
 }
 
 
@@ -176,14 +187,13 @@ ALONE = ("test", "matrix")
 
 
 def side_by_side(names: list[str]) -> None:
-    """Two at a time, each in its own process; meanwhile what the next ones need is installed. Ends where one fails."""
+    """Two at a time, each in its own process; meanwhile the needs of others are installed. Ends where one fails."""
     stages: list[list[str]] = []
     for name in names:
         if stages and not {name, *stages[-1]} & set(ALONE):
             stages[-1].append(name)
         else:
             stages.append([name])
-    prepare(*stages[0])
     for stage, following in zip(stages, [*stages[1:], []], strict=True):
         with ThreadPoolExecutor(2) as pool:
             running = {name: pool.submit(in_a_process, name) for name in stage}
@@ -196,6 +206,7 @@ def side_by_side(names: list[str]) -> None:
 
 
 def in_a_process(name: str) -> subprocess.CompletedProcess[str]:
+    prepare(name)
     command = [sys.executable, __file__, name]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 

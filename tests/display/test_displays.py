@@ -197,7 +197,7 @@ def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     searched = LatentClassificationModelCV([1, 2], [1], cv=2, tol=0.1, random_state=0).fit(X, y)
     display = SearchResultsDisplay.from_estimator(searched)
     assert set(display.names) == {"latent 1", "latent 2"}
-    assert (np.diff(display.scores) >= 0).all() and not display.more_is_better
+    assert (np.diff(display.scores) <= 0).all() and display.score_name == "cross-validated accuracy"
     assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == list(display.names)
     top, bottom = display.ax_.get_ylim()
     assert top > bottom  # the first is on top
@@ -206,6 +206,24 @@ def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     assert (np.diff(display.scores) <= 0).all() and "subclasses (1, 1, 1)" in display.names
     with pytest.raises(TypeError, match="GaussianMixtureClassifier that has not searched"):
         SearchResultsDisplay.from_estimator(GaussianMixtureClassifier(covariance="diag", random_state=0).fit(X, y))
+
+
+def test_the_best_of_what_was_tried_is_what_was_taken():
+    """By accuracy, equal ones by log loss; by log loss where that has chosen."""
+    table = {
+        "n_latent": [1, 2, 3],
+        "mean_accuracy": [0.7, 0.9, 0.9],
+        "mean_log_loss": [0.1, 0.4, 0.3],
+        "std_accuracy": [0.01, 0.02, 0.03],
+        "std_log_loss": [0.1, 0.2, 0.3],
+    }
+    for best_score, names in (
+        (0.9, ["latent 3", "latent 2", "latent 1"]),
+        (-0.1, ["latent 1", "latent 3", "latent 2"]),
+    ):
+        searched = Searched(table)
+        searched.best_score_ = best_score
+        assert SearchResultsDisplay.from_estimator(searched, plot=False).names == names
 
 
 class Searched(BaseEstimator):

@@ -27,6 +27,8 @@ def test_the_best_pair_is_fitted_on_all_rows():
     assert (model.n_latent_, model.n_components_) == (table["n_latent"][best], table["n_components"][best])
     assert model.best_score_ == table["mean_accuracy"][best]
     assert model.transform(X).shape == (150, model.n_latent_)
+    frame = model.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == model.get_feature_names_out().tolist()
     assert model.score(X, y) > 0.9
     assert clone(model).get_params()["n_latent"] == [1, 2]  # arguments are left as they are
 

@@ -116,6 +116,35 @@ def test_dtypes_do_not_depend_on_gaps(tmp_path, small_parts):
     assert pd.read_parquet(tmp_path / "full.pq").shape == (200, 3)
 
 
+def test_csv_files_keep_their_name(frame, tmp_path):
+    """They are read from a working copy, of which nobody need know."""
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    assert repr(scan(path)).startswith(f"<a table scanned from {path}: 500 rows")
+    with pytest.raises(TypeError, match=f"X is a table scanned from {path}"):
+        GaussianMixtureClassifier().fit(scan(path), frame["label"])
+    other = tmp_path / "other.csv"
+    frame.assign(a="x").to_csv(other, index=False)
+    with pytest.raises(ValueError, match=f"column 'a' is string in the file {other}"):
+        scan([path, other])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a;b\n1;2\n1,5;3\n", "cannot be read as CSV in UTF-8, with commas between cells and one dtype"),
+        ("\u00e4,b\n1,2\n".encode("latin-1"), "cannot be read as CSV in UTF-8, with commas"),
+        (b"a,a\n1,2\n", "has several columns of the name 'a': give each a name of its own"),
+    ],
+    ids=["semicolons", "encoding", "same names"],
+)
+def test_csv_files_that_cannot_be_read_are_named(content, message, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"the file {path} {message}"):
+        scan(path)
+
+
 def test_bad_files_are_named(frame, tmp_path, small_parts):
     model = GaussianMixtureClassifier(random_state=0)
     with pytest.raises(FileNotFoundError, match="nothing.parquet"):

@@ -124,6 +124,8 @@ class ArraySource(TableSource):
     def with_unlabeled_weight(self, factor: float) -> ArraySource:
         if factor == 1.0 or not (self.y < 0).any():
             return self
+        if factor == 0.0 and (self.y >= 0).any():
+            return self.labeled_only()
         return self.with_weight(np.where(self.y < 0, factor, 1.0) * (1.0 if self.weight is None else self.weight))
 
     def take_restarts(self, index: np.ndarray) -> ArraySource:

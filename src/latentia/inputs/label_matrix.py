@@ -94,10 +94,11 @@ def check_label_columns(n_known: np.ndarray, n_positive: np.ndarray, names: np.n
     for count, name in ((n_positive, "positive"), (n_known - n_positive, "negative")):
         columns = np.flatnonzero(count == 0)
         if columns.size:
+            is_signed = name == "negative" and columns.size == count.size
+            hint = " If -1 stands for no, write 0: -1 marks an unknown entry." if is_signed else ""
             warn_at_caller(
                 f"y has no {name} entry in column {_say(columns, names)}: such a label's probability comes from "
-                "its prior "
-                "and its intercept alone."
+                f"its prior and its intercept alone.{hint}"
             )
 
 

@@ -247,7 +247,7 @@ def _strange_cells(X: Any) -> list[tuple[Any, Any, list[Any]]]:
     if cells.ndim != 2:
         return []
     found = []
-    for name, column in zip(getattr(X, "columns", range(cells.shape[1])), cells.T, strict=False):
+    for name, column in zip(column_names(X) if hasattr(X, "shape") else range(cells.shape[1]), cells.T, strict=False):
         known = column[~is_missing(column)].tolist()
         strange = next((cell for cell in known if not _is_float(cell)), None)
         if strange is not None:

@@ -199,7 +199,7 @@ def test_the_code_that_is_taken_along_fits_the_same_model(studio, tmp_path, monk
     for name in ("table.csv", "code.py", "model.latentia", "report.html"):
         (tmp_path / name).write_bytes(studio.send("GET", f"/api/take/{name}").content)
     page = (tmp_path / "report.html").read_text()
-    assert page.startswith("<!DOCTYPE html>") and "kind in kinds.csv" in page
+    assert page.startswith("<!DOCTYPE html>") and "kind in kinds.csv" in page and "Rows are counted from 1." in page
     saved = latentia.load(tmp_path / "model.latentia")
     assert saved.target_name_ == "kind"
     (tmp_path / "model.latentia").unlink()

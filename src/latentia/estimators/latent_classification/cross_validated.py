@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.delegation import LearnedAttributesMixin
+from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated_on_rows
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative_input import PartedInput, TrainingTable
 from latentia.estimators.latent_classification import size_grid
@@ -121,6 +121,8 @@ class LatentClassificationModelCV(
         "refit_n_init": optional(integer(ge=1)),
         "n_jobs": optional(integer()),
     }
+
+    transform = delegated_on_rows(LatentClassificationModel.transform)  # here, or `set_output` does not see it
 
     def __init__(
         self,
