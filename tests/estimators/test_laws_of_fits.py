@@ -26,6 +26,21 @@ def test_every_bad_option_is_named_with_its_value_and_what_is_allowed(case, data
             clone(case.quick).set_params(**{name: "nonsense"}).fit(data.X, y)
 
 
+def test_every_bad_option_of_a_method_is_named(case, data, y, fits):
+    """But switches, which are true or false of any value, and scikit-learn's own names."""
+    model, given = fits(case, "quick"), {"X": data.X, "y": y}
+    for name, method in inspect.getmembers(type(model), callable):
+        if name.startswith(("_", "set_", "fit", "partial_fit", "save", "get_")):
+            continue
+        options = {p.name: p.default for p in list(inspect.signature(method).parameters.values())[1:]}
+        needed = [
+            n for n, default in options.items() if default is inspect.Parameter.empty or n == "y" and name == "score"
+        ]
+        for option in set(options) - {*needed, "return_std", "return_cov"}:
+            with pytest.raises((ValueError, TypeError), match=option):
+                getattr(model, name)(**{n: given[n] for n in needed}, **{option: "nonsense"})
+
+
 @pytest.mark.estimators("streams")
 def test_a_stream_names_bad_options_as_a_fit_does(case, data, y):
     for name in case.quick.get_params():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
 #: Scores, of which the first that a table has is shown, unless accuracy has chosen: column, errors,
@@ -91,6 +92,7 @@ class SearchResultsDisplay:
         -------
         display : SearchResultsDisplay
         """
+        check_number("max_rows", max_rows, ge=1, integer=True)
         check_is_fitted(estimator)
         table = getattr(estimator, "leaderboard_", getattr(estimator, "search_results_", None))
         if table is None:

@@ -253,6 +253,11 @@ def corners() -> dict[str, Any]:
         "calibration": held(CalibrationDisplay.from_estimator(labels, X, Y, n_bins=3, plot=False)),
         "completion": held(CompletionDisplay.from_estimator(model, table.X[0], shape=(2, 2), plot=False)),
         "correlated": held(StructureDisplay.from_estimator(model, min_correlation=0.4, plot=False)),
+        "strongest": held(StructureDisplay.from_estimator(model, max_columns=2, min_correlation=0.1, plot=False)),
+        "largest": held(LoadingsDisplay.from_estimator(model, max_rows=2, max_factors=1, plot=False)),
+        "named": picture(
+            CalibrationDisplay.from_estimator(labels, X, Y, n_bins=3, plot=False).plot(name="mine").figure_
+        ),
         "stack_loadings": held(LoadingsDisplay.from_estimator(stack, plot=False)),
     }
     refused: dict[str, Any] = {

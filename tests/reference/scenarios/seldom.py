@@ -24,6 +24,7 @@ from latentia.estimators.latent_classifier.features import rows_without_cells
 from latentia.evaluation.comparison_inputs import named_scorers
 from latentia.inputs import column_doubts, column_kinds, label_digest, small_tables, target_parts
 from latentia.inputs.column_reader import _with_unseen_values
+from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.lazy_answers import LazyAnswers, join_answers
 from latentia.inputs.outputs import read_outputs
 from latentia.inputs.rows import AnswerPart
@@ -74,6 +75,10 @@ def targets_in_parts() -> dict[str, Any]:
             refusal(label_digest.digest_labels, None),
             refusal(classes.learn, [classes.digest(np.array(y), 1) for y in ([1], ["a"])]),
             refusal(read_outputs, [[1.0], [2.0, 3.0]], 2),
+            refusal(either.learn, [either.digest(np.full((2, 12), -1), 2)]),
+            refusal(either.learn, [either.digest(np.full((2, 10), -1), 2)]),
+            refusal(read_label_matrix, np.ones(3)),
+            refusal(read_label_matrix, np.ones((2, 2, 2))),
         ],
     }
 
@@ -216,6 +221,8 @@ def many_values() -> dict[str, Any]:
             refusal(column_doubts.doubt_many, "id", words, 79),
             refusal(column_doubts.doubt_many, "day", days, 61),
             refusal(column_doubts.doubt_many, 3, [str(k) for k in range(31)], 31),
+            refusal(column_doubts.doubt_many, "both", [*words[:20], *map(str, range(20))], 45),
+            refusal(column_doubts.doubt_many, "dates and words", [*words[:20], *days], 52),
         ],
         "slips": [
             str(column_doubts.text_among_numbers(values, np.array(counts)))
