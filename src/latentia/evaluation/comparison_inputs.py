@@ -212,4 +212,4 @@ def select_rows(X: Any, rows: np.ndarray) -> Any:
     """Rows of an array, a tensor, a sparse matrix, a data frame or a table of Arrow."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    return X.take(rows) if hasattr(X, "column_names") else X[rows]
+    return X.take(rows) if type(X).__module__.startswith("pyarrow") else X[rows]

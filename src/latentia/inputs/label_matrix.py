@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.user_warnings import warn_at_caller
+from latentia.inputs.dataframes import column_names, frame_type
 from latentia.inputs.labels import LISTS_OF_LABELS, Mark, holds_lists, is_missing, read_labels
 from latentia.numerics.array_api import is_sparse, to_numpy
 
@@ -75,7 +76,7 @@ def read_label_matrix(y: Any) -> np.ndarray:
 
 
 def _multilabel(y: Any, n_rows: int) -> LabelMatrix:
-    columns = getattr(y, "columns", None)
+    columns = column_names(y) if frame_type(y) != "array" else getattr(y, "columns", None)
     codes = read_label_matrix(y)
     if codes.shape[0] != n_rows:
         raise ValueError(f"y has {codes.shape[0]} rows and X has {n_rows}: they must be equal.")
