@@ -71,6 +71,12 @@ def test_codes_with_leading_zeros_are_told_from_words():
         quick().fit(frame, y)
 
 
+def test_text_in_a_column_of_counts_is_named():
+    frame = pd.DataFrame({"plan": ["basic", "plus"] * (N // 2), "b": NUMBERS})
+    with pytest.raises(ValueError, match="column 'plan' of X holds text where numbers are expected: 'basic'. Correct"):
+        quick(kinds={"plan": "count"}).fit(frame, y)
+
+
 @few_steps
 def test_the_cures_cure():
     frame = with_words("forty")
