@@ -130,6 +130,7 @@ def docs() -> None:
 
 def release() -> None:
     """Nothing is uploaded."""
+    one_thread()
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(PYTHON, "-m", "build", "--no-isolation", "--outdir", "dist")  # the sdist is built in isolation when it is tried
     files = sorted((ROOT / "dist").iterdir())

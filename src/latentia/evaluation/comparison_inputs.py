@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from latentia.evaluation.comparison_result import UNNAMED
 from latentia.inputs.labels import EncodedLabels, encode_labels
+from latentia.inputs.rows import warn_of_other_order
 from latentia.inputs.splits import Fold, make_folds
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import to_numpy
@@ -149,6 +150,7 @@ def _listed(scoring: Any) -> list[str]:
 
 def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:
     """A data set whose labels and weights fit its rows."""
+    warn_of_other_order(X, y)
     X, y = _rows(name, X), _one_column(y)
     n_rows = X.shape[0]
     if len(getattr(y, "shape", ())) > 1:

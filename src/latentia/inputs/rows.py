@@ -18,6 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.column_doubts import dates_in, refusal, slip_in
 from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
@@ -115,12 +116,28 @@ def _refuse_no_table(X: Any) -> None:
 
 
 def check_order(X: Any, y: Any) -> None:
-    """Refuse labels where the rows belong, and rows where the labels do."""
+    """Refuse labels where the rows belong, and rows where the labels do; tell of labels whose rows
+    have the same names in another order.
+    """
+    warn_of_other_order(X, y)
     shapes = [tuple(getattr(values, "shape", ())) for values in (X, y)]
     if len(shapes[0]) == 1 and len(shapes[1]) == 2 and shapes[1][1] > 1:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has shape {shapes[0]} and y has shape {shapes[1]}. Were they "
             "swapped? The table comes first: fit(X, y)."
+        )
+
+
+def warn_of_other_order(X: Any, y: Any) -> None:
+    """Rows and labels are matched by position: an index in another order is likely a slip."""
+    indices: list[Any] = [getattr(values, "index", None) for values in (X, y)]
+    if any(type(index).__module__.split(".")[0] != "pandas" for index in indices) or indices[0].equals(indices[1]):
+        return
+    rows, labels = indices
+    if len(rows) == len(labels) and rows.is_unique and rows.isin(labels).all():
+        warn_at_caller(
+            "X and y have the same index in another order, and are matched by position: if their rows belong together "
+            "by name, pass y.loc[X.index]."
         )
 
 

@@ -69,7 +69,7 @@ def fit(
         files["predictions"] = predictions
     if report is not None and write_report is not None:
         with blaming(found.source), screen.work("writing the report"):
-            write_report(model, numbered(features.frame), labels, report, title=f"{target} in {found.source}")
+            write_report(model, numbered(features.frame), labels, report, title=f"{target} in {found.title}")
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
@@ -257,7 +257,7 @@ def report(
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
     frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
     with blaming(found.source), screen.work("writing the report"):
-        write_report(fitted, numbered(frame), labels, output, title=title or f"{target} in {found.source}")
+        write_report(fitted, numbered(frame), labels, output, title=title or f"{target} in {found.title}")
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     else:

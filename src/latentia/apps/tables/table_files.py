@@ -61,6 +61,11 @@ class Table:
     decimal_comma: bool = False
 
     @property
+    def title(self) -> str:
+        """The name of the file without its folders, for pages that others may see."""
+        return self.source.replace("\\", "/").split("/")[-1]
+
+    @property
     def names(self) -> list[str]:
         return list(self.frame.columns)
 
