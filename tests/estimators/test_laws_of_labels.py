@@ -21,7 +21,8 @@ def test_probabilities_add_up_and_the_most_probable_class_is_predicted(case, qui
     model = fits(case, "quick") if n_classes == 3 else quick.fit(data.X, np.minimum(y, 1))
     X = np.r_[data.X, data.X * [100, 100, 100, 1]]  # near and far
     proba = model.predict_proba(X)
-    assert proba.shape == (90, n_classes) and (proba >= 0).all()
+    assert proba.shape == (90, n_classes) and (proba >= 0).all() and (proba <= 1).all()
+    assert (model.predict_log_proba(X) <= 0).all()
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, **EQUAL)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba, **EQUAL)
     np.testing.assert_array_equal(model.predict(X), proba.argmax(axis=1))

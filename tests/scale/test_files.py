@@ -76,6 +76,9 @@ def test_other_kinds_of_files(frame, tmp_path):
     frame.assign(place=np.where(frame["a"] > 0, "p", "q")).to_parquet(tmp_path / "folder", partition_cols=["place"])
     for name in ("rows.feather", "rows.csv"):
         agree(model, frame, scan(tmp_path / name, target="label", columns=list("abc")))
+    (tmp_path / "feathers" / "part=1").mkdir(parents=True)
+    frame.to_feather(tmp_path / "feathers" / "part=1" / "rows.feather")
+    agree(model, frame, scan(tmp_path / "feathers", target="label", columns=list("abc")))
     folder = scan(tmp_path / "folder", target="label")
     assert folder.columns == ["a", "b", "c", "w", "place"] and len(folder) == 500
     assert set(pd.concat(list(folder))["place"]) == {"p", "q"}

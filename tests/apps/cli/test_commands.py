@@ -616,6 +616,27 @@ def test_models_of_arrays_predict_tables_by_position(latentia, tmp_path):
     assert latentia("predict", tmp_path / "m", "-", stdin=b"a\n1\n").code == 3
 
 
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ([], {"effort": "balanced", "random_state": 0, "n_jobs": None}),
+        (["--effort", "best", "--seed", "7", "--jobs", "3"], {"effort": "best", "random_state": 7, "n_jobs": 3}),
+        (["--jobs", "1"], {"n_jobs": None}),
+    ],
+    ids=str,
+)
+def test_options_reach_the_classifier(latentia, fitted, tmp_path, monkeypatch, given, expected):
+    asked = []
+
+    def look(model, X, y):
+        asked.append(model.get_params())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(library.LatentClassifier, "fit", look)
+    latentia("fit", fitted / "table.csv", "-t", "kind", "-o", tmp_path / "m", *given)
+    assert {name: asked[0][name] for name in expected} == expected and asked[0]["unlabeled"] is None
+
+
 def test_an_interrupt_is_no_traceback(latentia, fitted, tmp_path, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt

@@ -173,6 +173,14 @@ def test_a_packed_bomb_is_refused(studio):
     assert answer.status == 413 and "unpacked" in answer.json["problem"]
 
 
+def test_an_error_that_nobody_foresaw_is_told_to_the_page(studio, monkeypatch):
+    monkeypatch.setattr(studio.workspace, "_lock", None)  # so that whatever is asked fails
+    answer = studio.send("GET", "/api/state")
+    assert answer.status == 500 and "an error of its own (TypeError: " in answer.json["problem"]
+    monkeypatch.undo()
+    assert studio.send("GET", "/api/state").status == 200
+
+
 def test_fifty_requests_at_once_are_all_answered(studio):
     def ask(number):
         if number % 5 == 0:

@@ -249,6 +249,7 @@ def corners() -> dict[str, Any]:
         "single": picture(EmbeddingDisplay.from_estimator(single, X, Y).figure_),
         "some": held(LatentMapDisplay.from_estimator(model, frame, table.y, max_points=9, plot=False)),
         "stack": held(LatentMapDisplay.from_estimator(stack, frame, table.y, plot=False)),
+        "labeled": picture(LatentMapDisplay.from_estimator(model, frame, table.y).figure_),
         "unlabeled": picture(LatentMapDisplay.from_estimator(model, frame).figure_),
         "calibration": held(CalibrationDisplay.from_estimator(labels, X, Y, n_bins=3, plot=False)),
         "completion": held(CompletionDisplay.from_estimator(model, table.X[0], shape=(2, 2), plot=False)),

@@ -50,6 +50,8 @@ def targets_in_parts() -> dict[str, Any]:
     import pandas as pd
 
     classes = target_parts.ClassReader("auto")
+    objects = [np.array(y, dtype=object) for y in (["b", None, "b"], ["c", "a"], [None])]
+    words = classes.learn([classes.digest(y, len(y)) for y in objects])
     of_class = classes.learn([classes.digest(np.array(y), len(y)) for y in ([2, -1, 5], [5, 5], [-1])])
     either = target_parts.LabelMatrixReader(-1)
     columns = either.learn([either.digest(np.array(y), len(y)) for y in ([[1], [2], [-1]], [[4], [2]])])
@@ -62,6 +64,8 @@ def targets_in_parts() -> dict[str, Any]:
     return {
         "classes": of_class.classes,
         "codes": of_class.encode(np.array([5, -1, 2]), 3),
+        "words": [repr(c) for c in words.classes.tolist()],
+        "codes of words": words.encode(objects[0], 3),
         "known classes": of_class.known(of_class.encode(np.array([5, -1, 2]), 3)),
         "columns": columns.encode(pd.DataFrame({"y": [4, -1, 1]}), 3),
         "known columns": columns.known(columns.encode(np.array([[4], [-1], [1]]), 3)),
@@ -77,6 +81,7 @@ def targets_in_parts() -> dict[str, Any]:
             refusal(read_outputs, [[1.0], [2.0, 3.0]], 2),
             refusal(either.learn, [either.digest(np.full((2, 12), -1), 2)]),
             refusal(either.learn, [either.digest(np.full((2, 10), -1), 2)]),
+            refusal(lambda: classes.learn([classes.digest(np.array(["b", 3], dtype=object), 2)])),
             refusal(read_label_matrix, np.ones(3)),
             refusal(read_label_matrix, np.ones((2, 2, 2))),
         ],
@@ -204,9 +209,24 @@ def columns() -> dict[str, Any]:
             refusal(LatentClassificationModel(1, kinds=3).fit, table.X, table.y),
             refusal(LatentClassificationModel(1).fit, table.X[:0], []),
             refusal(named_scorers, {"own": 3}),
+            refusal(named_scorers, ["accuracy", 3]),
+            refusal(named_scorers, 3),
             refusal(MultimodalSoftmaxClassifier(threshold=[0.5, 2.0]).fit, [[0.0], [1.0]], [0, 1]),
         ],
     }
+
+
+@SCENARIOS
+def whole_numbers() -> dict[str, Any]:
+    """Integers as categories and levels, with values that were never seen, in every integer type and as floats."""
+    rng = np.random.RandomState(1)
+    X = np.stack([rng.randint(2, 5, 40) * 10, rng.randint(0, 3, 40), rng.randint(-2, 2, 40)], axis=1)
+    y = (X[:, 0] + rng.randint(0, 20, 40) > 40).astype(int)
+    model = LatentClassificationModel(1, 1, kinds=["categorical", "ordinal", "continuous"], **FEW).fit(X, y)
+    new = X[:5].copy()
+    new[1, 0], new[2, 1] = 33, 7
+    found = {dtype: model.predict_proba(new.astype(dtype)) for dtype in ("int8", "int64", "float32", "float64")}
+    return found | {"filled": model.impute(new.astype(float)), "sample": model.sample(4)[0]}
 
 
 @SCENARIOS

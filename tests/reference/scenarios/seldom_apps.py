@@ -9,11 +9,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from latentia import LatentClassificationModel, ProbitEmbeddingClassifier
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, ProbitEmbeddingClassifier
 
 from ..describe import refusal
 from ..registry import Group
-from ..tables import label_matrix, mixed
+from ..tables import complete, label_matrix, mixed
 from .commands import make_table, shell
 from .reports import sections
 
@@ -40,6 +40,26 @@ def reports_of_gaps() -> dict[str, Any]:
         "no_labels": sections(labels, new, None),
         "shape": refusal(sections, labels, new, unknown[:, :2]),
     }
+
+
+@SCENARIOS.with_(is_slow=True)
+def reports_of_whole_numbers() -> dict[str, Any]:
+    """Integers are reported as the same numbers are as floats."""
+    table = complete()
+    X = np.round(table.X * [10.0, 1.0, 100.0, 3.0]).astype(np.int64)
+    model = GaussianMixtureClassifier(1, covariance="full", **FEW).fit(X, table.y)
+    whole, floats = sections(model, X, table.y), sections(model, X.astype(float), table.y)
+    return {"alike": whole == floats, "whole": whole}
+
+
+@SCENARIOS
+def what_separates() -> dict[str, Any]:
+    from latentia.apps.report.facts import Facts
+
+    table = mixed()
+    model = LatentClassificationModel(1, 1, unlabeled_weight=0.3, **FEW).fit(table.X, table.y)
+    facts = Facts.of(model, table.X, table.y)
+    return {"separation": facts.separation, "groups": facts.groups, "kinds": " ".join(facts.kinds)}
 
 
 @SCENARIOS
