@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from tolerances import REFIT
 
 from latentia import LatentClassifier
-from latentia.estimators.latent_classifier import classifier
+from latentia.estimators.latent_classifier import classifier, stacking
 from latentia.estimators.latent_classifier.reasons import reasons_array
 from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
 
@@ -197,6 +197,13 @@ def test_weights_go_to_who_predicts(rng):
     stack = fit_stack(held_out(np.stack([bad, good]), codes), 500, 1e-6)
     assert stack.weights[1] > 0.9 and (np.diff(stack.curve) >= -1e-12).all()
     np.testing.assert_allclose(np.exp(pool(held_out(np.stack([bad, good]), codes), stack)).sum(axis=1), 1.0)
+
+
+def test_a_certain_mistake_costs_much_but_not_everything():
+    with np.errstate(divide="ignore"):
+        log_proba = np.log([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
+    found = stacking.log_loss(log_proba, np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]))
+    assert found == pytest.approx((-stacking.MIN_LOG_PROBA + 2 * np.log(2)) / 6)
 
 
 def test_few_rows_weigh_all_alike(rng):
