@@ -26,23 +26,23 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 
-BRIEF = {"n_init": 1, "max_iter": 8, "tol": 1e-3, "random_state": 0}
+BRIEF = {"n_init": 1, "max_iter": 3, "tol": 1e-3, "random_state": 0}
 
 #: Every public estimator, with settings that are quick.
 CHECKED = [
     GaussianMixtureClassifier(2, covariance="diag", **BRIEF),
-    LatentClassificationModel(n_components=1, **BRIEF),
-    MixtureOfExpertsClassifier(2, **BRIEF | {"max_iter": 4}),
+    LatentClassificationModel(n_components=1, **BRIEF | {"max_iter": 8}),
+    MixtureOfExpertsClassifier(2, **BRIEF),
     MixtureOfExpertsRegressor(2, **BRIEF),
-    MultimodalSoftmaxClassifier(2, **BRIEF | {"max_iter": 4}),
-    ProbitEmbeddingClassifier(max_iter=12, random_state=0),
+    MultimodalSoftmaxClassifier(2, **BRIEF),
+    ProbitEmbeddingClassifier(max_iter=6, random_state=0),
 ]
 SLOWLY_CHECKED = [
-    LatentClassificationModel(**BRIEF | {"max_iter": 3}),  # an average over numbers of components
+    LatentClassificationModel(**BRIEF),  # an average over numbers of components
     # a single factor is too few for the accuracy that scikit-learn asks for
-    LatentClassificationModelCV([2], [1], cv=2, **BRIEF),
+    LatentClassificationModelCV([2], [1], cv=2, **BRIEF | {"max_iter": 8}),
     LatentClassifier(effort="fast", cv=2, **BRIEF | {"max_iter": 2}),
-    GaussianMixtureClassifier(**BRIEF | {"max_iter": 3}),
+    GaussianMixtureClassifier(**BRIEF),
     ProbitEmbeddingClassifier(prior="columns", max_iter=12),
 ]
 

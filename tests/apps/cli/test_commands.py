@@ -448,6 +448,26 @@ def test_row_numbers_without_a_name_are_left_out(first, tmp_path):
     assert list(found.frame) == ["x"] and found.left_out == {"column_1": "row numbers"}
     frame[["column_1", "x"]].to_csv(path, index=False)
     assert list(find_features(read_table(str(path), Reading()), ["column_1", "x"]).frame) == ["column_1", "x"]
+    frame.assign(column_1=[5, 6, 7])[["column_1", "x"]].to_csv(path, index=False)  # counts, but from elsewhere
+    assert list(find_features(read_table(str(path), Reading()), ["column_1", "x"]).frame) == ["column_1", "x"]
+
+
+@pytest.mark.parametrize("n_rows, numbers, is_told", [(10, 1, True), (9, 1, False), (10, 2, False)])
+def test_columns_that_count_the_rows_are_told(n_rows, numbers, is_told, tmp_path):
+    frame = pd.DataFrame({"year": 2000 + numbers * np.arange(n_rows), "x": 0.5})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    found = find_features(read_table(str(tmp_path / "a.csv"), Reading()), ["year", "x"])
+    assert list(found.frame) == ["year", "x"] and len(found.notes) == is_told
+    assert not is_told or "'year' counts the rows, from 2000 on; --ignore year" in found.notes[0]
+
+
+def test_columns_of_a_given_kind_keep_their_gaps(tmp_path):
+    (tmp_path / "a.csv").write_text("code,size,x\n007,01,1\n,02,2\n7,,3\n007,10,4\n")
+    kinds = {"code": "categorical", "size": "continuous"}
+    found = find_features(read_table(str(tmp_path / "a.csv"), Reading()), ["code", "size", "x"], kinds)
+    assert found.frame["code"].fillna("a gap").tolist() == ["007", "a gap", "7", "007"]
+    np.testing.assert_array_equal(found.frame["size"], [1.0, 2.0, np.nan, 10.0])
+    assert [found.kind(name) for name in found.frame] == ["categorical", "continuous", "continuous"]
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,10 @@ def test_a_summary_of_a_stack_has_its_candidates_and_what_to_expect(stack):
     for name, weight in zip(model.leaderboard_["candidate"], model.leaderboard_["weight"], strict=True):
         assert (f"{name} " in text) == (weight > 0)
     assert "expected log loss" in model._repr_html_()
+    told = (
+        f"a log loss of {number(model.expected_log_loss_, 3)} and an accuracy of {percent(model.expected_accuracy_)} on"
+    )
+    assert told in report_html(*stack)
 
 
 def test_a_page_says_which_rows_a_model_is_judged_on():
@@ -259,8 +263,14 @@ def test_many_classes_are_listed_by_their_confusions():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(25), 8)
     X = rng.normal(y[:, None] * [0.3, -0.2], 1.0)
-    page = check_page(report_html(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y))
-    assert "Most frequent confusions" in page.texts
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    page = check_page(report_html(model, X, y))
+    start = page.texts.index("Most frequent confusions") + 4
+    listed = [tuple(map(int, page.texts[k : k + 3])) for k in range(start, start + 30, 3)]
+    counts = confusion_matrix(y, model.predict(X))
+    assert all(own != said and counts[own, said] == n for own, said, n in listed)
+    np.fill_diagonal(counts, 0)
+    assert [n for *_, n in listed] == sorted(counts.ravel().tolist(), reverse=True)[:10]
 
 
 def test_wide_and_sparse_tables_have_a_report():
