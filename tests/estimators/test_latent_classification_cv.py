@@ -131,6 +131,20 @@ def test_no_number_of_folds_means_five():
     assert none.search_results_["mean_log_loss"][0] == five.search_results_["mean_log_loss"][0]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_given_priors_are_those_of_the_final_fit_also_where_a_training_part_lacks_a_class(rng, monkeypatch):
+    y = np.repeat([0, 1, 2], [12, 12, 6])
+    X = rng.normal(size=(30, 3)) + y[:, None]
+    folds = [(np.arange(24), np.arange(24, 30)), (np.arange(6, 30), np.arange(6))]
+    priors = [0.5, 0.1, 0.4]
+    model = LatentClassificationModelCV([1], [1], cv=folds, priors=priors, **QUICK | {"max_iter": 3}).fit(X, y)
+    np.testing.assert_allclose(model.best_estimator_.priors_, priors)
+    plain = LatentClassificationModelCV([1], [1], cv=folds, **QUICK | {"max_iter": 3}).fit(X, y)
+    assert model.best_score_ == plain.best_score_  # folds are scored under the shares of their classes
+    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    assert model.fit(X, y).best_score_ == plain.fit(X, y).best_score_
+
+
 def test_a_category_that_a_training_part_lacks_is_no_error(rng):
     frames = pytest.importorskip("pandas")
     table = frames.DataFrame({"number": rng.normal(size=40), "text": np.array(list("abc"))[np.arange(40) % 3]})
