@@ -374,7 +374,8 @@ def test_parallel_jobs_and_containers_change_nothing(blobs):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     X, y = blobs
     one = compare(TWO, X, y)
-    frame = compare(TWO, pandas.DataFrame(X, columns=["a", "b", "c"]), pandas.Series(y, index=np.arange(120)[::-1]))
+    with pytest.warns(UserWarning, match="the same index in another order, and are matched by position"):
+        frame = compare(TWO, pandas.DataFrame(X, columns=["a", "b", "c"]), pandas.Series(y, index=np.arange(120)[::-1]))
     jobs, lists = compare(TWO, X, y, n_jobs=2), compare(list(TWO.items()), X.tolist(), y.tolist())
     polar = compare(TWO, polars.DataFrame(X, schema=["a", "b", "c"]), polars.Series(y))
     for other in (frame, jobs, lists, polar):

@@ -139,12 +139,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         The bound of the log evidence, under posteriors; compares models of the same rows.
     objective_curve_ : ndarray of shape (`n_iter_` + 1,)
         The objective, summed over rows, after each sweep of the solver that ended the fit.
-    n_iter_ : int
-        Iterations of that solver.
-    converged_ : bool
-        Whether it converged.
-    stopping_reason_ : str
-        Why it stopped.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        Iterations of that solver, whether it converged, and why it stopped.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
