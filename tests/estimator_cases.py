@@ -180,6 +180,7 @@ TRAITS: dict[str, Callable[[Case], bool]] = {
     "searches sizes": _has("refit_n_init"),
     "has bic": lambda case: hasattr(case.quick, "bic"),
     "embeds": _has("latent_noise"),
+    "streams": lambda case: hasattr(case.quick, "partial_fit"),
 }
 
 

@@ -89,6 +89,15 @@ def test_every_argument_is_documented(name):
     assert set(inspect.signature(public).parameters) <= documented_arguments(public)
 
 
+def test_what_a_fit_learns_is_documented(case, fits):
+    """`training_record_` is for summaries and reports; a search over sizes refers to its model."""
+    model = fits(case, "quick")
+    learned = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")} - {"training_record_"}
+    public = next(cls for cls in type(model).__mro__ if cls.__name__ in latentia.__all__)
+    if not hasattr(model, "best_estimator_"):
+        assert {name for name in learned if name not in public.__doc__} == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_pages_that_are_named_exist(page):
     text = page.read_text(encoding="utf-8")

@@ -531,3 +531,30 @@ def test_a_value_that_fit_did_not_see_is_filled_and_a_rare_one_stays(max_categor
     filled = model.impute(frame, method="mode")["letter"].tolist()
     assert filled[2:] == frame["letter"].tolist()[2:]
     assert {filled[0], filled[1]} <= set(letters)
+
+
+# ---------------------------------------------------------------- rows and labels in another order
+def test_labels_in_another_order_than_their_rows_are_told():
+    """Each way is matched by position, as scikit-learn does: a shuffled table with labels as they were learns noise."""
+    frame, labels = pd.DataFrame(X), pd.Series(y)
+    shuffled = frame.sample(frac=1, random_state=0)
+    told = "X and y have the same index in another order.*pass y.loc"
+    for fit in (
+        quick_gmm().fit,
+        latentia.MixtureOfExpertsRegressor(1).fit,
+        lambda X, y: latentia.compare(quick_gmm(), X, y),
+    ):
+        with pytest.warns(UserWarning, match=told) as found:
+            fit(shuffled, labels)
+        assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows, own in (
+            (shuffled, labels.loc[shuffled.index]),
+            (frame, labels),
+            (shuffled, y),
+            (shuffled.reset_index(drop=True), labels),
+            (shuffled, labels.set_axis(np.arange(150) + 7)),
+            (frame.set_axis([0] * 150), labels.set_axis([0] * 150)),
+        ):
+            quick_gmm().fit(rows, own)

@@ -1,4 +1,15 @@
-"""Latent-variable probabilistic classifiers in scikit-learn's conventions."""
+"""Latent-variable probabilistic classifiers in scikit-learn's conventions.
+
+Start with `LatentClassifier`: ``LatentClassifier().fit(table, labels)`` takes data frames and
+arrays with gaps, text and unlabeled rows, and has `predict_proba`, `explain`, `impute`,
+`score_samples` and `sample`. Single models are `GaussianMixtureClassifier`,
+`LatentClassificationModel` (with `LatentClassificationModelCV`), `ProbitEmbeddingClassifier` (also
+for label matrices), `MultimodalSoftmaxClassifier`, `MixtureOfExpertsClassifier` and
+`MixtureOfExpertsRegressor`.
+
+`compare` ranks classifiers, `write_report` writes a page on a model, the classes named `...Display`
+draw, `load` reads what `save` wrote, `scan` and `on_device` are for large tables.
+"""
 
 from latentia.apps.report import write_report
 from latentia.display.calibration import CalibrationDisplay

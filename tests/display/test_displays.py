@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from estimator_cases import quietly
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 
 import latentia
 from latentia import (
     CalibrationDisplay,
+    CompletionDisplay,
+    EmbeddingDisplay,
     GaussianMixtureClassifier,
     LatentClassificationModel,
     LatentClassificationModelCV,
@@ -19,6 +22,7 @@ from latentia import (
     LoadingsDisplay,
     MultimodalSoftmaxClassifier,
     ObjectiveCurveDisplay,
+    ProbitEmbeddingClassifier,
     SearchResultsDisplay,
     StructureDisplay,
 )
@@ -49,6 +53,34 @@ def iris():
 @pytest.fixture(scope="module")
 def factors(iris):
     return LatentClassificationModel(3, random_state=0).fit(*iris)
+
+
+def test_every_bad_option_of_a_display_is_named(factors, iris):
+    """Also limits below one, which would leave out the last rows instead of keeping the first."""
+    searched = Searched({"n_latent": [1, 2, 3], "mean_accuracy": [0.7, 0.9, 0.8], "mean_log_loss": [0.1, 0.4, 0.3]})
+    searched.best_score_ = 0.9
+    labels = np.stack([iris[1] == 0, iris[1] == 1], axis=1).astype(int)
+    embedding = quietly(ProbitEmbeddingClassifier(2, max_iter=2).fit, iris[0], labels)
+    given = {
+        CalibrationDisplay: (factors, *iris),
+        CompletionDisplay: (factors, iris[0].to_numpy()[0]),
+        EmbeddingDisplay: (embedding, iris[0], labels),
+        LatentMapDisplay: (factors, *iris),
+        LoadingsDisplay: (factors,),
+        ObjectiveCurveDisplay: (factors,),
+        SearchResultsDisplay: (searched,),
+        StructureDisplay: (factors,),
+    }
+    assert {cls.__name__ for cls in given} == {name for name in latentia.__all__ if name.endswith("Display")}
+    for cls, arguments in given.items():
+        options = list(inspect.signature(cls.from_estimator).parameters)[len(arguments) :]
+        plain = {"plot": False} if "plot" in options else {}
+        plain |= {"shape": (2, 2)} if cls is CompletionDisplay else {}
+        for name in set(options) - {"plot", "ax", "figure", "options", "shape"}:
+            for value in ("nonsense", -3, 0.5) if not name.endswith("_names") else (["one name"],):
+                if (name, value) != ("min_correlation", 0.5):
+                    with pytest.raises(ValueError, match=rf"{name}( has|=)"):
+                        cls.from_estimator(*arguments, **plain, **{name: value})
 
 
 def test_every_display_has_a_picture_and_a_paragraph_in_the_documentation():
@@ -197,7 +229,7 @@ def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     searched = LatentClassificationModelCV([1, 2], [1], cv=2, tol=0.1, random_state=0).fit(X, y)
     display = SearchResultsDisplay.from_estimator(searched)
     assert set(display.names) == {"latent 1", "latent 2"}
-    assert (np.diff(display.scores) >= 0).all() and not display.more_is_better
+    assert (np.diff(display.scores) <= 0).all() and display.score_name == "cross-validated accuracy"
     assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == list(display.names)
     top, bottom = display.ax_.get_ylim()
     assert top > bottom  # the first is on top
@@ -206,6 +238,24 @@ def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     assert (np.diff(display.scores) <= 0).all() and "subclasses (1, 1, 1)" in display.names
     with pytest.raises(TypeError, match="GaussianMixtureClassifier that has not searched"):
         SearchResultsDisplay.from_estimator(GaussianMixtureClassifier(covariance="diag", random_state=0).fit(X, y))
+
+
+def test_the_best_of_what_was_tried_is_what_was_taken():
+    """By accuracy, equal ones by log loss; by log loss where that has chosen."""
+    table = {
+        "n_latent": [1, 2, 3],
+        "mean_accuracy": [0.7, 0.9, 0.9],
+        "mean_log_loss": [0.1, 0.4, 0.3],
+        "std_accuracy": [0.01, 0.02, 0.03],
+        "std_log_loss": [0.1, 0.2, 0.3],
+    }
+    for best_score, names in (
+        (0.9, ["latent 3", "latent 2", "latent 1"]),
+        (-0.1, ["latent 1", "latent 3", "latent 2"]),
+    ):
+        searched = Searched(table)
+        searched.best_score_ = best_score
+        assert SearchResultsDisplay.from_estimator(searched, plot=False).names == names
 
 
 class Searched(BaseEstimator):

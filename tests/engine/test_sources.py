@@ -9,6 +9,7 @@ from sklearn import config_context
 from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
+from latentia.engine import array_source
 from latentia.engine import source as source_module
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Hybrid, Likelihood
@@ -137,6 +138,21 @@ def test_reading_by_chunks_agrees_with_keeping(table):
         read = GaussianMixtureClassifier(**options).fit(X, y)
     kept = GaussianMixtureClassifier(**options).fit(X, y)
     np.testing.assert_allclose(read.objective_curve_, kept.objective_curve_, **EQUAL)
+
+
+@pytest.mark.parametrize("by_label", [False, True])
+@pytest.mark.parametrize("cache_mib", [None, 0])
+def test_chunks_find_what_the_last_sweep_left_unless_the_table_is_large(table, by_label, cache_mib, monkeypatch):
+    def visit(chunk):
+        if chunk.memo is not None:
+            chunk.memo["visits"] = chunk.memo.get("visits", 0) + 1
+        return {"n": chunk.y.shape[0], "visits": 0 if chunk.memo is None else chunk.memo["visits"] * chunk.y.shape[0]}
+
+    rows = ArraySource(*table, cache_mib=cache_mib)
+    assert [rows.sum_over_chunks(visit, 7, by_label) for _ in range(3)][-1] == {"n": 500, "visits": 1500}
+    monkeypatch.setattr(array_source, "MEMO_MIB", 0)
+    rows = ArraySource(*table, cache_mib=cache_mib)
+    assert [rows.sum_over_chunks(visit, 7, by_label) for _ in range(3)][-1] == {"n": 500, "visits": 0}
 
 
 @pytest.mark.matrix

@@ -13,8 +13,11 @@ from tolerances import EQUAL, SAMPLING
 
 import latentia
 from latentia import LatentClassificationModel
+from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.unlabeled_weight import WEIGHTS
 from latentia.estimators.latent_classification import training
 from latentia.estimators.latent_classification.training import AVERAGED_COMPONENTS
+from latentia.inputs.options import random_generator
 from latentia.solvers import Outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*stopped before it converged")
@@ -61,6 +64,29 @@ def test_densities_and_what_rows_say_of_classes_are_averaged_each_by_itself(mode
     ratios = np.exp(joints - joints.max(axis=2, keepdims=True)) / model.priors_
     said = model.priors_ * (ratios / ratios.sum(axis=2, keepdims=True)).sum(axis=0)
     np.testing.assert_allclose(model.predict_proba(X), said / said.sum(axis=1, keepdims=True), **EQUAL)
+
+
+def test_weights_of_unlabeled_rows_that_are_left_to_the_estimator_are_averaged_over(table):
+    """Of one component all, of more in turn; each member is the model of its setting."""
+    X, y = table[0], np.where(np.arange(len(table[1])) % 3, -1, table[1])
+    options = {"unlabeled": -1, "temperature": 1.5, "max_iter": 5}
+    model = LatentClassificationModel(random_state=0, **options).fit(X, y)
+    rest = [weight for weight in WEIGHTS if weight != model.unlabeled_weight_]
+    settings = [(2, WEIGHTS[0]), (3, WEIGHTS[1]), (4, WEIGHTS[2]), (6, WEIGHTS[0]), *((1, weight) for weight in rest)]
+    assert len(rest) == 2 and model.averaged_components_ == [1, *(size for size, _ in settings)]
+    _, *seeds = random_generator(0).integers(2**31, size=1 + len(AVERAGED_COMPONENTS) + len(WEIGHTS))
+    for member, (size, weight), seed in zip(model._model.others, settings, seeds, strict=False):
+        own = {"n_components": size, "unlabeled_weight": weight, "n_init": 1, "tol": training.AVERAGED_TOL * model.tol}
+        alone = LatentClassificationModel(**own, **options)
+        fit = alone._train(alone._read_input(X, y, None), np.random.default_rng(seed), StepNotifier())
+        np.testing.assert_allclose(member.log_proba(X), fit.model.log_proba(X), **EQUAL)
+    members = [replace(one, others=()) for one in model._model.members]
+    said = [np.exp(one.log_proba(X)) / np.exp(one.params.log_prior) for one in members]
+    said = [votes * p / p.sum(axis=1, keepdims=True) for votes, p in zip([3, *[1] * len(settings)], said, strict=True)]
+    p = np.sum(said, axis=0) * model.priors_  # the one whose weight is chosen counts for three
+    np.testing.assert_allclose(model.predict_proba(X), p / p.sum(axis=1, keepdims=True), **EQUAL)
+    given = LatentClassificationModel(random_state=0, unlabeled_weight=0.1, **options).fit(X, y)
+    assert given.averaged_components_ == SIZES
 
 
 @pytest.mark.parametrize("labeled", [False, True])
@@ -117,9 +143,9 @@ def test_few_labels_allow_few_components(table):
     X, y = table
     few = np.where(np.arange(len(y)) % 12 == 0, y, -1)
     assert (few >= 0).sum() == 10
-    assert LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few).averaged_components_ == [1, 2, 3]
+    assert LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few).averaged_components_ == [1, 2, 3, 1, 1]
     heavy = LatentClassificationModel(unlabeled=-1, **QUICK).fit(X, few, sample_weight=np.full(len(y), 2.0))
-    assert heavy.averaged_components_ == [1, 2, 3, 4, 6]
+    assert heavy.averaged_components_ == [1, 2, 3, 4, 6, 1, 1]
 
 
 def test_a_component_needs_as_many_rows_as_there_are_columns(table):

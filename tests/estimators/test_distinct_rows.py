@@ -60,6 +60,28 @@ def test_few_inputs_are_held_out_in_part():
     np.testing.assert_allclose(apart, weight / 4)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_holds_out_a_quarter_of_each_class_or_of_all_outputs(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(52, 2)), np.repeat([0, 1, 2], [40, 8, 4])
+    for model, targets in (
+        (MultimodalSoftmaxClassifier(), y),
+        (MixtureOfExpertsClassifier(), y),
+        (MixtureOfExpertsRegressor(), rng.normal(size=52)),
+    ):
+        rows = model._read_input(X, targets, None).rows
+        rest, apart = hold_out(rows, np.random.default_rng(seed))
+        assert rest.modeled.total_weight + apart.total_weight == pytest.approx(rows.modeled.total_weight)
+        if targets is y:
+            assert [(total.n_weighted, label) for label, total in apart.label_totals.items()] == [
+                (10, 0),
+                (2, 1),
+                (1, 2),
+            ]
+        else:
+            assert apart.total_weight == 13
+
+
 def test_large_tables_are_taken_as_they_come(monkeypatch):
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
     X, y = np.zeros((40, 2)), np.repeat([0, 1], 20)

@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from estimator_cases import POINTS, public_estimators
+from scipy import stats
 from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -85,6 +86,21 @@ def test_grid_search_and_pipeline(iris):
     np.testing.assert_array_equal(again.predict_proba(X), search.predict_proba(X))
 
 
+@pytest.mark.parametrize("covariance", ["full", "tied"])
+def test_attributes_of_a_posterior_are_those_of_its_student_t(covariance):
+    """`covariances_` are scale matrices, as documented: the density follows from them, `dof_` and `means_`."""
+    X, y = load_iris(return_X_y=True)
+    options = dict(covariance=covariance, marginals="normal", temperature=1.0, random_state=0)
+    model = GaussianMixtureClassifier(1, **options).fit(X[:60, :2], y[:60])
+    scale = model.covariances_[:, 0] if covariance == "full" else np.stack([model.covariances_] * 2)
+    expected = [
+        stats.multivariate_t(model.means_[c, 0], scale[c], model.dof_[c, 0]).logpdf(X[:60, :2])
+        + np.log(model.priors_[c])
+        for c in range(2)
+    ]
+    np.testing.assert_allclose(model.predict_joint_log_proba(X[:60, :2]), np.stack(expected, axis=1), rtol=1e-9)
+
+
 def test_components_by_bic_count_weights():
     """A row of weight 11 is the row 11 times, one of weight zero is none, and weights that sum to one reward no parameter."""
     rng = np.random.default_rng(0)
@@ -104,7 +120,8 @@ def test_components_by_bic_count_weights():
     absent = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=weight)
     assert absent.n_components_[0] == 1
 
-    normal = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(60, 1 / 60))
+    with pytest.warns(UserWarning, match="sample_weight sums to 1 over 60 rows"):
+        normal = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(60, 1 / 60))
     assert normal.n_components_.tolist() == [1, 1]
 
 

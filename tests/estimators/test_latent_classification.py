@@ -48,6 +48,22 @@ def test_kinds_are_read_off_a_frame_and_text_needs_no_encoder(table):
     assert np.isfinite(model.noise_variances_[0, 0]) and np.isnan(model.noise_variances_[0, 1:]).all()
 
 
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_without_factors_the_probabilities_of_categories_are_exact(table, n_components):
+    """They sum to one, a missing cell sums over its categories, and one component has the frequencies."""
+    X, y = table
+    X = X[["color", "grade", "flag"]]
+    cells = [sorted(X[name].unique()) for name in X]
+    every = pd.DataFrame(np.array(np.meshgrid(*cells, indexing="ij"), dtype=object).reshape(3, -1).T, columns=X.columns)
+    model = LatentClassificationModel(0, n_components, ridge=0, **POINTS, **QUICK | {"tol": 1e-4}).fit(X, y)
+    p = np.exp(model.score_samples(every)).reshape(3, 3, 2)
+    assert p.sum() == pytest.approx(1)
+    gap = every.iloc[::6].assign(grade=None, flag=None)
+    np.testing.assert_allclose(np.exp(model.score_samples(gap)), p.sum(axis=(1, 2)), **EQUAL)
+    if n_components == 1:
+        np.testing.assert_allclose(p.sum(axis=(1, 2)), X["color"].value_counts(normalize=True)[cells[0]], rtol=0.02)
+
+
 def test_polars_gives_what_pandas_gives(table):
     polars = pytest.importorskip("polars")
     X, y = table

@@ -27,6 +27,8 @@ def test_the_best_pair_is_fitted_on_all_rows():
     assert (model.n_latent_, model.n_components_) == (table["n_latent"][best], table["n_components"][best])
     assert model.best_score_ == table["mean_accuracy"][best]
     assert model.transform(X).shape == (150, model.n_latent_)
+    frame = model.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == model.get_feature_names_out().tolist()
     assert model.score(X, y) > 0.9
     assert clone(model).get_params()["n_latent"] == [1, 2]  # arguments are left as they are
 
@@ -127,6 +129,20 @@ def test_rows_of_weight_zero_are_in_no_part():
 def test_no_number_of_folds_means_five():
     five, none = (LatentClassificationModelCV([1], [1], cv=cv, **QUICK).fit(X, y) for cv in (5, None))
     assert none.search_results_["mean_log_loss"][0] == five.search_results_["mean_log_loss"][0]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_given_priors_are_those_of_the_final_fit_also_where_a_training_part_lacks_a_class(rng, monkeypatch):
+    y = np.repeat([0, 1, 2], [12, 12, 6])
+    X = rng.normal(size=(30, 3)) + y[:, None]
+    folds = [(np.arange(24), np.arange(24, 30)), (np.arange(6, 30), np.arange(6))]
+    priors = [0.5, 0.1, 0.4]
+    model = LatentClassificationModelCV([1], [1], cv=folds, priors=priors, **QUICK | {"max_iter": 3}).fit(X, y)
+    np.testing.assert_allclose(model.best_estimator_.priors_, priors)
+    plain = LatentClassificationModelCV([1], [1], cv=folds, **QUICK | {"max_iter": 3}).fit(X, y)
+    assert model.best_score_ == plain.best_score_  # folds are scored under the shares of their classes
+    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    assert model.fit(X, y).best_score_ == plain.fit(X, y).best_score_
 
 
 def test_a_category_that_a_training_part_lacks_is_no_error(rng):

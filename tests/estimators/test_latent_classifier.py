@@ -43,6 +43,8 @@ def test_the_stack_is_no_worse_than_its_best_member(fitted, halves):
     assert list(board["log_loss"]) == sorted(board["log_loss"])
     assert board["weight"].sum() == pytest.approx(1.0) and len(fitted.weights_) == len(board)
     assert log_loss(y, fitted.predict_proba(X)) < board["log_loss"].iloc[0] + 0.03
+    votes = [vote.weight for vote in fitted._model.votes]  # nobody without weight is fitted again
+    assert min(votes) > 0 and len(votes) == np.count_nonzero(board["weight"]) < len(board)
 
 
 def test_held_out_predictions_agree_with_what_is_expected(fitted, halves):

@@ -1,5 +1,6 @@
 """Laws of a fit that every public estimator obeys: options, callbacks, restarts, refits, failures, copies, frames, searches."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -23,6 +24,29 @@ def test_every_bad_option_is_named_with_its_value_and_what_is_allowed(case, data
     for name in case.quick.get_params():
         with pytest.raises(ValueError, match=rf"{name}='nonsense'; (allowed|expected)"):
             clone(case.quick).set_params(**{name: "nonsense"}).fit(data.X, y)
+
+
+def test_every_bad_option_of_a_method_is_named(case, data, y, fits):
+    """But switches, which are true or false of any value, and scikit-learn's own names."""
+    model, given = fits(case, "quick"), {"X": data.X, "y": y}
+    for name, method in inspect.getmembers(type(model), callable):
+        if name.startswith(("_", "set_", "fit", "partial_fit", "save", "get_")):
+            continue
+        options = {p.name: p.default for p in list(inspect.signature(method).parameters.values())[1:]}
+        needed = [
+            n for n, default in options.items() if default is inspect.Parameter.empty or n == "y" and name == "score"
+        ]
+        for option in set(options) - {*needed, "return_std", "return_cov"}:
+            with pytest.raises((ValueError, TypeError), match=option):
+                getattr(model, name)(**{n: given[n] for n in needed}, **{option: "nonsense"})
+
+
+@pytest.mark.estimators("streams")
+def test_a_stream_names_bad_options_as_a_fit_does(case, data, y):
+    for name in case.quick.get_params():
+        model = clone(case.quick).set_params(objective="likelihood").set_params(**{name: "nonsense"})
+        with pytest.raises(ValueError, match=rf"{name}='nonsense'; (allowed|expected)"):
+            model.partial_fit(data.X, y, np.unique(y))
 
 
 def test_every_number_has_bounds_or_a_type(case, data, y):
@@ -52,6 +76,24 @@ def test_a_pickled_model_says_the_same_and_a_clone_has_learned_nothing(case, dat
         check_is_fitted(clone(model))
     with pytest.raises(NotFittedError):
         clone(model).predict(data.X)
+
+
+@pytest.mark.parametrize(
+    "model", sorted(public_estimators(), key=lambda cls: cls.__name__), ids=lambda cls: cls.__name__
+)
+def test_nothing_is_answered_before_a_fit(model, data):
+    """All methods but those that fit or set something; attributes are simply not there."""
+    unfitted, asked = model(), []
+    for name, method in inspect.getmembers(model, callable):
+        if name.startswith(("_", "set_", "fit", "partial_fit", "get_params", "get_metadata")):
+            continue
+        needed = [p.name for p in inspect.signature(method).parameters.values() if p.default is p.empty][1:]
+        given = {"X": data.X, "y": data.classes, "path": "nowhere", "n_samples": 2}
+        asked.append(name)
+        with pytest.raises(NotFittedError, match=model.__name__):
+            getattr(unfitted, name)(*(given[n] for n in needed if n in given))
+    assert {"predict", "score", "save", "summary"} <= set(asked)
+    assert not [name for name in dir(unfitted) if name.endswith("_") and name[0] != "_" and hasattr(unfitted, name)]
 
 
 @few_steps

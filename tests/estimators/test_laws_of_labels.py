@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from estimator_cases import answer
+from estimator_cases import answer, quietly
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
 from tolerances import EQUAL, REFIT, SAMPLING
+
+from latentia import GaussianMixtureClassifier
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -21,7 +23,8 @@ def test_probabilities_add_up_and_the_most_probable_class_is_predicted(case, qui
     model = fits(case, "quick") if n_classes == 3 else quick.fit(data.X, np.minimum(y, 1))
     X = np.r_[data.X, data.X * [100, 100, 100, 1]]  # near and far
     proba = model.predict_proba(X)
-    assert proba.shape == (90, n_classes) and (proba >= 0).all()
+    assert proba.shape == (90, n_classes) and (proba >= 0).all() and (proba <= 1).all()
+    assert (model.predict_log_proba(X) <= 0).all()
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, **EQUAL)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba, **EQUAL)
     np.testing.assert_array_equal(model.predict(X), proba.argmax(axis=1))
@@ -237,6 +240,15 @@ def test_samples_have_the_moments_of_the_model(case, data, y, fits):
     for wrong in (7, "a", [0, 1]):
         with pytest.raises(ValueError, match="y h"):
             model.sample(4, y=wrong)
+
+
+def test_a_component_that_a_class_does_not_have_is_refused(data):
+    model = GaussianMixtureClassifier([1, 3, 2], max_iter=2, n_init=1, random_state=0)
+    model = quietly(model.fit, data.X, data.classes)
+    for y, least in (([1, 2, 1], 2), ([0, 1, 2], 1), ([1, 1, 1], 3), (1, 3)):
+        assert len(model.sample(3, y=y, component=least - 1)[0]) == 3
+        with pytest.raises(ValueError, match=f"component={least}; allowed is an integer >= 0 and < {least}"):
+            model.sample(3, y=y, component=least)
 
 
 @pytest.mark.estimators("generative")

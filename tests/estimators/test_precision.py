@@ -88,6 +88,7 @@ def test_any_var_floor_on_columns_that_follow_from_others(covariance, dtype, obj
         check_finite(model.fit(X, y), X)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_the_unit_of_the_weights_does_not_matter_to_points(covariance):
     """Posteriors count rows by their weight: with next to none, they are the priors."""

@@ -1,6 +1,7 @@
 """How LatentClassifier holds rows out, weighs what was said of them, and reads columns: by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import log_softmax, logsumexp
 from tolerances import EQUAL
@@ -86,7 +87,10 @@ def test_labels_that_are_unknown_do_not_count_in_what_is_expected(rng):
     X = rng.normal(size=(60, 3))
     Y = (X[:, :2] + 0.5 * rng.normal(size=(60, 2)) > 0).astype(int)
     Y[rng.random(Y.shape) < 0.3] = -1
-    model = LatentClassifier(effort="fast", cv=3, max_iter=20, random_state=0).fit(X, Y)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = LatentClassifier(effort="fast", cv=3, max_iter=20, random_state=0)
+    model.fit(frame, pd.DataFrame(Y, columns=["large", "wide"]))
+    assert model.explain(frame[:2]).columns.tolist() == [(label, c) for label in ("large", "wide") for c in "abc"]
     own = np.where(Y == 1, model.held_out_proba_, 1 - model.held_out_proba_)[
         (Y >= 0) & np.isfinite(model.held_out_proba_)
     ]

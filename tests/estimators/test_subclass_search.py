@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from latentia import MultimodalSoftmaxClassifier
 from latentia.engine.array_source import ArraySource
+from latentia.estimators.latent_softmax import multimodal
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore, Patience, best_model, is_better
 from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions
 from latentia.estimators.latent_softmax.subclass_search import (
@@ -73,6 +75,33 @@ def test_several_thresholds_make_several_children():
 def test_limits_of_small_classes_are_kept():
     land = Landscape((2, 5), peak=(2, 5), relevant=(9, 9))
     assert list(land.compressive([0.05], max_rounds=2)) == [(1, 1), (2, 2), (2, 3), (2, 4), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    "options, limits",
+    [
+        ({}, (3, 2, 2)),
+        ({"max_subclasses": 2}, (2, 2, 2)),
+        ({"patience": 0}, (4, 4, 3)),
+        ({"search": "exhaustive"}, (4, 4, 3)),
+    ],
+    ids=str,
+)
+def test_a_search_tries_no_subclass_with_fewer_rows_than_weights(options, limits, monkeypatch, rng):
+    """But always two of them, and in an exhaustive search as many as there are rows."""
+    asked = []
+
+    def look(limits, patience):
+        asked.append(limits)
+        raise InterruptedError
+
+    monkeypatch.setattr(multimodal, "SubclassSearch", look)
+    y = np.repeat([0, 1, 2], [30, 11, 3])
+    weight = np.where(np.arange(44) < 2, 0.0, 3.0)  # rows without weight are none
+    with pytest.raises(InterruptedError):
+        model = MultimodalSoftmaxClassifier(**{"max_subclasses": 4, **options})
+        model.fit(rng.normal(size=(44, 7)), y, weight)
+    assert asked == [limits]
 
 
 @pytest.mark.parametrize("peak", [(1, 3), (4, 2), (2, 2), (3, 4)])

@@ -374,7 +374,8 @@ def test_parallel_jobs_and_containers_change_nothing(blobs):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     X, y = blobs
     one = compare(TWO, X, y)
-    frame = compare(TWO, pandas.DataFrame(X, columns=["a", "b", "c"]), pandas.Series(y, index=np.arange(120)[::-1]))
+    with pytest.warns(UserWarning, match="the same index in another order, and are matched by position"):
+        frame = compare(TWO, pandas.DataFrame(X, columns=["a", "b", "c"]), pandas.Series(y, index=np.arange(120)[::-1]))
     jobs, lists = compare(TWO, X, y, n_jobs=2), compare(list(TWO.items()), X.tolist(), y.tolist())
     polar = compare(TWO, polars.DataFrame(X, schema=["a", "b", "c"]), polars.Series(y))
     for other in (frame, jobs, lists, polar):
@@ -454,6 +455,47 @@ def test_rich_renders_the_same_cells(blobs):
     assert f"{100 * result.accuracy[0, 0]:.1f}" in screen.getvalue()
 
 
+def test_a_narrow_terminal_shows_whole_names_and_marks_apart_from_numbers(blobs):
+    console = pytest.importorskip("rich.console")
+    X, y = blobs
+    models = {"LatentClassificationModel": GaussianNB(), "imputation + a guess": DummyClassifier()}
+    screen = io.StringIO()
+    console.Console(width=80, file=screen).print(compare(models, X, y))
+    lines = screen.getvalue().splitlines()
+    assert lines[1].split()[0] == "estimator" and all(len(line) <= 80 for line in lines)
+    assert "LatentClassificationModel  + " in lines[2] and "…" not in screen.getvalue()
+
+
+@pytest.mark.parametrize("kind", [int, bool, str])
+def test_labels_that_are_objects_do_for_classifiers_of_scikit_learn(blobs, kind):
+    """As those with None for unlabeled rows are; also where scorers look at them."""
+    X, y = blobs
+    plain = (y == y[0]).astype(kind)
+    models = {"nb": GaussianNB(), "mixture": GaussianMixtureClassifier(random_state=0, tol=0.1)}
+    expected = compare(models, X, plain, cv=3, scoring="balanced_accuracy")
+    objects = plain.astype(object)
+    found = compare(models, X, objects, cv=3, scoring="balanced_accuracy")
+    np.testing.assert_array_equal(found.accuracy, expected.accuracy)
+    np.testing.assert_array_equal(found.scores["balanced_accuracy"], expected.scores["balanced_accuracy"])
+    objects[::5] = None
+    assert compare(models, X, objects, cv=3).fitted_on_labeled_only == {"nb"}
+
+
+def test_tables_of_arrow_change_nothing(blobs):
+    pyarrow = pytest.importorskip("pyarrow")
+    X, y = blobs
+    table = pyarrow.table({f"x{k}": column for k, column in enumerate(X.T)})
+    mixture = {"mixture": GaussianMixtureClassifier(random_state=0, tol=0.1)}
+    expected = compare(mixture, X, y, cv=2).log_loss
+    for labels in (y, pyarrow.array(y), pyarrow.chunked_array([y[:50], y[50:]])):
+        np.testing.assert_allclose(compare(mixture, table, labels, cv=2).log_loss, expected)
+
+
+def test_a_class_in_place_of_an_estimator_is_named(blobs):
+    with pytest.raises(TypeError, match=r"estimators\['a'\] is the class GaussianNB; make an instance of it"):
+        compare({"a": GaussianNB}, *blobs)
+
+
 def test_rich_shows_names_with_brackets_as_they_are(blobs):
     console = pytest.importorskip("rich.console")
     X, y = blobs
@@ -483,6 +525,7 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
         (lambda X, y: ([("a", GaussianNB(), 3)], X, y), r"estimators holds \('a', GaussianNB\(\), 3\)"),
         (lambda X, y: (TWO, (X, y), y), "X of data set 'data' is a tuple whose rows differ in length"),
         (lambda X, y: (TWO, 3.0, y), "X of data set 'data' must be an array.* got 3.0"),
+        (lambda X, y: (TWO, X, np.eye(2)[y % 2]), r"y of data set 'data' has shape \(120, 2\); allowed is one class"),
         (lambda X, y: (TWO, X, y, 1), "cv=1; allowed is an integer >= 2"),
         (lambda X, y: (TWO, X, y, 121), "cv=121, but X has n_samples=120 labeled rows"),
         (lambda X, y: (TWO, X, y, "five"), "cv='five'; allowed"),

@@ -62,6 +62,12 @@ def test_bad_input_is_refused(truth, found, message):
             score(truth, found)
 
 
+@pytest.mark.parametrize("value", ["nonsense", -1, np.nan])
+def test_a_bad_score_for_nothing_is_refused(value):
+    with pytest.raises(ValueError, match=f"zero_division={value!r}; allowed is a finite number >= 0"):
+        known_f1_score([[1]], [[1]], zero_division=value)
+
+
 def test_an_unknown_average_is_refused():
     with pytest.raises(ValueError, match="average='weighted'; allowed are 'macro', 'micro'"):
         known_f1_score([[1]], [[1]], average="weighted")

@@ -1,9 +1,19 @@
 """Bad input: one clear error that names the argument, the value and what is allowed."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia import (
+    GaussianMixtureClassifier,
+    LatentClassificationModel,
+    LatentClassifier,
+    MixtureOfExpertsClassifier,
+    MixtureOfExpertsRegressor,
+    MultimodalSoftmaxClassifier,
+    ProbitEmbeddingClassifier,
+)
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = np.arange(20) % 2
@@ -21,7 +31,7 @@ y = np.arange(20) % 2
         ({"objective": "auc"}, r"objective='auc'; allowed are 'likelihood', 'conditional', 'margin', 'hybrid'"),
         ({"margin": 0}, r"margin=0; allowed is a finite number > 0"),
         ({"ramp": 0}, r"ramp=0; allowed is a finite number > 0"),
-        ({"n_components": 0}, r"n_components=0; allowed is an integer >= 1"),
+        ({"n_components": 0}, r"n_components=0; allowed is an integer >= 1, one for each class, or 'bic'\."),
         ({"n_components": 1.5}, r"n_components=1.5; allowed is an integer >= 1"),
         ({"n_components": "aic"}, r"n_components='aic'; allowed are 'bic'"),
         ({"n_components": [1, 2, 3]}, r"n_components=\[1, 2, 3\] has 3 entries, but y has 2 classes"),
@@ -42,8 +52,28 @@ def test_options(options, message):
         GaussianMixtureClassifier(**options).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LatentClassificationModel(1, 0), "n_components=0; allowed is an integer >= 1, or 'auto'"),
+        (ProbitEmbeddingClassifier(0), "n_latent=0; allowed is an integer >= 1, 'auto' or 'evidence'"),
+        (MultimodalSoftmaxClassifier(0), "n_subclasses=0; allowed is an integer >= 1, one for each class, or 'auto'"),
+        (MixtureOfExpertsClassifier(0), "n_experts=0; allowed is an integer >= 1, one for each level, or 'auto'"),
+        (GaussianMixtureClassifier(temperature=0), "temperature=0; allowed is a finite number > 0, or 'auto'"),
+        (GaussianMixtureClassifier(n_init=0), "n_init=0; allowed is an integer >= 1, or 'auto'"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_words_that_stand_for_numbers_are_among_what_is_allowed(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
 def test_the_number_of_factors():
-    for bad, allowed in (("all", "allowed are 'auto' and integers >= 0"), (-1, "allowed is an integer >= 0")):
+    for bad, allowed in (
+        ("all", "allowed are 'auto' and integers >= 0"),
+        (-1, "allowed is an integer >= 0, or 'auto'"),
+    ):
         with pytest.raises(ValueError, match=f"n_latent={bad!r}; {allowed}"):
             LatentClassificationModel(bad).fit(X, y)
 
@@ -109,3 +139,39 @@ def test_columns_whose_squares_overflow(dtype, large, allowed):
         GaussianMixtureClassifier().fit(wide, y)
     wide[:, 1] /= large / float(allowed.replace("[+]", "")) * 3
     assert np.isfinite(GaussianMixtureClassifier().fit(wide, y).covariances_).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixtureClassifier(random_state=0),
+        LatentClassifier(effort="fast", random_state=0),
+        ProbitEmbeddingClassifier(1),
+        MultimodalSoftmaxClassifier(1),
+        MixtureOfExpertsRegressor(1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_weights_that_are_shares_are_told_once(model):
+    """They count rows: shares of one would leave every posterior at its prior."""
+    with pytest.warns(UserWarning, match="sample_weight sums to 1 over 20 rows. A row of weight 2") as found:
+        model.fit(X, y, sample_weight=np.full(20, 1 / 20))
+    assert sum("sample_weight sums" in str(w.message) for w in found) == 1
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "sample_weight sums")
+        model.fit(X, y, sample_weight=np.full(20, 0.2))
+
+
+def test_a_label_matrix_of_signs_is_told_what_minus_one_means():
+    signs = np.where(np.eye(2)[y] == 1, 1, -1)
+    with pytest.warns(UserWarning, match="no negative entry in column 0, 1.*If -1 stands for no, write 0"):
+        ProbitEmbeddingClassifier(1).fit(X, signs)
+
+
+@pytest.mark.parametrize("criterion", ["bic", "aic"])
+def test_criteria_of_a_label_matrix_say_what_is_missing(criterion):
+    labels = np.column_stack([y, np.arange(20) % 3 == 0])
+    model = LatentClassifier(effort="fast", cv=2, random_state=0).fit(X, labels)
+    with pytest.raises(ValueError, match=f"{criterion} needs the density of rows with their classes; this model was"):
+        getattr(model, criterion)(X, labels)

@@ -54,6 +54,29 @@ def test_a_word_among_numbers_is_named_with_the_cure(words, said, as_text):
         quick(kinds={"age": "continuous"}).fit(frame, y)
 
 
+@pytest.mark.parametrize("form", ["{:.2f} €", "${:.2f}", "{:.2f} %", "1.{:06.2f}"])
+def test_amounts_are_told_from_names(form):
+    cells = [form.format(v).replace(".", ",") for v in np.abs(NUMBERS)]
+    frame = pd.DataFrame({"income": cells, "b": NUMBERS})
+    said = "column 'income' of X holds amounts as text, such as '.*': [0-9]+ different ones in 120 cells"
+    with pytest.raises(ValueError, match=f"{said}.*pandas.to_numeric.*decimal and thousands") as error:
+        quick().fit(frame, y)
+    assert "names and ids" not in str(error.value)
+
+
+def test_codes_with_leading_zeros_are_told_from_words():
+    frame = with_words("01067", "04109", numbers=10_000 + np.arange(N), as_text=True)
+    said = "column 'age' of X holds '01067' and 1 more cell with a leading zero among 118 numbers"
+    with pytest.raises(ValueError, match=rf"{said}.*to_numeric\(X\['age'\]\) makes numbers of all cells"):
+        quick().fit(frame, y)
+
+
+def test_text_in_a_column_of_counts_is_named():
+    frame = pd.DataFrame({"plan": ["basic", "plus"] * (N // 2), "b": NUMBERS})
+    with pytest.raises(ValueError, match="column 'plan' of X holds text where numbers are expected: 'basic'. Correct"):
+        quick(kinds={"plan": "count"}).fit(frame, y)
+
+
 @few_steps
 def test_the_cures_cure():
     frame = with_words("forty")
@@ -215,7 +238,7 @@ def test_names_of_other_libraries_are_translated(model, name, meant):
 def test_a_matrix_of_labels_is_sent_to_those_who_take_it():
     for fit in (GaussianMixtureClassifier().fit, lambda X, y: compare({"a": GaussianMixtureClassifier()}, X, y)):
         with pytest.raises(
-            ValueError, match=r"y has shape \(120, 2\); allowed is one class for each row.*ProbitEmbedding"
+            ValueError, match=r"has shape \(120, 2\); allowed is one class for each row.*ProbitEmbedding"
         ):
             fit(np.c_[NUMBERS, NUMBERS], np.c_[y, y])
 

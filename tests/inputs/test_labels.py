@@ -137,3 +137,10 @@ def test_labels_as_a_matrix_have_a_column_for_each_class_and_one_for_one_or_two(
     np.testing.assert_array_equal(one[:, 0], [1, -1, 1, 1])
     np.testing.assert_array_equal(two[:, 0], [1, 0, -1, 1])
     np.testing.assert_array_equal(three, [[0, 0, 1], [1, 0, 0], [-1, -1, -1], [0, 1, 0]])
+
+
+def test_label_matrices_of_arrow_name_their_labels():
+    pyarrow = pytest.importorskip("pyarrow")
+    labels = pyarrow.table({"large": Y, "odd": [None if k % 5 == 0 else k % 2 for k in range(60)]})
+    found = encode_label_matrix(labels, 60, "auto")
+    assert found.names.tolist() == ["large", "odd"] and found.codes[:3].tolist() == [[Y[0], -1], [Y[1], 1], [Y[2], 0]]

@@ -119,3 +119,88 @@ def test_numbers_beside_the_codes_of_a_column_are_unknown(cell, rng):
     ).fit(X, y)
     with pytest.raises(ValueError, match="which fit did not see"):
         model.predict([[cell, 0.0]])
+
+
+def arrow_table(rng, y):
+    """A column of each type that a model reads, some with gaps."""
+    pyarrow = pytest.importorskip("pyarrow")
+    gaps = np.arange(40) % 5 == 0
+    return pyarrow.table(
+        {
+            "size": rng.normal(size=40) + y,
+            "narrow": pyarrow.array(rng.normal(size=40), pyarrow.float32(), mask=gaps),
+            "whole": pyarrow.array(np.arange(40) % 4, mask=gaps),
+            "color": pyarrow.array(np.array(["red", "blue"], dtype=object)[y], mask=gaps),
+            "code": pyarrow.array(np.array(["a", "b", "c"])[np.arange(40) % 3]).dictionary_encode(),
+            "member": pyarrow.array(np.arange(40) % 3 == 0, mask=gaps),
+        }
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_tables_of_arrow_are_read_as_frames_and_come_back_as_tables(rng, y, tmp_path):
+    table = arrow_table(rng, y)
+    frame = table.to_pandas().astype({"code": "category"})
+    model = latentia.LatentClassificationModel(1, max_iter=5, random_state=0)
+    expected = model.fit(frame, y).predict_proba(frame)
+    np.testing.assert_array_equal(model.fit(table, y).predict_proba(table), expected)
+    assert model.feature_names_in_.tolist() == table.column_names
+    assert model.kinds_ == ("continuous", "continuous", "continuous", "categorical", "categorical", "binary")
+    for method in ("mean", "mode"):
+        full = model.impute(table, method=method)
+        assert full.schema.names == table.schema.names and not any(column.null_count for column in full.columns)
+        types = dict(zip(full.column_names, map(str, full.schema.types), strict=True))
+        assert types.pop("whole") == ("double" if method == "mean" else "int64")
+        assert types.items() <= {field.name: str(field.type) for field in table.schema}.items()
+        assert full.column("size").equals(table.column("size"))
+    drawn, _ = model.sample(3)
+    assert drawn.shape == (3, 6) and drawn.column_names == table.column_names
+    model.save(tmp_path / "m.latentia")
+    assert latentia.load(tmp_path / "m.latentia").impute(table).equals(model.impute(table))
+    page = latentia.write_report(model, table, y, tmp_path / "r.html").read_text()
+    assert "What was imputed" in page and "narrow" in page
+
+
+def test_tables_of_arrow_are_refused_by_the_names_of_their_columns(rng, y):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = arrow_table(rng, y)
+    with pytest.raises(ValueError, match="X holds text in column 'color': 'blue'"):
+        latentia.GaussianMixtureClassifier().fit(table, y)
+    dated = table.append_column("day", pyarrow.array([datetime.date(2020, 1, 1)] * 40))
+    with pytest.raises(TypeError, match=r"column 'day' of X holds dates \(date32\[day\]\)"):
+        latentia.LatentClassificationModel().fit(dated, y)
+    with pytest.raises(ValueError, match="several columns of the name 'size'"):
+        latentia.LatentClassificationModel().fit(table.append_column("size", table.column("size")), y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Column 'nothing' has no known")
+def test_tables_of_arrow_keep_the_order_of_levels_and_may_be_batches(rng, y):
+    pyarrow = pytest.importorskip("pyarrow")
+    codes = pyarrow.array(np.arange(40) % 3, pyarrow.int8(), mask=np.arange(40) % 7 == 0)
+    levels = pyarrow.DictionaryArray.from_arrays(codes, ["low", "middle", "high"], ordered=True)
+    table = pyarrow.table({"x": rng.normal(size=40) + y, "level": levels, "nothing": pyarrow.nulls(40)})
+    model = latentia.LatentClassificationModel(1, max_iter=5, random_state=0).fit(table, y)
+    assert model.kinds_[1] == "ordinal" and model.categories_[1].tolist() == ["low", "middle", "high"]
+    full = model.impute(table).column("level").combine_chunks()
+    assert full.type.ordered and full.null_count == 0
+    assert full.to_pylist()[1:7] == ["middle", "high", "low", "middle", "high", "low"]
+    batch = table.to_batches()[0]
+    np.testing.assert_array_equal(model.predict_proba(batch), model.predict_proba(table))
+    parts = pyarrow.concat_tables([table.slice(0, 10), table.slice(10)])
+    np.testing.assert_array_equal(model.predict_proba(parts), model.predict_proba(table))
+
+
+def test_a_column_of_lists_is_refused_by_its_name(y):
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match="column 'l' of X holds a list"):
+        latentia.LatentClassificationModel().fit(polars.DataFrame({"a": y * 1.0, "l": [[1, 2]] * 40}), y)
+
+
+def test_tables_of_arrow_are_computed_on_a_device(rng, y):
+    pytest.importorskip("torch")
+    table = arrow_table(rng, y).select(["size", "narrow"])
+    model = latentia.GaussianMixtureClassifier(random_state=0).fit(table, y)
+    device = latentia.on_device(table, "cpu")
+    again = latentia.GaussianMixtureClassifier(random_state=0).fit(device, y)
+    np.testing.assert_allclose(again.predict_proba(device), model.predict_proba(table), atol=1e-6)
+    assert again.impute(device).schema.equals(table.schema)

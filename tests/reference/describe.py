@@ -106,5 +106,5 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> str:
     try:
         call(*args, **kwargs)
     except Exception as error:  # all are told apart by their texts
-        return f"{type(error).__name__}: {error}"
+        return " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
     return "no error"

@@ -76,11 +76,28 @@ def test_other_kinds_of_files(frame, tmp_path):
     frame.assign(place=np.where(frame["a"] > 0, "p", "q")).to_parquet(tmp_path / "folder", partition_cols=["place"])
     for name in ("rows.feather", "rows.csv"):
         agree(model, frame, scan(tmp_path / name, target="label", columns=list("abc")))
+    (tmp_path / "feathers" / "part=1").mkdir(parents=True)
+    frame.to_feather(tmp_path / "feathers" / "part=1" / "rows.feather")
+    agree(model, frame, scan(tmp_path / "feathers", target="label", columns=list("abc")))
     folder = scan(tmp_path / "folder", target="label")
     assert folder.columns == ["a", "b", "c", "w", "place"] and len(folder) == 500
     assert set(pd.concat(list(folder))["place"]) == {"p", "q"}
     mixed = LatentClassificationModel(1, random_state=0, tol=1.0).fit(folder)
     assert mixed.kinds_[-1] == "categorical" and mixed.predict(folder).compute().shape == (500,)
+
+
+def test_answers_are_written_as_they_are_computed(frame, tmp_path, small_parts):
+    """Part by part: arrays of one and two axes, frames, whatever the method."""
+    rows = frame[list("abc")].mask(np.random.default_rng(0).random((len(frame), 3)) < 0.1)
+    rows.assign(label=frame["label"]).to_parquet(tmp_path / "rows.parquet", row_group_size=90)
+    table = scan(tmp_path / "rows.parquet", target="label")
+    model = GaussianMixtureClassifier(1, covariance="diag", random_state=0).fit(rows, frame["label"])
+    for method in ("predict", "predict_proba", "score_samples", "impute", "transform"):
+        answers, expected = getattr(model, method)(table), getattr(model, method)(rows)
+        answers.to_parquet(tmp_path / "answers.pq")
+        written = pd.read_parquet(tmp_path / "answers.pq").to_numpy()
+        np.testing.assert_array_equal(np.reshape(written, np.shape(expected)), np.asarray(expected), err_msg=method)
+        np.testing.assert_array_equal(np.asarray(answers.compute()), np.asarray(expected), err_msg=method)
 
 
 def test_dtypes_do_not_depend_on_gaps(tmp_path, small_parts):
@@ -100,6 +117,35 @@ def test_dtypes_do_not_depend_on_gaps(tmp_path, small_parts):
     assert model.categories_[2].tolist() == ["blue", "red"]
     model.impute(scan(tmp_path, target="y")).to_parquet(tmp_path / "full.pq")
     assert pd.read_parquet(tmp_path / "full.pq").shape == (200, 3)
+
+
+def test_csv_files_keep_their_name(frame, tmp_path):
+    """They are read from a working copy, of which nobody need know."""
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    assert repr(scan(path)).startswith(f"<a table scanned from {path}: 500 rows")
+    with pytest.raises(TypeError, match=f"X is a table scanned from {path}"):
+        GaussianMixtureClassifier().fit(scan(path), frame["label"])
+    other = tmp_path / "other.csv"
+    frame.assign(a="x").to_csv(other, index=False)
+    with pytest.raises(ValueError, match=f"column 'a' is string in the file {other}"):
+        scan([path, other])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a;b\n1;2\n1,5;3\n", "cannot be read as CSV in UTF-8, with commas between cells and one dtype"),
+        ("\u00e4,b\n1,2\n".encode("latin-1"), "cannot be read as CSV in UTF-8, with commas"),
+        (b"a,a\n1,2\n", "has several columns of the name 'a': give each a name of its own"),
+    ],
+    ids=["semicolons", "encoding", "same names"],
+)
+def test_csv_files_that_cannot_be_read_are_named(content, message, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"the file {path} {message}"):
+        scan(path)
 
 
 def test_bad_files_are_named(frame, tmp_path, small_parts):

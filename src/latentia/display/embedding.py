@@ -18,6 +18,7 @@ from latentia.display.embedding_panels import (
     draw_regions,
     limits,
 )
+from latentia.display.fitted_parts import choose_axes
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
@@ -118,19 +119,17 @@ class EmbeddingDisplay:
         if not hasattr(estimator, "projection_"):
             raise TypeError(f"estimator is a {type(estimator).__name__}; allowed is a ProbitEmbeddingClassifier.")
         n_latent = estimator.n_latent_
-        dims = tuple(range(min(2, n_latent))) if dims is None else tuple(dims)
-        if len(dims) not in (1, 2) or len(set(dims)) < len(dims) or not all(0 <= d < n_latent for d in dims):
-            raise ValueError(f"dims={dims!r}; allowed are one or two different numbers from 0 to {n_latent - 1}.")
+        axes = list(range(min(2, n_latent))) if dims is None else choose_axes("dims", dims, (1, 2), n_latent)
         z = to_numpy(estimator.transform(X))
         weights, intercepts = to_numpy(estimator.weights_), to_numpy(estimator.intercepts_)
-        rest = [d for d in range(n_latent) if d not in dims]
+        rest = [d for d in range(n_latent) if d not in axes]
         display = cls(
-            z[:, list(dims)],
+            z[:, axes],
             _codes(estimator, y, z.shape[0]),
-            weights[:, list(dims)],
+            weights[:, axes],
             intercepts + weights[:, rest] @ z[:, rest].mean(axis=0),
             label_names=getattr(estimator, "label_names_", estimator.classes_) if label_names is None else label_names,
-            axis_names=tuple(f"z{d + 1}" for d in dims),
+            axis_names=tuple(f"z{d + 1}" for d in axes),
             exclusive=not estimator.multilabel_ and len(estimator.classes_) > 1,
         )
         return display.plot(**options)

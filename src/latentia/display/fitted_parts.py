@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,18 @@ def feature_names(estimator: Any) -> list[str]:
     if names is not None:
         return [str(name) for name in names]
     return [f"column {place}" for place in range(estimator.n_features_in_)]
+
+
+def choose_axes(name: str, chosen: Any, n_axes: tuple[int, ...], n_latent: int) -> list[int]:
+    """Different latent dimensions, as many as one of `n_axes`; an error that names what is
+    allowed.
+    """
+    axes = list(chosen) if np.ndim(chosen) == 1 else []
+    valid = all(isinstance(k, Integral) and 0 <= int(k) < n_latent for k in axes)
+    if not valid or len(axes) not in n_axes or len(set(axes)) < len(axes):
+        count = " or ".join({1: "one", 2: "two"}[n] for n in n_axes)
+        raise ValueError(f"{name}={chosen!r}; allowed are {count} different numbers from 0 to {n_latent - 1}.")
+    return [int(k) for k in axes]
 
 
 def class_names(estimator: Any) -> list[str]:

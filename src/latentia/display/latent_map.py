@@ -9,8 +9,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from latentia.display.embedding_panels import UNKNOWN, class_colors
-from latentia.display.fitted_parts import class_names, require_factor_model
+from latentia.display.fitted_parts import choose_axes, class_names, require_factor_model
 from latentia.inputs.labels import encode_known_labels
+from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
 #: Semi-axes of the ellipses, in standard deviations of their class.
@@ -112,6 +113,7 @@ class LatentMapDisplay:
         -------
         display : LatentMapDisplay
         """
+        check_number("max_points", max_points, ge=1, integer=True)
         model = require_factor_model(estimator)
         means, variances = (to_numpy(a).astype(float) for a in (model.latent_means_, model.latent_variances_))
         chosen = _choose_factors(factors, means, to_numpy(model.priors_).astype(float))
@@ -184,7 +186,4 @@ def _choose_factors(factors: Any, means: np.ndarray, priors: np.ndarray) -> list
         raise ValueError(f"the model has {n_latent} latent factor; a map needs two of them.")
     if factors is None:
         return best_factors(means, priors)[:2]
-    chosen = [int(k) for k in factors]
-    if len(chosen) != 2 or len(set(chosen)) < 2 or not all(0 <= k < n_latent for k in chosen):
-        raise ValueError(f"factors={factors!r}; allowed are two different numbers from 0 to {n_latent - 1}.")
-    return chosen
+    return choose_axes("factors", factors, (2,), n_latent)

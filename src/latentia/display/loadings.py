@@ -9,6 +9,7 @@ import numpy as np
 
 from latentia.display.fitted_parts import loading_names, require_factor_model
 from latentia.families.latent_factors.factor_shares import loading_correlations
+from latentia.inputs.options import check_number
 
 #: Factors without a stronger correlation than this are left out.
 MIN_CORRELATION = 0.1
@@ -69,6 +70,8 @@ class LoadingsDisplay:
         -------
         display : LoadingsDisplay
         """
+        check_number("max_rows", max_rows, ge=1, integer=True)
+        check_number("max_factors", max_factors, ge=1, integer=True)
         model = require_factor_model(estimator)
         correlations = loading_correlations(model.loadings_, model.loading_features_, model.noise_variances_)
         names = loading_names(model)

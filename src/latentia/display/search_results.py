@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
-#: Scores, of which the first that a table has is shown: column, errors, name, whether more is
-#: better.
+#: Scores, of which the first that a table has is shown, unless accuracy has chosen: column, errors,
+#: name, whether more is better.
+ACCURACY = ("mean_accuracy", "std_accuracy", "cross-validated accuracy", True)
 SCORES = (
     ("mean_log_loss", "std_log_loss", "cross-validated log loss", False),
     ("log_loss", None, "held-out log loss", False),
@@ -90,6 +92,7 @@ class SearchResultsDisplay:
         -------
         display : SearchResultsDisplay
         """
+        check_number("max_rows", max_rows, ge=1, integer=True)
         check_is_fitted(estimator)
         table = getattr(estimator, "leaderboard_", getattr(estimator, "search_results_", None))
         if table is None:
@@ -97,9 +100,10 @@ class SearchResultsDisplay:
                 f"estimator is a {type(estimator).__name__} that has not searched; allowed are a LatentClassifier and "
                 "estimators with search_results_."
             )
-        column, error, name, more = next(score for score in SCORES if score[0] in table)
+        column, error, name, more = _score_that_chose(estimator, table)
         scores = to_numpy(np.asarray(table[column])).astype(float)
-        order = np.argsort(-scores if more else scores, kind="stable")[:max_rows]
+        ties = np.asarray(table["mean_log_loss"], dtype=float) if "mean_log_loss" in table else np.zeros(scores.size)
+        order = np.lexsort((ties, -scores if more else scores))[:max_rows]
         names = setting_names(table)
         errors = None if error is None else np.asarray(table[error], dtype=float)[order]
         display = cls([names[k] for k in order], scores[order], errors, score_name=name, more_is_better=more)
@@ -139,6 +143,13 @@ class SearchResultsDisplay:
         which = "more" if self.more_is_better else "less"
         ax.set(xlabel=f"{self.score_name} ({which} is better)", title="What was tried")
         return self
+
+
+def _score_that_chose(estimator: Any, table: Any) -> tuple[str, str | None, str, bool]:
+    """The score by which the best setting is the one that was taken."""
+    if "mean_accuracy" in table and getattr(estimator, "best_score_", -1.0) > 0:  # a log loss is negated there
+        return ACCURACY
+    return next(score for score in SCORES if score[0] in table)
 
 
 def setting_names(table: Any) -> list[str]:

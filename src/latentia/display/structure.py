@@ -9,6 +9,7 @@ import numpy as np
 
 from latentia.display.fitted_parts import feature_names, require_factor_model
 from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
+from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"
@@ -82,6 +83,8 @@ class StructureDisplay:
         -------
         display : StructureDisplay
         """
+        check_number("min_correlation", min_correlation, ge=0)
+        check_number("max_columns", max_columns, ge=1, integer=True)
         model = require_factor_model(estimator)
         columns = model.loading_features_
         found = loading_correlations(model.loadings_, columns, model.noise_variances_)

@@ -171,7 +171,7 @@ def _trial(
     """Fit on the training part, score the test part."""
     try:
         fitted, seconds, fitted_on_labeled_only = _fit(dataset, train, name, estimator)
-        rows, y = select_rows(dataset.X, test), dataset.y_numpy[test]
+        rows, y = select_rows(dataset.X, test), to_numpy(dataset.classes_of(test))
         correct = np.asarray(to_numpy(fitted.predict(rows)) == y, dtype=float)
         weight = {} if dataset.weight is None else {"sample_weight": dataset.weight[test]}
         scores = [float(scorer(fitted, rows, y, **weight)) for scorer in scorers.values()]
@@ -193,7 +193,7 @@ def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: Any) -> tupl
 
     def fit(rows: np.ndarray) -> tuple[Any, float]:
         weight = {} if dataset.weight is None else {weight_argument(name, estimator): dataset.weight[rows]}
-        X, y = select_rows(dataset.X, rows), select_rows(dataset.y, rows)
+        X, y = select_rows(dataset.X, rows), dataset.classes_of(rows)
         start = time.perf_counter()
         fitted = clone(estimator).fit(X, y, **weight)
         return fitted, time.perf_counter() - start

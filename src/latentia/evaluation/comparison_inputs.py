@@ -12,7 +12,9 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from latentia.evaluation.comparison_result import UNNAMED
 from latentia.inputs.labels import EncodedLabels, encode_labels
+from latentia.inputs.rows import warn_of_other_order
 from latentia.inputs.splits import Fold, make_folds
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import to_numpy
@@ -33,6 +35,14 @@ class Dataset(NamedTuple):
     def labeled(self) -> np.ndarray:
         """Which rows may be scored (N,)."""
         return self.labels.codes >= 0
+
+    def classes_of(self, rows: np.ndarray) -> Any:
+        """Labels of some rows; of labeled ones without objects, of which scikit-learn takes text
+        alone.
+        """
+        if self.y_numpy.dtype == object and self.labeled[rows].all():
+            return self.labels.classes[self.labels.codes[rows]]
+        return select_rows(self.y, rows)
 
 
 def folds_of(dataset: Dataset, cv: Any, random_state: Any) -> list[Fold]:
@@ -61,6 +71,8 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise ValueError(f"estimators must have one name each, got names {names}")
     for name, (_, estimator) in zip(names, pairs, strict=True):
+        if isinstance(estimator, type):
+            raise TypeError(f"estimators[{name!r}] is the class {estimator.__name__}; make an instance of it")
         if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise ValueError(f"estimators[{name!r}] must be a classifier with fit and predict, got {estimator!r}")
         if is_regressor(estimator):
@@ -93,7 +105,7 @@ def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Data
     if not isinstance(X, Mapping):
         if y is None:
             raise ValueError("y must be given unless X is a mapping of data-set names to (X, y)")
-        return [checked_dataset("data", X, y, sample_weight, groups)]
+        return [checked_dataset(UNNAMED, X, y, sample_weight, groups)]
     if y is not None or sample_weight is not None or groups is not None:
         raise ValueError(
             "with a mapping as X, labels and weights belong in it, {name: (X, y, sample_weight)}: "
@@ -138,8 +150,14 @@ def _listed(scoring: Any) -> list[str]:
 
 def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:
     """A data set whose labels and weights fit its rows."""
+    warn_of_other_order(X, y)
     X, y = _rows(name, X), _one_column(y)
     n_rows = X.shape[0]
+    if len(getattr(y, "shape", ())) > 1:
+        raise ValueError(
+            f"y of data set {name!r} has shape {tuple(y.shape)}; allowed is one class for each row. Matrices of "
+            "labels, which ProbitEmbeddingClassifier and LatentClassifier fit, are compared one column at a time."
+        )
     try:
         labels = encode_labels(y, n_rows)
         weight = check_weight(weight, n_rows)
@@ -191,5 +209,7 @@ def weight_argument(name: str, estimator: Any) -> str:
 
 
 def select_rows(X: Any, rows: np.ndarray) -> Any:
-    """Rows of an array, a tensor, a sparse matrix or a data frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    """Rows of an array, a tensor, a sparse matrix, a data frame or a table of Arrow."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if type(X).__module__.startswith("pyarrow") else X[rows]

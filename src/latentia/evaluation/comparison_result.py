@@ -14,6 +14,9 @@ from latentia.engine.durations import format_column
 #: tables.
 LEVELS = ((0.01, "*"), (0.10, "-"))
 
+#: What a data set is called that was given without a name.
+UNNAMED = "data"
+
 
 class SummaryRow(NamedTuple):
     """One estimator over all data sets."""
@@ -135,9 +138,11 @@ class Comparison:
 
         tables = []
         for header, rows in self._tables():
-            table = Table()
-            for i, title in enumerate(header):
-                table.add_column(Text(title), justify="left" if i == 0 else "right")
+            table = Table(box=None, pad_edge=False, header_style="bold")
+            longest = max(len(word) for row in rows for word in row[0].split() or [""])
+            table.add_column(Text(header[0]), min_width=min(longest, 40), overflow="fold")
+            for title in header[1:]:
+                table.add_column(Text(title.replace("against ", "against\n")), justify="right", overflow="fold")
             for row in rows:
                 table.add_row(*(Text(cell, "bold" if cell.startswith("+") else "") for cell in row))
             tables.append(table)
@@ -154,7 +159,7 @@ class Comparison:
         if len(self.datasets) == 1:
             return [self._one_dataset()]
         grid = [
-            [name] + [f"{self.mark(d, e)}{self._percent(d, e)}" for e in range(len(self.estimators))]
+            [name] + [f"{self.mark(d, e)} {self._percent(d, e)}" for e in range(len(self.estimators))]
             for d, name in enumerate(self.datasets)
         ]
         means = [[_number(score[:, e].mean()) for score in self.scores.values()] for e in range(len(self.estimators))]
@@ -171,7 +176,7 @@ class Comparison:
         rows = [
             [
                 name,
-                self.mark(0, e) + self._percent(0, e),
+                f"{self.mark(0, e)} {self._percent(0, e)}",
                 _number(self.log_loss[0, e], self.log_loss_se[0, e]),
                 *(_number(score[0, e]) for score in self.scores.values()),
                 _number(self.p_value[0, e]),
@@ -179,7 +184,8 @@ class Comparison:
             ]
             for e, name in enumerate(self.estimators)
         ]
-        return [self.datasets[0], "accuracy, %", "log loss", *self.scores, "p against best", "fit time"], rows
+        title = "estimator" if self.datasets[0] == UNNAMED else self.datasets[0]
+        return [title, "accuracy, %", "log loss", *self.scores, "p against best", "fit time"], rows
 
     def _percent(self, d: int, e: int) -> str:
         return f"{100 * self.accuracy[d, e]:.1f} ± {100 * self.accuracy_se[d, e]:.1f}"

@@ -29,6 +29,10 @@ LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
 
 DATE_TEXT = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{4}( \d\d?:\d\d.*)?", re.ASCII)
 
+#: Numbers as people write them: signs of currencies and shares, separators of thousands.
+SIGN = r"(?:[€$£¥%]|EUR|USD|GBP|CHF)?"
+AMOUNT = re.compile(SIGN + r"\s?[+-]?(?!0\d)\d+(?:[ .,'\u2019\u00a0\u202f]\d{3})*(?:[.,]\d+)?\s?" + SIGN, re.ASCII)
+
 
 class Doubt(NamedTuple):
     """What is wrong with a column, and what to do about it."""
@@ -97,6 +101,8 @@ def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: 
     if slip is None:
         return
     convert = f"pandas.to_numeric(X[{name!r}], errors='coerce') makes such cells missing and numbers of the others"
+    if slip.is_code:
+        convert = f"pandas.to_numeric(X[{name!r}]) makes numbers of all cells, if they are no codes"
     if len(values) > MANY_CATEGORIES and not is_merged:
         cure = f"Correct such cells, or convert the column: {convert}. {{kinds}} makes categories of all values."
         raise DoubtfulColumn(Doubt(name, f"holds {slip.text}", cure))
@@ -114,6 +120,7 @@ class Slip(NamedTuple):
     text: str
     n_cells: int
     n_numbers: int
+    is_code: bool  # whether nothing but leading zeros makes text of it
 
 
 def slip_in(cells: Sequence[Any]) -> Slip | None:
@@ -132,9 +139,11 @@ def text_among_numbers(values: Sequence[Any], counts: np.ndarray) -> Slip | None
         return None
     others = np.flatnonzero(~is_number & (counts > 0))
     n_first = int(counts[others[0]])
-    more = f" and {n_cells - n_first} more cell{'s' * (n_cells - n_first > 1)} of text" if others.size > 1 else ""
+    is_code = all(LEADING_ZERO.fullmatch(str(values[k]).strip()) for k in others.tolist())
+    what = "with a leading zero" if is_code else "of text"
+    more = f" and {n_cells - n_first} more cell{'s' * (n_cells - n_first > 1)} {what}" if others.size > 1 else ""
     times = f" ({n_first} times)" if n_first > 1 else ""
-    return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} numbers", n_cells, n_numbers)
+    return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} numbers", n_cells, n_numbers, is_code)
 
 
 def is_numeric(value: Any) -> bool:
@@ -142,6 +151,12 @@ def is_numeric(value: Any) -> bool:
     if isinstance(value, str):
         return NUMBER.fullmatch(value.strip()) is not None and not LEADING_ZERO.fullmatch(value.strip())
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def amount_in(values: Sequence[Any]) -> str | None:
+    """An example, if most values are amounts that no reader takes for numbers: 1.200,50 €."""
+    found = [v for v in values if isinstance(v, str) and AMOUNT.fullmatch(v.strip())]
+    return None if len(found) <= MOSTLY * len(values) else next((v for v in found if not is_numeric(v)), None)
 
 
 def doubt_many(name: Any, values: Sequence[Any], n_known: int) -> None:
@@ -155,6 +170,12 @@ def doubt_many(name: Any, values: Sequence[Any], n_known: int) -> None:
     elif all(isinstance(v, str) and is_numeric(v) for v in values):
         what = f"holds numbers as text, such as {_short(values[0])}: {len(values)} different ones in {n_known} cells"
         convert = "pandas.to_numeric makes numbers of them. "
+    elif amount_in(values) is not None:
+        what = f"holds amounts as text, such as {amount_in(values)!r}: {len(values)} different ones in {n_known} cells"
+        convert = (
+            "Without signs and separators of thousands, and with a decimal point, pandas.to_numeric makes numbers of "
+            "them; pandas.read_csv has the options decimal and thousands. "
+        )
     elif 2 * len(values) > n_known:
         what = f"{what}, as names and ids have"
     if 2 * len(values) > n_known:

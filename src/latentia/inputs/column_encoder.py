@@ -35,7 +35,7 @@ from latentia.inputs.unseen_values import report_unseen
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
-NARROW_FLOATS = {"float16", "float32", "halffloat[pyarrow]", "float[pyarrow]"}
+NARROW_FLOATS = {"float16", "float32", "halffloat", "float", "halffloat[pyarrow]", "float[pyarrow]"}
 
 
 class ColumnEncoder(NamedTuple):

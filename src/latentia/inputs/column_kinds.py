@@ -124,9 +124,10 @@ def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
         ) from error
     except ValueError as error:
         slip = slip_in(cells[known].tolist())
+        wrong = str(error).removeprefix("could not convert string to float: ")
         raise ValueError(
-            f"column {name!r} of X holds text, but its kind is 'continuous' or numeric: "
-            f"{error if slip is None else slip.text}. Correct or remove such cells; pass "
+            f"column {name!r} of X holds text where numbers are expected: "
+            f"{wrong if slip is None else slip.text}. Correct or remove such cells; pass "
             f"kinds={{{name!r}: 'categorical'}} if its values are categories."
         ) from error
     return out

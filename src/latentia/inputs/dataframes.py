@@ -1,5 +1,5 @@
-"""Data frames of pandas and polars, without importing either unless one is met: columns out of
-them, and a frame of the same dtypes back.
+"""Data frames of pandas and polars and tables of pyarrow, without importing any unless one is met:
+columns out of them, and a frame of the same dtypes back.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class ColumnType(NamedTuple):
         return self.name.lower().startswith(("float", "double", "halffloat"))
 
     @property
+    def is_number(self) -> bool:
+        return self.is_integer or self.is_float
+
+    @property
     def is_bool(self) -> bool:
         return self.name.lower() in ("bool", "boolean", "bool[pyarrow]")
 
@@ -45,13 +49,15 @@ class ColumnType(NamedTuple):
 
 
 def frame_type(X: Any) -> str:
-    """ "pandas", "polars" or "array"."""
+    """ "pandas", "polars", "pyarrow" or "array"."""
     modules = {base.__module__.split(".")[0] for base in type(X).__mro__}  # of subclasses, too
-    return next((m for m in ("pandas", "polars") if m in modules and hasattr(X, "columns")), "array")
+    return next((m for m in ("pandas", "polars", "pyarrow") if m in modules and hasattr(X, "columns")), "array")
 
 
 def column_names(X: Any) -> list[Any]:
-    return list(X.columns) if frame_type(X) != "array" else list(range(X.shape[1]))
+    if frame_type(X) == "array":
+        return list(range(X.shape[1]))
+    return list(X.column_names if frame_type(X) == "pyarrow" else X.columns)
 
 
 def raw_column(X: Any, place: int) -> np.ndarray:
@@ -66,10 +72,12 @@ def raw_column(X: Any, place: int) -> np.ndarray:
     if frame_type(X) == "polars":
         column = X.to_series(place)
         return (
-            column.to_numpy()
-            if column.dtype.is_numeric() and not column.null_count()
-            else np.array(column.to_list(), dtype=object)
+            column.to_numpy() if column.dtype.is_numeric() and not column.null_count() else as_objects(column.to_list())
         )
+    if frame_type(X) == "pyarrow":
+        column = X.column(place)
+        is_plain = ColumnType(str(column.type)).is_number and not column.null_count
+        return np.asarray(column) if is_plain else as_objects(column.to_pylist())
     return to_numpy(X[:, place])
 
 
@@ -82,6 +90,9 @@ def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
     if frame_type(X) == "pandas" and str(column_dtype(X, place)) == "category":
         column = X.iloc[:, place].cat
         return column.categories.tolist(), column.codes.to_numpy().astype(np.int64)
+    if frame_type(X) == "pyarrow" and getattr(column_dtype(X, place), "ordered", False):
+        column = X.column(place).unify_dictionaries().combine_chunks()
+        return column.dictionary.to_pylist(), np.asarray(column.indices.fill_null(-1)).astype(np.int64)
     cells = raw_column(X, place)
     known = ~is_missing(cells)
     numbers = np.full(cells.shape, -1, dtype=np.int64)
@@ -107,6 +118,8 @@ def column_dtype(X: Any, place: int) -> Any:
     """The dtype of one column of a data frame; "" for arrays."""
     if frame_type(X) == "pandas":
         return X.dtypes.iloc[place]
+    if frame_type(X) == "pyarrow":
+        return X.schema.field(place).type
     return X.to_series(place).dtype if frame_type(X) == "polars" else ""
 
 
@@ -118,6 +131,9 @@ def column_type(X: Any, place: int) -> ColumnType:
     name = str(dtype)
     if name == "category":
         return ColumnType(name, PlainValues.from_index(dtype.categories), bool(dtype.ordered))
+    if name.startswith("dictionary<"):
+        levels = PlainValues.from_values(distinct_values(X, place)[0]) if dtype.ordered else None
+        return ColumnType("dictionary", levels, bool(dtype.ordered))
     if name.startswith("Enum"):
         return ColumnType("Enum", PlainValues.from_values(dtype.categories.to_list()))
     if name.lower() == "object":
@@ -144,6 +160,11 @@ def as_frame(
         import polars
 
         return polars.DataFrame([_as_polars(*column) for column in zip(names, columns, types, strict=True)])
+    if frame == "pyarrow":
+        import pyarrow
+
+        arrays = [_as_arrow(cells, kind) for cells, kind in zip(columns, types, strict=True)]
+        return pyarrow.table(dict(zip(names, arrays, strict=True)))
     import pandas
 
     series = [_as_pandas(cells, kind) for cells, kind in zip(columns, types, strict=True)]
@@ -183,3 +204,21 @@ def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:
         return series.cast(polars.Enum(kind.categories.tolist()))
     whole = series.dtype.is_float() and bool((series == series.round()).all())
     return series if kind.is_integer and not whole else series.cast(dtype)
+
+
+def _as_arrow(cells: np.ndarray, kind: ColumnType) -> Any:
+    import pyarrow
+
+    if kind.is_bool:
+        return pyarrow.array(cells.astype(float) > 0.5)
+    values = pyarrow.array(cells.tolist() if cells.dtype.kind in "OU" else cells)
+    if kind.categories is not None:
+        levels = kind.categories.tolist()
+        codes = pyarrow.array([levels.index(value) for value in values.to_pylist()], pyarrow.int32())
+        return pyarrow.DictionaryArray.from_arrays(codes, levels, ordered=kind.ordered)
+    if kind.is_category:
+        return values.dictionary_encode()
+    try:
+        return values.cast(pyarrow.type_for_alias(kind.name))
+    except (ValueError, NotImplementedError):  # a share in a column of integers, or a type without cells of its own
+        return values

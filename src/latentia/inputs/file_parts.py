@@ -30,6 +30,10 @@ class DataFile:
     filesystem: Any
     is_parquet: bool
     folder_values: dict[str, Any] = field(default_factory=dict)
+    name: str = ""  # what users know it by; a converted file lies elsewhere
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.path
 
     def open(self) -> Any:
         """The file as pyarrow reads it."""
@@ -46,7 +50,7 @@ class DataFile:
         """What went wrong, with the name of the file."""
         gone = isinstance(error, FileNotFoundError)
         what = "has vanished since it was scanned" if gone else f"cannot be read: {error}"
-        return (FileNotFoundError if gone else OSError)(f"the file {self.path} {what}.")
+        return (FileNotFoundError if gone else OSError)(f"the file {self.name} {what}.")
 
     @property
     def schema(self) -> Any:
@@ -74,7 +78,7 @@ class DataFile:
                 starts = range(0, whole.num_rows, max_rows)
                 yield from (self._with_folder_values(whole.slice(k, max_rows), columns) for k in starts)
         except (OSError, pa.ArrowInvalid) as error:
-            raise error if str(self.path) in str(error) else self.failure(error) from error
+            raise error if self.name in str(error) else self.failure(error) from error
 
     def _with_folder_values(self, table: Any, columns: Sequence[str]) -> Any:
         import pyarrow as pa

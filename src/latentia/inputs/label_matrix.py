@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.user_warnings import warn_at_caller
+from latentia.inputs.dataframes import column_names, frame_type
 from latentia.inputs.labels import LISTS_OF_LABELS, Mark, holds_lists, is_missing, read_labels
 from latentia.numerics.array_api import is_sparse, to_numpy
 
@@ -75,7 +76,7 @@ def read_label_matrix(y: Any) -> np.ndarray:
 
 
 def _multilabel(y: Any, n_rows: int) -> LabelMatrix:
-    columns = getattr(y, "columns", None)
+    columns = column_names(y) if frame_type(y) != "array" else getattr(y, "columns", None)
     codes = read_label_matrix(y)
     if codes.shape[0] != n_rows:
         raise ValueError(f"y has {codes.shape[0]} rows and X has {n_rows}: they must be equal.")
@@ -94,10 +95,11 @@ def check_label_columns(n_known: np.ndarray, n_positive: np.ndarray, names: np.n
     for count, name in ((n_positive, "positive"), (n_known - n_positive, "negative")):
         columns = np.flatnonzero(count == 0)
         if columns.size:
+            is_signed = name == "negative" and columns.size == count.size
+            hint = " If -1 stands for no, write 0: -1 marks an unknown entry." if is_signed else ""
             warn_at_caller(
                 f"y has no {name} entry in column {_say(columns, names)}: such a label's probability comes from "
-                "its prior "
-                "and its intercept alone."
+                f"its prior and its intercept alone.{hint}"
             )
 
 

@@ -61,4 +61,6 @@ def join_answers(parts: Sequence[Any], ignore_index: bool = False) -> Any:
         return tuple(join_answers(each, ignore_index) for each in zip(*parts, strict=True))
     if kind == "array":
         return np.concatenate([to_numpy(part) for part in parts])
+    if kind == "pyarrow":
+        return import_module(kind).concat_tables(list(parts))
     return import_module(kind).concat(list(parts), **({"ignore_index": ignore_index} if kind == "pandas" else {}))

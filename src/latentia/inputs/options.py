@@ -48,8 +48,9 @@ def check_number(
     ge: float | None = None,
     lt: float | None = None,
     integer: bool = False,
+    besides: str = "",
 ) -> None:
-    """A finite number within bounds."""
+    """A finite number within bounds; `besides` names what else is allowed and checked by others."""
     kind = Integral if integer else Real
     bounds = [
         f"> {gt}" if gt is not None else "",
@@ -61,7 +62,7 @@ def check_number(
     if not fits:
         noun = "an integer" if integer else "a finite number"
         within = " ".join(["", " and ".join(b for b in bounds if b)]).rstrip()
-        raise ValueError(f"{name}={value!r}; allowed is {noun}{within}.")
+        raise ValueError(f"{name}={value!r}; allowed is {noun}{within}{besides}.")
 
 
 def _is_finite(value: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from datetime import date
 from functools import wraps
+from importlib import import_module
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -18,6 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.engine.pytree import leaves
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.column_doubts import dates_in, refusal, slip_in
 from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
@@ -85,6 +87,8 @@ def plain_table(X: Any, allow_dates: bool = False) -> Any:
     _refuse_no_table(X)
     if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
         X = X.to_native()
+    if type(X).__name__ == "RecordBatch":
+        X = import_module("pyarrow").Table.from_batches([X])
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
@@ -115,12 +119,28 @@ def _refuse_no_table(X: Any) -> None:
 
 
 def check_order(X: Any, y: Any) -> None:
-    """Refuse labels where the rows belong, and rows where the labels do."""
+    """Refuse labels where the rows belong, and rows where the labels do; tell of labels whose rows
+    have the same names in another order.
+    """
+    warn_of_other_order(X, y)
     shapes = [tuple(getattr(values, "shape", ())) for values in (X, y)]
     if len(shapes[0]) == 1 and len(shapes[1]) == 2 and shapes[1][1] > 1:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has shape {shapes[0]} and y has shape {shapes[1]}. Were they "
             "swapped? The table comes first: fit(X, y)."
+        )
+
+
+def warn_of_other_order(X: Any, y: Any) -> None:
+    """Rows and labels are matched by position: an index in another order is likely a slip."""
+    indices: list[Any] = [getattr(values, "index", None) for values in (X, y)]
+    if any(type(index).__module__.split(".")[0] != "pandas" for index in indices) or indices[0].equals(indices[1]):
+        return
+    rows, labels = indices
+    if len(rows) == len(labels) and rows.is_unique and rows.isin(labels).all():
+        warn_at_caller(
+            "X and y have the same index in another order, and are matched by position: if their rows belong together "
+            "by name, pass y.loc[X.index]."
         )
 
 
@@ -247,7 +267,7 @@ def _strange_cells(X: Any) -> list[tuple[Any, Any, list[Any]]]:
     if cells.ndim != 2:
         return []
     found = []
-    for name, column in zip(getattr(X, "columns", range(cells.shape[1])), cells.T, strict=False):
+    for name, column in zip(column_names(X) if hasattr(X, "shape") else range(cells.shape[1]), cells.T, strict=False):
         known = column[~is_missing(column)].tolist()
         strange = next((cell for cell in known if not _is_float(cell)), None)
         if strange is not None:

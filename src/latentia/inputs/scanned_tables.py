@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class ScannedTable(LazyTable):
         self.files, self.schema, self.target, self.weight = files, schema, target, weight
         self.columns = [name for name in schema.names if name not in (*target_names(target), weight)]
         self.meta = self._to_frame(schema.empty_table().select(self.columns))
-        self.name = f"a table scanned from {files[0].path}" + (f" and {len(files) - 1} more" if files[1:] else "")
+        self.name = f"a table scanned from {files[0].name}" + (f" and {len(files) - 1} more" if files[1:] else "")
         fitting = PART_MIB * 2**20 // (8 * max(1, len(self.columns)))
         self.rows_per_part = max(1, min(MAX_PART_ROWS, fitting))
         self.sizes = [file.group_sizes() for file in files]
@@ -136,18 +137,27 @@ def scan(
         from pyarrow import dataset
     except ImportError as error:
         raise ImportError("latentia.scan needs pyarrow and pandas: pip install latentia[files]") from error
-    folder = None
+    converted = None
     target = target if target is None or isinstance(target, str) else tuple(target)
     if not isinstance(source, dataset.Dataset):
-        source, folder = _open_dataset(source)
+        source, converted = _open_dataset(source)
     if not getattr(source, "files", None):
         raise ValueError("source holds no file; allowed are Parquet, Arrow and CSV files.")
     schema = _read_schema(source, target, weight, columns)
-    return ScannedTable(_files(source, schema), schema, target, weight, folder)
+    return ScannedTable(_files(source, schema, converted), schema, target, weight, converted)
 
 
-def _open_dataset(source: Any) -> tuple[Any, TemporaryFolder | None]:
+class ConvertedFiles(TemporaryFolder):
+    """Where converted files lie, and the names of those that they were made of."""
+
+    def __init__(self, paths: Sequence[str]):
+        super().__init__()
+        self.origins = {_convert(path, self.name, number): path for number, path in enumerate(paths)}
+
+
+def _open_dataset(source: Any) -> tuple[Any, ConvertedFiles | None]:
     """The data set, and where it lies if it was converted."""
+    import pyarrow as pa
     from pyarrow import dataset
 
     paths = [os.fspath(path) for path in ([source] if isinstance(source, str | Path) else source)]
@@ -161,9 +171,12 @@ def _open_dataset(source: Any) -> tuple[Any, TemporaryFolder | None]:
         inside = [name for _, _, names in os.walk(found[0]) for name in names if not name.startswith((".", "_"))]
         return dataset.dataset(found[0], format=_format(inside, found[0]), partitioning="hive"), None
     if all(path.lower().endswith(".csv") for path in found):
-        folder = TemporaryFolder()
-        return dataset.dataset([_convert(path, folder.name, k) for k, path in enumerate(found)]), folder
-    return dataset.dataset(found, format=_format(found, paths[0])), None
+        converted = ConvertedFiles(found)
+        return dataset.dataset(list(converted.origins)), converted
+    try:
+        return dataset.dataset(found, format=_format(found, paths[0])), None
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"source={source!r} cannot be read: {error}") from error
 
 
 def _format(names: Sequence[str], source: str) -> str:
@@ -189,8 +202,12 @@ def _convert(path: str, folder: str, number: int) -> str:
         with csv.open_csv(path, convert_options=blanks) as rows, parquet.ParquetWriter(into, rows.schema) as writer:
             for batch in rows:
                 writer.write_batch(batch)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"the file {path} cannot be read as CSV of one dtype in each column: {error}") from error
+        twice = [name for name, times in Counter(rows.schema.names).items() if times > 1]
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        form = "CSV in UTF-8, with commas between cells and one dtype in each column"
+        raise ValueError(f"the file {path} cannot be read as {form}: {error}") from error
+    if twice:
+        raise ValueError(f"the file {path} has several columns of the name {twice[0]!r}: give each a name of its own.")
     return into
 
 
@@ -212,23 +229,25 @@ def _read_schema(source: Any, target: Target, weight: str | None, columns: Seque
     return pa.schema([field for field in schema if field.name in wanted])
 
 
-def _files(source: Any, schema: Any) -> list[DataFile]:
+def _files(source: Any, schema: Any, converted: ConvertedFiles | None) -> list[DataFile]:
     """The files of a data set, which must have the same columns."""
     from pyarrow import dataset
 
     files = []
     for fragment in source.get_fragments():
         values = dataset.get_partition_keys(fragment.partition_expression)
-        file = DataFile(fragment.path, source.filesystem, isinstance(fragment, dataset.ParquetFileFragment), values)
+        is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
+        name = converted.origins.get(fragment.path, fragment.path) if converted else fragment.path
+        file = DataFile(fragment.path, source.filesystem, is_parquet, values, name)
         found = file.schema
         for field in schema:
             if field.name in values:
                 continue
             if field.name not in found.names:
-                raise ValueError(f"the file {file.path} has no column {field.name!r}; its columns are {found.names}.")
+                raise ValueError(f"the file {file.name} has no column {field.name!r}; its columns are {found.names}.")
             if _plain_type(found.field(field.name).type) != _plain_type(field.type):
                 raise ValueError(
-                    f"column {field.name!r} is {found.field(field.name).type} in the file {file.path} and {field.type} "
+                    f"column {field.name!r} is {found.field(field.name).type} in the file {file.name} and {field.type} "
                     "in the first file: allowed is one type."
                 )
         files.append(file)

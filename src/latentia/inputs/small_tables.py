@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.inputs.dataframes import column_dtype, frame_type
+from latentia.inputs.dataframes import column_dtype, column_names, frame_type
 from latentia.inputs.lazy_tables import LazyTable, RawPart
 
 #: Tables of at most so many numbers, in MiB, are small.
@@ -64,9 +64,9 @@ def check_schema(X: Any, meta: Any) -> None:
         if X.shape[1] != meta.shape[1]:
             raise ValueError(f"a part of X has {X.shape[1]} columns, but X has {meta.shape[1]}.")
         return
-    if list(X.columns) != list(meta.columns):
-        raise ValueError(f"a part of X has the columns {list(X.columns)}, but X has {list(meta.columns)}.")
-    for place, name in enumerate(meta.columns):
+    if column_names(X) != column_names(meta):
+        raise ValueError(f"a part of X has the columns {column_names(X)}, but X has {column_names(meta)}.")
+    for place, name in enumerate(column_names(meta)):
         found, told = str(column_dtype(X, place)), str(column_dtype(meta, place))
         if found != told:
             raise ValueError(

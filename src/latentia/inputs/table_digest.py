@@ -29,7 +29,7 @@ from latentia.inputs.dataframes import (
 class TableDigest(ABC):
     """The columns of a table."""
 
-    frame: str  # "pandas", "polars" or "array"
+    frame: str  # "pandas", "polars", "pyarrow" or "array"
     names: list[Any]
     types: tuple[ColumnType, ...]  # of a data frame's columns; none for an array
     is_textual: bool  # whether it is an array of objects or text

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.options import _numbers
 
 
@@ -34,8 +35,21 @@ def check_weight(
     if not may_be_zero:
         check_total_weight(float(weight.max(initial=0.0)))
     if codes is not None:
+        warn_of_shares(weight)
         check_class_weights(np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes)), classes)
     return weight
+
+
+def warn_of_shares(weight: np.ndarray) -> None:
+    """Say that weights count rows, where they look like shares of one: a fit to a single row in all
+    stays at its prior.
+    """
+    n_rows, total = int(np.count_nonzero(weight)), float(np.minimum(weight, 2).sum())
+    if 0 < total < 2 and n_rows > 10:
+        warn_at_caller(
+            f"sample_weight sums to {total:.3g} over {n_rows} rows. A row of weight 2 counts as that row twice, so the "
+            "model learns as if from so few rows in all; multiply weights that are shares by the number of rows."
+        )
 
 
 def check_total_weight(total: float) -> None:

@@ -6,10 +6,13 @@ import csv
 import gzip
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
 import time
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,6 +28,33 @@ from latentia.persistence.model_files import save_model
 
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        pytest.param("docs/quick_start.md", marks=pytest.mark.matrix),
+        pytest.param("docs/command_line.md", marks=pytest.mark.matrix),
+    ],
+)
+def test_the_commands_of_the_first_pages_run_one_after_the_other(latentia, page, tmp_path, monkeypatch):
+    root = Path(__file__).parents[3]
+    blocks = re.findall(r"```sh\n(.*?)```", (root / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    commands = [
+        shlex.split(line, comments=True)[1:]
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith("latentia ")
+    ]
+    assert [command[0] for command in commands] == ["fit", "predict"]
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "customers.csv").write_bytes((root / "examples" / "customers.csv").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        ended = latentia(*command, *(["--effort", "fast"] if command[0] == "fit" else []))
+        assert ended.code == 0, ended.err
+    assert len(rows_of((tmp_path / "answers.csv").read_text())) == 160
 
 
 def test_fit_shows_what_it_found_and_saves_the_model(latentia, tmp_path):
@@ -116,6 +146,95 @@ def test_columns_may_come_in_any_order_with_others_and_are_kept_on_request(laten
     assert ended.out.splitlines()[5].partition(",")[2] == straight.out.splitlines()[5]
 
 
+def test_labels_too_few_to_hold_some_out_are_told(latentia, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,kind\n1,a\n2,b\n")
+    ended = latentia("fit", path, "-t", "kind", "-o", tmp_path / "m", "--effort", "fast")
+    assert ended.code == 0 and "2 rows, 1 column, 0.0%" in ended.out and "nan" not in ended.out
+    assert "expected of new rows: unknown: too few different labeled rows to hold some out" in ended.out
+
+
+def test_reports_count_the_rows_of_a_file_from_one(latentia, fitted, tmp_path):
+    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert ended.code == 0 and "Rows are counted from 1." in page
+    assert "<h1>kind in table.csv</h1>" in page and str(fitted) not in page  # pages are for others, folders are not
+
+
+def test_padded_numbers_are_codes_with_a_word_and_numbers_if_asked_for(latentia, tmp_path):
+    path, model = tmp_path / "a.csv", tmp_path / "m.latentia"
+    rng = np.random.default_rng(0)
+    amounts = 20 * rng.integers(0, 15, 60) + 200 * (np.arange(60) % 2)
+    path.write_text(
+        "amount,code,grade,kind\n" + "".join(f"{a:05d},{k % 7:02d},{k % 4},{k % 2}\n" for k, a in enumerate(amounts))
+    )
+    ended = latentia("fit", path, "-t", "kind", "-o", model, "--effort", "fast")
+    assert ended.code == 0 and "amount  categorical" in ended.out
+    assert ended.err.splitlines() == [
+        "note: column 'amount' is text, since it holds '00000', and leading zeros make codes of its numbers; "
+        "--kind amount=continuous makes numbers of them"
+    ]
+    asked = ["--kind", "amount=count", "--kind", "code=categorical", "--kind", "grade=ordinal"]
+    ended = latentia("fit", path, "-t", "kind", "-o", model, "--effort", "fast", "--force", *asked)
+    assert ended.code == 0 and ended.err == "" and "amount        count" in ended.out
+    fitted = library.load(model)
+    assert fitted.kinds_ == ("count", "categorical", "ordinal")
+    ended = latentia("predict", model, "-", stdin=b"amount,code,grade\n00417,03,3\n12,06,\n")
+    assert ended.code == 0 and [row["prediction"] for row in rows_of(ended.out)] == ["1", "0"]
+
+
+@pytest.mark.matrix
+def test_compare_takes_kinds_and_classes_of_whole_numbers(latentia, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("amount,kind\n" + "".join(f"{k * 7 % 50:05d},{k % 2}\n" for k in range(60)))
+    ended = latentia("compare", path, "-t", "kind", "--folds", "2", "--kind", "amount=count")
+    assert ended.code == 0 and "amount  count" in ended.out and "gradient boosting" in ended.out
+
+
+def test_predictions_and_reasons_are_of_the_class_that_costs_least(latentia, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)) + (np.arange(60) % 2)[:, None], columns=["a", "b"])
+    model = library.LatentClassifier(effort="fast", cv=3, loss_matrix=[[0, 1], [20, 0]], random_state=0)
+    model.fit(X, np.array(["no", "yes"])[np.arange(60) % 2]).save(tmp_path / "m.latentia")
+    X.to_csv(tmp_path / "a.csv", index=False)
+    said = model.predict(X).tolist()
+    assert said != model.classes_[model.predict_proba(X).argmax(axis=1)].tolist()
+    ended = latentia("predict", tmp_path / "m.latentia", tmp_path / "a.csv")
+    assert [row["prediction"] for row in rows_of(ended.out)] == said
+    latentia("explain", tmp_path / "m.latentia", tmp_path / "a.csv", "-o", tmp_path / "e.csv")
+    found = pd.read_csv(tmp_path / "e.csv")
+    assert found["prediction"].tolist() == said
+    own = model.predict_proba(X)[np.arange(60), (np.array(said) == "yes").astype(int)]
+    np.testing.assert_allclose(found["probability"], own)
+    np.testing.assert_allclose(found["adds:a"][said.index("yes")], model.explain(X)["yes"]["a"][said.index("yes")])
+
+
+def test_amounts_are_left_out_as_what_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    cells = [
+        (f"{v:.1f}".replace(".", ","), f"1.{200 + k},50 €", f"{v:.2f}%") for k, v in enumerate(rng.random(90) * 99)
+    ]
+    lines = [f"{a};{b};{c};{k % 7}" for k, (a, b, c) in enumerate(cells)]
+    _, found = typed("\n".join(["age;income;share;x", *lines]), path=tmp_path / "a.csv")
+    assert list(found.frame) == ["age", "x"] and found.frame["age"].dtype == float
+    assert found.left_out["income"].startswith("amounts such as '1.200,50 €', 90 different ones in 90 cells; as plain")
+    assert found.left_out["share"].startswith("amounts such as '")
+    assert found.notes == []
+
+
+def test_new_rows_hold_true_and_false_where_the_model_does(latentia, tmp_path):
+    """Other words are refused: as gaps they would be lost without a word."""
+    X = pd.DataFrame({"x": np.arange(20.0), "member": np.arange(20) % 3 == 0})
+    library.LatentClassificationModel(1, random_state=0).fit(X, np.arange(20) % 2).save(tmp_path / "m.latentia")
+    ended = latentia("predict", tmp_path / "m.latentia", "-", stdin=b"x,member\n1,TRUE\n2,0\n3,\n")
+    assert ended.code == 0 and len(rows_of(ended.out)) == 3
+    ended = latentia("predict", tmp_path / "m.latentia", "-", stdin=b"x,member\n1,true\n2,yes\n")
+    assert ended.code == 3 and ended.errors == [
+        "latentia: standard input: column 'member' holds 'yes', which is neither true nor false as the model expects; "
+        "--missing yes makes a gap of it"
+    ]
+
+
 def test_new_rows_are_read_as_the_model_knows_the_columns(latentia, fitted):
     """A column of codes stays text though all of its values here are plain numbers; a column without values is fine."""
     ended = latentia(
@@ -126,10 +245,13 @@ def test_new_rows_are_read_as_the_model_knows_the_columns(latentia, fitted):
     assert ended.code == 0 and "note:" in ended.err and "'7'" in ended.err  # no code of the table fitted: missing
     ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color,two,code\nbig,red,,000\n")
     assert ended.code == 3 and ended.errors == [
-        "latentia: standard input: column 'size' holds 'big', which is no number as the model expects"
+        "latentia: standard input: column 'size' holds 'big', which is no number as the model expects; "
+        "--missing big makes a gap of it"
     ]
     ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color\n1,red\n")
-    assert ended.code == 3 and "needs the columns 'two', 'code'" in ended.err
+    assert ended.code == 3 and "needs the columns 'two', 'code', which it does not have; empty cells will" in ended.err
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=b"size,color,two\n1,red,1\n")
+    assert ended.code == 3 and "needs the column 'code', which" in ended.err
 
 
 def odd_table(n=90):
@@ -162,7 +284,10 @@ def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("number,kind\n" + "".join(f"{v},{k % 2}\n" for k, v in enumerate(numbers)))
     found = find_features(read_table(str(path), Reading()), ["number", "kind"])
-    assert "'012' among 89 numbers, and a leading zero makes codes of numbers" in found.left_out["number"]
+    assert (
+        "'012' among 89 numbers, and leading zeros make codes of its numbers; --kind number=continuous"
+        in found.left_out["number"]
+    )
 
 
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
@@ -229,7 +354,7 @@ def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "latentia.apps.report", page)
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
     assert ended.code == 0 and str(tmp_path / "r.html") in ended.out
-    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), f"kind in {fitted / 'table.csv'}")]
+    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), "kind in table.csv")]
     monkeypatch.setitem(sys.modules, "latentia.apps.report", None)
     ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
     assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
@@ -290,13 +415,8 @@ def test_cells_become_numbers_only_where_all_of_them_are(tmp_path):
     text = 'a,b,c,d,e,f,g,h\n1,1.5,007,x,TRUE,1e3,-3,\n2,NA,008,?,FALSE,.5,,\n 3 ,2,009,"y, z",TRUE,inf,4,\n'
     table, found = typed(text, path=tmp_path / "a.csv")
     frame = found.frame
-    assert [str(frame[name].dtype) for name in ("a", "b", "f", "g", "h")] == [
-        "int64",
-        "float64",
-        "float64",
-        "Int64",
-        "float64",
-    ]
+    assert [str(frame[name].dtype) for name in ("a", "b", "f", "g")] == ["int64", "float64", "float64", "Int64"]
+    assert found.left_out == {"h": "empty in every row"}
     assert frame["c"].tolist() == ["007", "008", "009"] and frame["d"].tolist()[2] == "y, z"
     assert frame["g"].isna().tolist() == [False, True, False]
 
@@ -311,7 +431,8 @@ def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
     table, found = typed("\n".join(lines), path=tmp_path / "a.csv")
     assert list(found.frame) == ["x"] and set(found.left_out) == {"id", "day", "mixed"}
     assert "120 different values in 120 cells" in found.left_out["id"]
-    assert found.notes == [] and "'many' among 119 numbers; --missing many" in found.left_out["mixed"]
+    assert found.notes == ["column 'x' counts the rows, from 0 on; --ignore x leaves it out"]
+    assert "'many' among 119 numbers; --missing many" in found.left_out["mixed"]
     stamps = pd.DataFrame({"t": pd.date_range("2020-01-01", periods=3), "x": [1.0, 2.0, 3.0]})
     stamps.to_parquet(tmp_path / "a.parquet")
     assert (
@@ -327,6 +448,26 @@ def test_row_numbers_without_a_name_are_left_out(first, tmp_path):
     assert list(found.frame) == ["x"] and found.left_out == {"column_1": "row numbers"}
     frame[["column_1", "x"]].to_csv(path, index=False)
     assert list(find_features(read_table(str(path), Reading()), ["column_1", "x"]).frame) == ["column_1", "x"]
+    frame.assign(column_1=[5, 6, 7])[["column_1", "x"]].to_csv(path, index=False)  # counts, but from elsewhere
+    assert list(find_features(read_table(str(path), Reading()), ["column_1", "x"]).frame) == ["column_1", "x"]
+
+
+@pytest.mark.parametrize("n_rows, numbers, is_told", [(10, 1, True), (9, 1, False), (10, 2, False)])
+def test_columns_that_count_the_rows_are_told(n_rows, numbers, is_told, tmp_path):
+    frame = pd.DataFrame({"year": 2000 + numbers * np.arange(n_rows), "x": 0.5})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    found = find_features(read_table(str(tmp_path / "a.csv"), Reading()), ["year", "x"])
+    assert list(found.frame) == ["year", "x"] and len(found.notes) == is_told
+    assert not is_told or "'year' counts the rows, from 2000 on; --ignore year" in found.notes[0]
+
+
+def test_columns_of_a_given_kind_keep_their_gaps(tmp_path):
+    (tmp_path / "a.csv").write_text("code,size,x\n007,01,1\n,02,2\n7,,3\n007,10,4\n")
+    kinds = {"code": "categorical", "size": "continuous"}
+    found = find_features(read_table(str(tmp_path / "a.csv"), Reading()), ["code", "size", "x"], kinds)
+    assert found.frame["code"].fillna("a gap").tolist() == ["007", "a gap", "7", "007"]
+    np.testing.assert_array_equal(found.frame["size"], [1.0, 2.0, np.nan, 10.0])
+    assert [found.kind(name) for name in found.frame] == ["categorical", "continuous", "continuous"]
 
 
 @pytest.mark.parametrize(
@@ -440,7 +581,16 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
             2,
             "two outputs have the same name",
         ),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size"], 2, "--kind size: allowed is COLUMN=KIND"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size=big"], 2, "with one of continuous, count"),
+        (
+            ["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "sizes=count"],
+            3,
+            "--kind sizes: there is no such",
+        ),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "color=count"], 3, "is no number as --kind says"),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
+        (["predict", "MODEL", "MODEL"], 3, "a model file, no table"),
         (["dance"], 2, "No such command 'dance'"),
         (["--nonsense"], 2, "No such option"),
     ],
@@ -484,6 +634,27 @@ def test_models_of_arrays_predict_tables_by_position(latentia, tmp_path):
         [float(row["p(1)"]) for row in rows_of(ended.out)], model.predict_proba(X)[:, 1], rtol=1e-12
     )
     assert latentia("predict", tmp_path / "m", "-", stdin=b"a\n1\n").code == 3
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ([], {"effort": "balanced", "random_state": 0, "n_jobs": None}),
+        (["--effort", "best", "--seed", "7", "--jobs", "3"], {"effort": "best", "random_state": 7, "n_jobs": 3}),
+        (["--jobs", "1"], {"n_jobs": None}),
+    ],
+    ids=str,
+)
+def test_options_reach_the_classifier(latentia, fitted, tmp_path, monkeypatch, given, expected):
+    asked = []
+
+    def look(model, X, y):
+        asked.append(model.get_params())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(library.LatentClassifier, "fit", look)
+    latentia("fit", fitted / "table.csv", "-t", "kind", "-o", tmp_path / "m", *given)
+    assert {name: asked[0][name] for name in expected} == expected and asked[0]["unlabeled"] is None
 
 
 def test_an_interrupt_is_no_traceback(latentia, fitted, tmp_path, monkeypatch):

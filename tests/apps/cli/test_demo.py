@@ -35,6 +35,7 @@ def test_its_numbers_are_found_again_from_table_and_models(monkeypatch, capsys):
     assert (truth[~hidden] == y[~hidden]).all() and (complete[~gaps] == X[~gaps]).all()
     assert f"{len(X)} rows x 3 columns; {gaps.mean():.0%} of the cells and {hidden.mean():.0%} of the labels" in out
     model = found["LatentClassifier (fast)"]
+    assert found["regression"].classes_.tolist() == [0, 1]  # which took unlabeled rows for a class of their own
     assert f"expected {model.expected_accuracy_:.1%}" in out and "the comparison" in out
     for name, each in found.items():
         share = (each.predict(X[hidden]) == truth[hidden]).mean()

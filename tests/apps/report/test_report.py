@@ -13,6 +13,7 @@ from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
     LatentClassifier,
+    MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
@@ -179,6 +180,10 @@ def test_a_summary_of_a_stack_has_its_candidates_and_what_to_expect(stack):
     for name, weight in zip(model.leaderboard_["candidate"], model.leaderboard_["weight"], strict=True):
         assert (f"{name} " in text) == (weight > 0)
     assert "expected log loss" in model._repr_html_()
+    told = (
+        f"a log loss of {number(model.expected_log_loss_, 3)} and an accuracy of {percent(model.expected_accuracy_)} on"
+    )
+    assert told in report_html(*stack)
 
 
 def test_a_page_says_which_rows_a_model_is_judged_on():
@@ -258,8 +263,14 @@ def test_many_classes_are_listed_by_their_confusions():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(25), 8)
     X = rng.normal(y[:, None] * [0.3, -0.2], 1.0)
-    page = check_page(report_html(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y))
-    assert "Most frequent confusions" in page.texts
+    model = GaussianMixtureClassifier(random_state=0).fit(X, y)
+    page = check_page(report_html(model, X, y))
+    start = page.texts.index("Most frequent confusions") + 4
+    listed = [tuple(map(int, page.texts[k : k + 3])) for k in range(start, start + 30, 3)]
+    counts = confusion_matrix(y, model.predict(X))
+    assert all(own != said and counts[own, said] == n for own, said, n in listed)
+    np.fill_diagonal(counts, 0)
+    assert [n for *_, n in listed] == sorted(counts.ravel().tolist(), reverse=True)[:10]
 
 
 def test_wide_and_sparse_tables_have_a_report():
@@ -285,8 +296,53 @@ def test_bad_input_is_refused_by_name():
         report_html(model, X, np.full(150, 7))
     with pytest.raises(ValueError, match="y has 10 entries and X has 150 rows"):
         report_html(model, X, y[:10])
+    with pytest.raises(ValueError, match="X has 3 columns, but the model was fitted to 4"):
+        report_html(model, X[:, :3], y)
     with pytest.raises(Exception, match="not fitted"):
         report_html(GaussianMixtureClassifier(), X, y)
+
+
+def test_a_report_of_a_regression_says_how_far_it_is_off():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X = X - X.mean()
+    model = MixtureOfExpertsRegressor(1, random_state=0).fit(X[::2], y[::2])
+    page = check_page(report_html(model, X[1::2], y[1::2].mask(y[1::2].index % 5 == 0)))
+    known = y[1::2][y[1::2].index % 5 != 0]
+    off = model.predict(X.loc[known.index]) - known
+    assert f"variance explained {percent(1 - (off**2).mean() / known.var(ddof=0))}" in page.text
+    assert f"root mean squared error {number(float(np.sqrt((off**2).mean())))}" in page.text
+    assert "variance explained none" in check_page(report_html(model, X, np.ones(150))).text
+    fitted = check_page(report_html(model, X[::2], y[::2])).text
+    assert "variance explained (fitted rows)" in fitted
+    assert "variance explained" not in check_page(report_html(model, X, None)).text
+    whole = check_page(report_html(MixtureOfExpertsRegressor(1, random_state=0).fit(X, y), X, y)).text
+    assert "mean 0" in whole and "e-1" not in whole  # columns that were centered
+    with pytest.raises(ValueError, match="y has 3 entries and X has 150 rows"):
+        report_html(model, X, y[:3])
+
+
+def test_a_search_over_subclasses_is_shown():
+    """Its results hold lists of different lengths, which lead from setting to setting."""
+    X, y = load_iris(return_X_y=True)
+    model = MultimodalSoftmaxClassifier(random_state=0).fit(X, y)
+    assert len({len(children) for children in model.search_results_["children"]}) > 1
+    page = check_page(report_html(model, X, y))
+    assert "Search" in page.headings and "n subclasses" in page.text and "children" not in page.text
+    best = ", ".join(map(str, model.n_subclasses_))
+    assert f"The best by score of the criterion, of which more is better: subclasses ({best})." in page.text
+
+
+def test_a_report_says_from_where_rows_are_counted(stack):
+    model, X, y = stack
+    assert check_page(report_html(model, X, y)).text.count("Rows are counted from 0.") == 3
+    shifted = X.set_axis(pandas.RangeIndex(1, len(X) + 1))
+    assert check_page(report_html(model, shifted, y)).text.count("Rows are counted from 1.") == 3
+    named = X.set_axis([f"person {k}" for k in range(len(X))])
+    assert "Rows are counted" not in check_page(report_html(model, named, y)).text
+
+
+def test_one_number_is_its_own_tick():
+    assert ticks(5, 5) == [5.0]
 
 
 @pytest.mark.parametrize("low,high", [(0.0, 1.0), (-3.2, 4.1), (1e-9, 3e-9), (99_990.0, 100_010.0), (-5e7, 2e8)])

@@ -115,6 +115,9 @@ def test_a_row_is_answered_as_the_library_does(studio):
         np.testing.assert_allclose(found["added"], reasons_array(view.model.explain(one))[0], atol=2e-4)
         np.testing.assert_allclose([found["x"], found["y"]], view.plane.place(one)[0], atol=1e-9)
         assert [cell is None for cell in found["cells"]] == one.isna().to_numpy()[0].tolist()
+        held_out = view.model.held_out_proba_[row]
+        assert (found["judged"] is None) == np.isnan(held_out).any()
+        assert found["judged"] is None or found["judged"] == held_out.tolist()
 
 
 def test_an_edited_cell_counts_and_a_blank_one_is_missing(studio):
@@ -199,7 +202,7 @@ def test_the_code_that_is_taken_along_fits_the_same_model(studio, tmp_path, monk
     for name in ("table.csv", "code.py", "model.latentia", "report.html"):
         (tmp_path / name).write_bytes(studio.send("GET", f"/api/take/{name}").content)
     page = (tmp_path / "report.html").read_text()
-    assert page.startswith("<!DOCTYPE html>") and "kind in kinds.csv" in page
+    assert page.startswith("<!DOCTYPE html>") and "kind in kinds.csv" in page and "Rows are counted from 1." in page
     saved = latentia.load(tmp_path / "model.latentia")
     assert saved.target_name_ == "kind"
     (tmp_path / "model.latentia").unlink()
@@ -331,6 +334,7 @@ def test_a_model_file_shows_rows_of_its_own_and_then_those_of_a_table(tmp_path):
     found = workspace.describe_map()
     assert found["origin"] == "rows.csv" and np.unique(found["codes"]).tolist() == [0, 1]
     np.testing.assert_allclose(found["proba"], model.predict_proba(X), atol=6e-5)
+    assert workspace.describe_row(5, {})["judged"] is None  # no model was fitted without these rows
     assert b"latentia.load" in workspace.file("code.py")[0]
     with pytest.raises(Problem, match="no file"):
         workspace.file("table.csv")

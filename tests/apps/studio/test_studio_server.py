@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from pathlib import Path
 
 import pytest
 from studio_client import Studio
 
-from latentia.apps.studio import limits, uploads
+from latentia.apps.studio import limits, server, uploads
 from latentia.apps.studio.routes import STATIC
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -172,6 +173,14 @@ def test_a_packed_bomb_is_refused(studio):
     assert answer.status == 413 and "unpacked" in answer.json["problem"]
 
 
+def test_an_error_that_nobody_foresaw_is_told_to_the_page(studio, monkeypatch):
+    monkeypatch.setattr(studio.workspace, "_lock", None)  # so that whatever is asked fails
+    answer = studio.send("GET", "/api/state")
+    assert answer.status == 500 and "an error of its own (TypeError: " in answer.json["problem"]
+    monkeypatch.undo()
+    assert studio.send("GET", "/api/state").status == 200
+
+
 def test_fifty_requests_at_once_are_all_answered(studio):
     def ask(number):
         if number % 5 == 0:
@@ -226,3 +235,43 @@ def test_the_command_refuses_what_it_cannot_open(latentia, tmp_path):
     assert found.code == 3 and "line 2" in found.err
     found = latentia("studio", tmp_path / "none.latentia", "--no-browser")
     assert found.code == 4 and len(found.errors) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a signal to oneself is the end")
+def test_the_command_serves_what_it_opened_until_it_is_interrupted(latentia, tmp_path, monkeypatch):
+    """Without a line to listen on: the link, the browser, what is open, and how it ends."""
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k % 7},{'ab'[k % 2]}\n" for k in range(12)))
+    served, opened = [], []
+
+    class Timer:
+        def __init__(self, seconds, function, arguments):
+            self.start = lambda: function(*arguments)
+
+    def run(self):
+        served.append(self)
+        os.kill(os.getpid(), signal.SIGTERM)  # which is an interruption here
+        time.sleep(10)
+
+    monkeypatch.setattr(server, "threading", types.SimpleNamespace(Timer=Timer))
+    monkeypatch.setattr(server.webbrowser, "open", opened.append)
+    monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: run(self))
+    closed = []
+    monkeypatch.setattr(server.Workspace, "close", lambda self: closed.append(self))
+    before = signal.getsignal(signal.SIGTERM)
+    ended = latentia("studio", tmp_path / "t.csv", "--no-browser")
+    link = re.search(r"http://127\.0\.0\.1:\d+/#token=([\w-]{32})", ended.out)
+    assert ended.code == 0 and link and not opened and signal.getsignal(signal.SIGTERM) is before
+    assert closed[0].describe()["table"]["rows"] == 12
+    ended = latentia("studio")
+    assert ended.code == 0 and len(closed) == 2 and closed[1].describe()["table"] is None
+    assert opened == re.findall(r"http://[^\s]*", ended.out) and link[0] not in opened  # a token of its own each time
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = latentia("studio", "--port", taken.getsockname()[1], "--no-browser")
+    assert ended.code == 2 and ended.errors[0].startswith("latentia: --port ") and len(served) == 2
+
+
+def test_without_its_packages_the_command_names_the_extra(latentia, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "latentia.apps.studio.server")
+    ended = latentia("studio")
+    assert ended.code == 2 and "latentia[studio]" in ended.errors[0]

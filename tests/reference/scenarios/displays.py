@@ -63,10 +63,15 @@ def picture(figure: Any) -> dict[str, Any]:
         colors = [to_rgba(line.get_color()) for line in ax.lines] + [
             c for col in ax.collections for c in np.atleast_2d(col.get_facecolor())[:3]
         ]
+        colors += [to_rgba(text.get_color()) for text in ax.texts]
         patches = [_patch(p) for p in ax.patches]
-        found[f"axes {k}"] = " | ".join([*words, *ticks, *legend])
+        places = [(*text.get_position(), *getattr(text, "xy", ()), text.get_rotation()) for text in ax.texts]
+        widths = [(line.get_linewidth(), line.get_markersize()) for line in ax.lines]
+        widths += [np.r_[c.get_linewidths()[:3], c.get_sizes()[:3]] for c in ax.collections if hasattr(c, "get_sizes")]
+        styles = [f"{line.get_linestyle()}{line.get_marker()}" for line in ax.lines]
+        found[f"axes {k}"] = " | ".join([*words, *ticks, *legend, *styles, ax.get_xscale(), ax.get_yscale()])
         found[f"marks {k}"] = Frame(
-            ["limits", "lines", "marks", "paths", "colors", "patches", "images"],
+            ["limits", "lines", "marks", "paths", "colors", "patches", "images", "places", "widths", "ticks"],
             [
                 [*ax.get_xlim(), *ax.get_ylim()],
                 _all(lines),
@@ -75,6 +80,9 @@ def picture(figure: Any) -> dict[str, Any]:
                 _all(colors),
                 _all(patches),
                 _all([np.ma.filled(image.get_array(), np.nan) for image in ax.images]),
+                _all(places),
+                _all(widths),
+                _all([ax.get_xticks(), ax.get_yticks()] if ticks else []),
             ],
         )
     plt.close(figure)
@@ -241,10 +249,16 @@ def corners() -> dict[str, Any]:
         "single": picture(EmbeddingDisplay.from_estimator(single, X, Y).figure_),
         "some": held(LatentMapDisplay.from_estimator(model, frame, table.y, max_points=9, plot=False)),
         "stack": held(LatentMapDisplay.from_estimator(stack, frame, table.y, plot=False)),
+        "labeled": picture(LatentMapDisplay.from_estimator(model, frame, table.y).figure_),
         "unlabeled": picture(LatentMapDisplay.from_estimator(model, frame).figure_),
         "calibration": held(CalibrationDisplay.from_estimator(labels, X, Y, n_bins=3, plot=False)),
         "completion": held(CompletionDisplay.from_estimator(model, table.X[0], shape=(2, 2), plot=False)),
         "correlated": held(StructureDisplay.from_estimator(model, min_correlation=0.4, plot=False)),
+        "strongest": held(StructureDisplay.from_estimator(model, max_columns=2, min_correlation=0.1, plot=False)),
+        "largest": held(LoadingsDisplay.from_estimator(model, max_rows=2, max_factors=1, plot=False)),
+        "named": picture(
+            CalibrationDisplay.from_estimator(labels, X, Y, n_bins=3, plot=False).plot(name="mine").figure_
+        ),
         "stack_loadings": held(LoadingsDisplay.from_estimator(stack, plot=False)),
     }
     refused: dict[str, Any] = {

@@ -196,6 +196,12 @@ def rows_of_searches() -> dict[str, Any]:
         "folds": [folds.assign_folds(data, n, power) for n, power in ((2, 1), (3, 2), (5, 3))],
         "searched": [[fold.train, fold.test] for fold in folds.search_folds(3, data, 99, 2, rng(0))],
         "some": [[fold.train, fold.test] for fold in folds.search_folds(2, data, 12, 1, rng(0))],
+        "given": [
+            [fold.train, fold.test]
+            for fold in folds.search_folds(
+                [(np.arange(20), np.arange(20, 43)), (np.arange(20, 43), np.arange(12))], data, 12, 1, rng(0)
+            )
+        ],
         "chosen": folds.choose_rows(data, 12, rng(1)),
         "default": len(folds.search_folds(None, data, 99, 1, rng(0))),
         "unlabeled": unlabeled_weight.assign_folds(ArraySource(np.nan_to_num(table.X), table.y)),

@@ -6,8 +6,12 @@ from typing import Annotated
 
 import typer
 
+from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.apps.tables.table_files import Reading
 from latentia.apps.tables.text_tables import MISSING
+
+#: What a column may be; the library knows more of each.
+KINDS = ("continuous", "count", "binary", "ordinal", "categorical")
 
 TableFile = Annotated[
     str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or Feather, also gzipped; - is standard input.")
@@ -42,7 +46,26 @@ Missing = Annotated[
 Ignore = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="A column to leave out; may be repeated.")
 ]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="COLUMN=KIND",
+        help=f"What a column is, of {', '.join(KINDS)}; may be repeated.",
+    ),
+]
 Effort = Annotated[str, typer.Option("--effort", help="How much is tried: fast, balanced or best.")]
+
+
+def kinds(given: list[str] | None) -> dict[str, str]:
+    """Columns and their kinds."""
+    found = {}
+    for option in given or []:
+        name, _, kind = option.rpartition("=")
+        if not name or kind not in KINDS:
+            raise Failure(ExitCode.USAGE, f"--kind {option}: allowed is COLUMN=KIND, with one of {', '.join(KINDS)}")
+        found[name] = kind
+    return found
 
 
 def reading(encoding: str, delimiter: str | None, missing: list[str] | None) -> Reading:

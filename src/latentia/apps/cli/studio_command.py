@@ -12,14 +12,15 @@ from latentia.apps.tables.failures import ExitCode, Failure
 
 def studio(
     file: Annotated[
-        str | None, typer.Argument(metavar="[TABLE | MODEL]", help="A table, or a model file (.latentia), to open.")
+        str | None, typer.Argument(metavar="FILE", help="A table, or a model file (.latentia), to open.")
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; a free one by default.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
 ) -> None:
-    """Open a local page: see a table, fit it, look at every row, draw digits.
+    """Open a local page on a table or a model.
 
-    Serves this machine alone, until it is interrupted (Ctrl+C).
+    Fit the table, look at and edit every row, draw digits. Serves this machine alone, until it is
+    interrupted (Ctrl+C).
     """
     try:
         from latentia.apps.studio.problems import Problem

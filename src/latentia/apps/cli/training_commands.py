@@ -15,8 +15,8 @@ from latentia.apps.cli.output_files import check_format, check_target, check_tar
 from latentia.apps.cli.usual_choices import usual_choices
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
-from latentia.apps.tables.table_files import Table, read_table
-from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, kind_of, read_labels
+from latentia.apps.tables.table_files import Table, numbered, read_table
+from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, read_labels
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -38,6 +38,7 @@ def fit(
         str | None, typer.Option("--predictions", help="Also write predictions of all rows to this table.")
     ] = None,
     ignore: options.Ignore = None,
+    kind: options.Kind = None,
     seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes that fit folds.")] = 1,
     encoding: options.Encoding = "utf-8",
@@ -54,7 +55,7 @@ def fit(
     check_format(predictions)
     write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
-    labels, features = _learnable(found, target, ignore, screen)
+    labels, features = _learnable(found, target, ignore, kind, screen)
     model = _classifier(effort, seed, features, jobs if jobs > 1 else None)
     with blaming(found.source), screen.work("fitting") as tell:
         model.set_params(callback=listener(tell)).fit(features.frame, labels)
@@ -68,7 +69,7 @@ def fit(
         files["predictions"] = predictions
     if report is not None and write_report is not None:
         with blaming(found.source), screen.work("writing the report"):
-            write_report(model, features.frame, labels, report, title=f"{target} in {found.source}")
+            write_report(model, numbered(features.frame), labels, report, title=f"{target} in {found.title}")
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
@@ -89,7 +90,7 @@ def _classifier(effort: str, seed: int, features: Features, n_jobs: int | None =
 
 def _reading(seed: int, features: Features) -> dict[str, Any]:
     """Options of all models of tables; who was told of a doubt need not hear of it again."""
-    kinds = {name: "categorical" for name in sorted(features.doubted)}
+    kinds = {name: "categorical" for name in sorted(features.doubted)} | features.kinds
     return {
         "random_state": seed,
         "unlabeled": None,
@@ -98,16 +99,19 @@ def _reading(seed: int, features: Features) -> dict[str, Any]:
     }
 
 
-def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Screen) -> tuple[np.ndarray, Features]:
+def _learnable(
+    table: Table, target: str, ignore: list[str] | None, kind: list[str] | None, screen: Screen
+) -> tuple[np.ndarray, Features]:
     """Labels and columns, shown."""
-    labels = read_labels(table, target)
-    unknown = [name for name in ignore or [] if name not in table.frame]
-    if unknown:
-        raise bad_table(table.source, f"--ignore {unknown[0]}: there is no such column")
+    labels, kinds = read_labels(table, target), options.kinds(kind)
+    for option, given in (("--ignore", ignore or []), ("--kind", [*kinds])):
+        unknown = next((name for name in given if name not in table.frame), None)
+        if unknown is not None:
+            raise bad_table(table.source, f"{option} {unknown}: there is no such column")
     names = [name for name in table.names if name != target and name not in (ignore or [])]
     if not names:
         raise bad_table(table.source, f"one column, {target!r}; there is none to learn from")
-    features = find_features(table, names)
+    features = find_features(table, names, {name: kinds[name] for name in names if name in kinds})
     for note in features.notes:
         screen.note(note)
     for name, reason in features.left_out.items():
@@ -119,15 +123,20 @@ def _learnable(table: Table, target: str, ignore: list[str] | None, screen: Scre
 def _show_table(screen: Screen, features: Features, labels: np.ndarray, target: str) -> None:
     frame = features.frame
     rows = [
-        [str(name), kind_of(frame[name]), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
+        [str(name), features.kind(name), f"{frame[name].isna().mean():.0%}", str(frame[name].nunique())]
         for name in frame
     ]
-    screen.say(f"{len(frame)} rows, {len(rows)} columns, {frame.isna().to_numpy().mean():.1%} of the cells missing")
+    size = f"{_many(len(frame), 'row')}, {_many(len(rows), 'column')}"
+    screen.say(f"{size}, {frame.isna().to_numpy().mean():.1%} of the cells missing")
     screen.grid(["column", "kind", "missing", "values"], rows)
     classes, counts = _counted(labels)
     n_unlabeled = len(labels) - sum(counts)
     known = ", ".join(f"{name} {n}" for name, n in zip(classes[:20], counts, strict=False))
     screen.say(f"\nclasses of {target}: {known}{' ...' if len(classes) > 20 else ''}; unlabeled {n_unlabeled}\n")
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _counted(labels: np.ndarray) -> tuple[list[Any], list[int]]:
@@ -161,21 +170,32 @@ def _show_fit(screen: Screen, model: Any) -> None:
     board = model.leaderboard_
     header = ["candidate", "log loss", "accuracy", "weight"]
     columns = zip(board["candidate"], board["log_loss"], board["accuracy"], board["weight"], strict=True)
-    screen.grid(
-        header, [[name, f"{loss:.3f}", f"{right:.1%}", f"{weight:.2f}"] for name, loss, right, weight in columns]
-    )
-    screen.say(
-        f"\nexpected of new rows: accuracy {model.expected_accuracy_:.1%}, log loss {model.expected_log_loss_:.3f}"
-    )
+    rows = [
+        [name, _unless_nan(loss, ".3f"), _unless_nan(right, ".1%"), f"{weight:.2f}"]
+        for name, loss, right, weight in columns
+    ]
+    screen.grid(header, rows)
+    loss, right = model.expected_log_loss_, model.expected_accuracy_
+    expected = "unknown: too few different labeled rows to hold some out"
+    if not np.isnan(loss):
+        expected = f"accuracy {right:.1%}, log loss {loss:.3f}"
+    screen.say(f"\nexpected of new rows: {expected}")
+
+
+def _unless_nan(value: float, form: str) -> str:
+    return "" if np.isnan(value) else format(value, form)
 
 
 def compare(
     table: options.TableFile,
     target: options.Target,
-    output: options.TableOutput = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="A table to write; the ranking is shown in any case.")
+    ] = None,
     effort: options.Effort = "fast",
     folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Folds of the cross-validation.")] = 5,
     ignore: options.Ignore = None,
+    kind: options.Kind = None,
     seed: options.Seed = 0,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
@@ -194,12 +214,12 @@ def compare(
     check_target(output, force)
     check_format(output)
     found = read_table(table, options.reading(encoding, delimiter, missing))
-    labels, features = _learnable(found, target, ignore, screen)
+    labels, features = _learnable(found, target, ignore, kind, screen)
     candidates = {
         "LatentClassifier": _classifier(effort, seed, features),
         "LatentClassificationModel": LatentClassificationModel(**_reading(seed, features)),
     }
-    if all(kind_of(features.frame[name]) != "categorical" for name in features.frame):
+    if all(features.kind(name) != "categorical" for name in features.frame):
         candidates["GaussianMixtureClassifier"] = GaussianMixtureClassifier(random_state=seed, unlabeled=None)
     candidates |= usual_choices(features.frame, seed)
     with blaming(found.source), screen.work(f"comparing {len(candidates)} classifiers on {folds} folds"):
@@ -237,7 +257,7 @@ def report(
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
     frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
     with blaming(found.source), screen.work("writing the report"):
-        write_report(fitted, frame, labels, output, title=title or f"{target} in {found.source}")
+        write_report(fitted, numbered(frame), labels, output, title=title or f"{target} in {found.title}")
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     else:

@@ -9,8 +9,9 @@ import numpy as np
 
 from latentia.apps.report.elements import Bar, Cell, Section, facts_list, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
-from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_names, rows_of
+from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_counting, row_names, rows_of
 from latentia.inputs.labels import is_missing
+from latentia.numerics.array_api import to_numpy
 
 #: Columns that are listed, classes that are, and values of a column.
 MAX_COLUMNS, MAX_CLASSES, MAX_VALUES = 100, 50, 4
@@ -42,14 +43,28 @@ def _expectations(facts: Facts) -> list[tuple[str, str]]:
             ("expected accuracy", percent(model.expected_accuracy_)),
             ("expected log loss", number(model.expected_log_loss_, 3)),
         ]
+    which = " (fitted rows)" if facts.is_training_table else ""
+    if facts.outputs is not None:
+        return [(f"{name}{which}", text) for name, text in _errors(facts, facts.outputs)]
     if not facts.has_classes or not facts.is_judged.any():
         return []
     proba, codes = facts.judged[facts.is_judged], facts.known[facts.is_judged]
     own = np.maximum(proba[np.arange(codes.size), codes], 1e-300)
-    which = " (fitted rows)" if facts.is_training_table else ""
     return [
         (f"accuracy{which}", percent(float((facts.decide(proba) == codes).mean()))),
         (f"log loss{which}", number(float(-np.log(own).mean()), 3)),
+    ]
+
+
+def _errors(facts: Facts, outputs: np.ndarray) -> list[tuple[str, str]]:
+    """How far predicted numbers are from those that are known, over all outputs."""
+    known = outputs[facts.rows]
+    off = to_numpy(facts.model.predict(facts.predicted_table)).astype(float).reshape(known.shape) - known
+    variance = np.nanvar(known, axis=0)
+    explained = 1 - np.nanmean(off**2, axis=0) / np.where(variance > 0, variance, np.nan)
+    return [
+        ("variance explained", percent(float(np.mean(explained)))),
+        ("root mean squared error", number(float(np.sqrt(np.nanmean(off**2))))),
     ]
 
 
@@ -104,7 +119,9 @@ def _values(facts: Facts, place: int) -> str:
         cells = cells[~np.isnan(cells)]
         if not cells.size:
             return "no value"
-        return f"{number(cells.min())} to {number(cells.max())}, mean {number(float(cells.mean()))}"
+        mean = float(cells.mean())
+        mean = mean if abs(mean) > 1e-12 * float(np.abs(cells).max()) else 0.0  # of a column that was centered
+        return f"{number(cells.min())} to {number(cells.max())}, mean {number(mean)}"
     values, numbers = codes_of(facts.X, place)
     counts = np.bincount(numbers[numbers >= 0], minlength=len(values))
     order = [k for k in np.argsort(-counts, kind="stable") if counts[k] > 0]
@@ -149,7 +166,7 @@ def imputed(facts: Facts) -> Section | None:
     )
     note = (
         "Each missing cell gets what the known cells of its row say of it: an expected number or the most probable "
-        "category. It stays missing in predictions."
+        f"category. It stays missing in predictions. {row_counting(facts.X)}"
     )
     return Section("What was imputed", paragraph(note) + body)
 

@@ -73,7 +73,7 @@ def plain(value: Any) -> str:
 
 
 def paragraph(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+    return f"<p>{escape(text.strip())}</p>"
 
 
 def code(text: str) -> str:

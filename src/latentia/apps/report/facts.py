@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.display.fitted_parts import class_names, factor_model, feature_names
+from latentia.inputs.dataframes import frame_type
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.rows import plain_table
@@ -30,6 +31,7 @@ class Facts:
     model: Any
     X: Any
     codes: np.ndarray  # (N,) of classes or (N, L) of labels, -1 where unknown; empty for regression
+    outputs: np.ndarray | None = None  # (N, outputs) of regression, NaN where unknown
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any) -> Facts:
@@ -38,9 +40,12 @@ class Facts:
             raise TypeError(f"model is a {type(model).__name__}; allowed is a fitted estimator, then its table and y.")
         check_is_fitted(model)
         X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
+        X = X.to_pandas() if frame_type(X) == "pyarrow" else X
         n_rows = _num_samples(X)
+        if X.shape[1] != model.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {model.n_features_in_}.")
         if not is_classifier(model):
-            return cls(model, X, np.zeros((n_rows, 0), dtype=int))
+            return cls(model, X, np.zeros((n_rows, 0), dtype=int), _read_outputs(y, n_rows))
         if getattr(model, "multilabel_", False):
             shape = (n_rows, len(model.classes_))
             codes = np.full(shape, -1) if y is None else read_label_matrix(y)
@@ -192,6 +197,16 @@ class Facts:
                 _, numbers = codes_of(self.predicted_table, place)
                 found[place] = _dependence(numbers[numbers >= 0], self.groups[numbers >= 0])
         return found
+
+
+def _read_outputs(y: Any, n_rows: int) -> np.ndarray | None:
+    """Numbers to be predicted, one column each."""
+    if y is None:
+        return None
+    numbers = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=float).reshape(len(y), -1)
+    if len(numbers) != n_rows:
+        raise ValueError(f"y has {len(numbers)} entries and X has {n_rows} rows: they must be equal.")
+    return numbers
 
 
 def _some(n: int, most: int) -> np.ndarray:

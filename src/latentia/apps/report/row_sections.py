@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia.apps.report.elements import Bar, Cell, Section, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
-from latentia.apps.report.tables import read_column, row_names, rows_of, stacked, without_columns
+from latentia.apps.report.tables import read_column, row_counting, row_names, rows_of, stacked, without_columns
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import is_sparse, to_numpy
 
@@ -40,7 +40,7 @@ def surprising_rows(facts: Facts) -> Section | None:
     middle = number(float(np.median(density)))
     note = (
         f"Rows with the least density of their known cells; half of all rows have a log density above {middle}. The "
-        "cells are those that the rest of the row makes least likely."
+        f"cells are those that the rest of the row makes least likely. {row_counting(facts.X)}"
     )
     header = ["row", "class", "log density", "most surprising cells"]
     body = paragraph(note) + table("Surprising rows", header, rows, words=(1, 3))
@@ -95,7 +95,7 @@ def doubted_labels(facts: Facts) -> Section | None:
         return None
     note = (
         f"{facts.judged_on} {doubted.size:,} of {use.size:,} labeled rows have a class to which the model gives less "
-        "than one half. Such a row may be unusual, or its label wrong: look at it."
+        f"than one half. Such a row may be unusual, or its label wrong: look at it. {row_counting(facts.X)}"
     )
     header = ["row", "its label", "probability of it", "the model says", "probability of that"]
     body = paragraph(note) + table("Doubted labels", header, rows, words=(1, 3))

@@ -10,12 +10,16 @@ from latentia.apps.report.elements import Bar, Cell, Section, Shade, beside, fig
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
 from latentia.display.calibration import CalibrationDisplay
+from latentia.display.search_results import SearchResultsDisplay
 
 #: Classes of a confusion matrix; of more classes the most frequent confusions are listed.
 MAX_MATRIX, MAX_CONFUSIONS = 20, 20
 
 #: Settings of a search that are listed.
 MAX_SETTINGS = 25
+
+#: Columns of a search that hold lists of different lengths: how settings led to others.
+RAGGED = ("parents", "children")
 
 
 def leaderboard(facts: Facts) -> Section | None:
@@ -45,10 +49,13 @@ def search(facts: Facts) -> Section | None:
     found = getattr(facts.model, "search_results_", None)
     if found is None:
         return None
-    names = [str(name) for name in found if len(np.shape(found[name])) > 0 and str(name) not in ("parents", "children")]
+    names = [str(name) for name in found if name not in RAGGED and len(np.shape(found[name])) > 0]
     columns = [list(found[name])[:MAX_SETTINGS] for name in names]
     rows = [[_setting(value) for value in row] for row in zip(*columns, strict=True)]
-    body = table("Settings tried", [name.replace("_", " ") for name in names], rows)
+    best = SearchResultsDisplay.from_estimator(facts.model, plot=False)
+    which = "more" if best.more_is_better else "less"
+    body = paragraph(f"The best by {best.score_name}, of which {which} is better: {best.names[0]}.")
+    body += table("Settings tried", [name.replace("_", " ") for name in names], rows)
     n_left = len(next(iter(found[name] for name in names))) - MAX_SETTINGS
     if n_left > 0:
         body += paragraph(f"{n_left} more settings are not listed.")

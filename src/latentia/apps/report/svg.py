@@ -138,7 +138,9 @@ def legend(names: Sequence[str], with_unlabeled: bool) -> str:
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between two others."""
+    """Round numbers between two others; the one number where they are the same."""
+    if not high > low:
+        return [float(low)]
     size = 10.0 ** np.floor(np.log10((high - low) / most))
     step = next(size * m for m in (1, 2, 5, 10, 20) if (high - low) / (size * m) <= most)
     first = np.ceil(low / step - 1e-9)

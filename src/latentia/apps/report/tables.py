@@ -101,3 +101,13 @@ def row_names(X: Any) -> list[str]:
     if frame_type(X) == "pandas":
         return [str(label) for label in X.index]
     return [str(place) for place in range(X.shape[0])]
+
+
+def row_counting(X: Any) -> str:
+    """A sentence that says from where rows are counted, if their names are such counts."""
+    if frame_type(X) != "pandas":
+        return "Rows are counted from 0."
+    import pandas
+
+    counts = isinstance(X.index, pandas.RangeIndex) and X.index.step == 1
+    return f"Rows are counted from {X.index.start}." if counts else ""

@@ -32,11 +32,11 @@ def objective_curves(facts: Facts) -> Section | None:
     record = getattr(facts.model, "training_record_", {})
     note = f"Fitted in {format_seconds(record['seconds'])}." if "seconds" in record else ""
     reason = getattr(facts.model, "stopping_reason_", "")
-    return Section("Objective curves", paragraph(f"{note} The solver {_ended(reason)}.".strip()) + beside(*drawn))
+    return Section("Objective curves", paragraph(f"{note} The solver {_ended(reason)}.") + beside(*drawn))
 
 
 def _ended(reason: str) -> str:
-    return f"ended: {reason}" if reason else "has ended"
+    return f"ended ({reason})" if reason else "has ended"
 
 
 def _curve(title: str, model: Any) -> str:

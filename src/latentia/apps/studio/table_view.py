@@ -78,7 +78,7 @@ class TableView:
         frame = self.table.frame
         columns = [self._describe_column(name) for name in self.table.names]
         return {
-            "name": self.table.source.replace("\\", "/").split("/")[-1],
+            "name": self.table.title,
             "rows": len(frame),
             "missing": float(frame.isna().to_numpy().mean()),
             "columns": columns,

@@ -12,6 +12,7 @@ from latentia.apps.report import report_html
 from latentia.apps.studio.choices import Choices
 from latentia.apps.studio.map_view import MapView
 from latentia.apps.studio.uploads import FOLDER
+from latentia.apps.tables.table_files import numbered
 
 #: Names of columns are strangers' text: in code they are always literals.
 OF_A_FIT = """# Fits the model that Studio showed: {target!r} in table.csv.
@@ -29,6 +30,7 @@ table = pandas.read_csv(
 y = table.pop({target!r}).astype(object)
 y = y.where(y.notna(), None)  # rows without a class
 X = table
+X.index += 1  # rows are counted from 1, as in Studio
 
 {model}
 model.fit(X, y)
@@ -127,4 +129,4 @@ def model_file(model: Any) -> bytes:
 
 def report_file(view: MapView) -> bytes:
     title = f"{view.target} in {view.origin}"
-    return report_html(view.model, view.as_fitted(view.frame), view.labels, title=title).encode()
+    return report_html(view.model, numbered(view.as_fitted(view.frame)), view.labels, title=title).encode()

@@ -79,14 +79,14 @@ class Workspace:
             if model is not None:
                 rows = _rows_for(model, table)
                 if rows is not None:
-                    self._show(MapView(model, *rows, table.source), None)
+                    self._show(MapView(model, *rows, table.title), None)
         return self.describe()
 
     def _show_model(self, model: Any) -> None:
         with self._lock:
             self._refuse_while_fitting()
             rows = None if self._table is None else _rows_for(model, self._table.table)
-            origin = "rows drawn from the model" if rows is None or self._table is None else self._table.table.source
+            origin = "rows drawn from the model" if rows is None or self._table is None else self._table.table.title
             self._show(MapView(model, *(rows or _drawn_rows(model)), origin), None)
 
     def _show(self, view: MapView, fitted: tuple[Choices, int | None] | None) -> None:
@@ -105,7 +105,7 @@ class Workspace:
             if self._table is None:
                 raise Problem("There is no table. Open one first.", 409)
             choices = choose(self._table, target, kinds, effort)
-            origin = self._table.table.source
+            origin = self._table.table.title
 
             def finished(job: FitJob, model: LatentClassifier) -> None:
                 view = MapView(model, choices.frame, choices.labels, origin)

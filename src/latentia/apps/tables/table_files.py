@@ -18,6 +18,9 @@ from latentia.apps.tables.text_tables import MISSING, read_text
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
+#: The name of the first file in an archive that is a model file, and where archives have it.
+FIRST_ARRAY, NAME_AT = b"arrays/0.npy", 30
+
 #: First bytes of files that are no tables here, and what to do with them.
 OTHERS = {
     b"PK\x03\x04": "an Excel file or another archive: save the table as CSV first",
@@ -58,6 +61,11 @@ class Table:
     decimal_comma: bool = False
 
     @property
+    def title(self) -> str:
+        """The name of the file without its folders, for pages that others may see."""
+        return self.source.replace("\\", "/").split("/")[-1]
+
+    @property
     def names(self) -> list[str]:
         return list(self.frame.columns)
 
@@ -82,8 +90,13 @@ def read_stream(file: IO[bytes], source: str, reading: Reading) -> Table:
         raise bad_table(source, f"the compressed file is damaged ({error})") from None
 
 
+def numbered(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """The same rows, counted from 1 on as readers of tables do: for pages that name rows."""
+    return frame.set_axis(pandas.RangeIndex(1, len(frame) + 1))
+
+
 def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
-    start = file.read(6)
+    start = file.read(NAME_AT + len(FIRST_ARRAY))
     file.seek(0)
     if start.startswith(GZIP):
         with gzip.GzipFile(fileobj=file) as inner:
@@ -93,7 +106,8 @@ def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
             return _text(buffered, source, reading)
     if start.startswith((PARQUET, ARROW, ARROW_STREAM)):
         return _binary(file, source)
-    other = next((what for first, what in OTHERS.items() if start.startswith(first)), None)
+    other = "a model file, no table" if start[NAME_AT:] == FIRST_ARRAY else None
+    other = other or next((what for first, what in OTHERS.items() if start.startswith(first)), None)
     if other:
         raise bad_table(source, other)
     return _text(file, source, reading)

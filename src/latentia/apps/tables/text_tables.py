@@ -43,7 +43,8 @@ def read_text(
         with io.TextIOWrapper(stream, name, newline="") as text:
             names, rows, chosen = _read_rows(text, source, delimiter)
     except UnicodeError as error:
-        raise bad_table(source, f"no text of the encoding {encoding} ({error}); --encoding names another") from None
+        hint = "--encoding names another, for example cp1252 for files that Windows has written"
+        raise bad_table(source, f"no text of the encoding {encoding} ({error}); {hint}") from None
     except LookupError:
         raise bad_table(source, f"--encoding {encoding}: there is no encoding of this name") from None
     shared: dict[str, str | None] = dict.fromkeys(missing)

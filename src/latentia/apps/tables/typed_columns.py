@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,16 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.table_files import Table
-from latentia.inputs.column_doubts import DATE_TEXT, LEADING_ZERO, NUMBER, is_numeric, slip_in
+from latentia.inputs.column_doubts import DATE_TEXT, NUMBER, amount_in, is_numeric, slip_in
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
+
+#: Numbers with leading zeros of more different values than this may be none but padded numbers.
+MANY_CODES = 10
 
 TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
@@ -35,20 +38,30 @@ class Features:
     left_out: dict[str, str] = field(default_factory=dict)  # column to reason
     notes: list[str] = field(default_factory=list)
     doubted: set[str] = field(default_factory=set)  # columns that are text for a word among numbers
+    kinds: dict[str, str] = field(default_factory=dict)  # that users give
+
+    def kind(self, name: str) -> str:
+        """The kind of a column, given or as it looks."""
+        return self.kinds.get(name) or kind_of(self.frame[name])
 
 
-def find_features(table: Table, names: Sequence[str]) -> Features:
-    """The columns with the types that they look like; names, ids and dates are left out."""
-    features = Features(pandas.DataFrame(index=table.frame.index))
+def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] | None = None) -> Features:
+    """The columns with the types that they look like, or that `kinds` asks for; names, ids and
+    dates are left out.
+    """
+    features = Features(pandas.DataFrame(index=table.frame.index), kinds=dict(kinds or {}))
     kept: dict[str, Any] = {}
     for name in names:
+        if name in features.kinds:
+            kept[name] = _as_kind(table, name, features.kinds[name])
+            continue
         notes: list[str] = []
         column = typed_column(table, name, notes) if table.is_text else table.frame[name]
         doubt = word_among_numbers(table, name) if table.is_text else None
         reason = "row numbers" if _are_row_numbers(name, column) else useless_because(column)
         if reason is None:
             kept[name] = column
-            features.notes += notes
+            features.notes += notes + _counting_note(name, column)
             features.doubted |= {name} if doubt else set()
         else:
             features.left_out[name] = doubt or reason
@@ -58,12 +71,30 @@ def find_features(table: Table, names: Sequence[str]) -> Features:
     return features
 
 
+def _as_kind(table: Table, name: str, kind: str) -> Any:
+    """A column as a user wants it: numbers with or without leading zeros, or text."""
+    cells = table.frame[name]
+    if kind == "categorical":
+        return pandas.Series([None if gap else str(cell) for cell, gap in zip(cells, cells.isna(), strict=True)])
+    if kind in ("continuous", "count") and table.is_text:
+        return _only_numbers(table, name, "--kind says")
+    return typed_column(table, name, []) if table.is_text else cells
+
+
 def _are_row_numbers(name: str, column: Any) -> bool:
     """Whether a first column without a name counts the rows, as pandas writes its index."""
     if name not in ("column_1", "Unnamed: 0", "__index_level_0__"):
         return False
     numbers = column.to_numpy()
     return numbers.dtype.kind in "iu" and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+
+
+def _counting_note(name: str, column: Any) -> list[str]:
+    """A word on a column of numbers that go up by one from row to row, as ids do."""
+    numbers = column.to_numpy()
+    if numbers.dtype.kind not in "iu" or numbers.size < 10 or not (np.diff(numbers) == 1).all():
+        return []
+    return [f"column {name!r} counts the rows, from {numbers[0]} on; --ignore {shlex.quote(name)} leaves it out"]
 
 
 def _because(left_out: dict[str, str]) -> str:
@@ -88,12 +119,12 @@ def typed_column(table: Table, name: str, notes: list[str]) -> Any:
 def word_among_numbers(table: Table, name: str) -> str | None:
     """Which cells make text of a column of numbers, and how to read it as numbers."""
     texts = _with_points(table.frame[name].dropna().tolist(), table.decimal_comma)
-    slip = slip_in(texts)
+    slip, odd = slip_in(texts), sorted({text for text in texts if not is_numeric(text)})
+    if odd and all(NUMBER.fullmatch(text) for text in odd) and (slip or len(set(texts)) > MANY_CODES):
+        cure = f"--kind {shlex.quote(name)}=continuous makes numbers of them"
+        return f"{slip.text if slip else repr(odd[0])}, and leading zeros make codes of its numbers; {cure}"
     if slip is None:
         return None
-    odd = sorted({text for text in texts if not is_numeric(text)})
-    if all(LEADING_ZERO.fullmatch(text) for text in odd):
-        return f"{slip.text}, and a leading zero makes codes of numbers; write them without it if they are none"
     shown = " ".join(f"--missing {shlex.quote(text[:40])}" for text in odd[:3])
     return f"{slip.text}; {shown}{' ...' if len(odd) > 3 else ''} makes gaps of such cells and numbers of the others"
 
@@ -122,6 +153,8 @@ def _numbers(cells: Any, texts: list[str]) -> Any:
 
 def useless_because(column: Any) -> str | None:
     """Why nothing is learned from a column."""
+    if not column.notna().any():
+        return "empty in every row"
     dtype = str(column.dtype)
     if dtype.startswith(("datetime", "timedelta", "period", "date", "time")):
         return "dates; as numbers, such as days, they could be used"
@@ -134,6 +167,10 @@ def useless_because(column: Any) -> str | None:
     if n_values > MANY_VALUES and 2 * n_values > n_known:
         if all(isinstance(v, str) and DATE_TEXT.fullmatch(v) for v in column.dropna()):
             return f"dates, {n_values} different ones in {n_known} cells; as numbers, such as days, they could be used"
+        example = amount_in([str(v) for v in column.dropna().unique()])
+        if example:
+            how = f"amounts such as {example!r}, {n_values} different ones in {n_known} cells"
+            return f"{how}; as plain numbers, without signs and separators of thousands, they could be used"
         return f"names or ids: {n_values} different values in {n_known} cells"
     return None
 
@@ -191,7 +228,10 @@ def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
             raise bad_table(table.source, f"{len(names)} columns; the model was fitted on {model.n_features_in_}")
     lacking = [str(name) for name in names if name not in table.frame]
     if lacking:
-        raise bad_table(table.source, f"the model needs the columns {_listed(lacking)}, which it does not have")
+        what = f"the columns {_listed(lacking)}" if len(lacking) > 1 else f"the column {lacking[0]!r}"
+        raise bad_table(
+            table.source, f"the model needs {what}, which it does not have; empty cells will do where nothing is known"
+        )
     types = getattr(getattr(model._model, "encoder", None), "types", ()) or [None] * len(names)
     return pandas.DataFrame({str(name): _as_type(table, name, kind) for name, kind in zip(names, types, strict=True)})
 
@@ -199,22 +239,33 @@ def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
 def _as_type(table: Table, name: str, kind: Any) -> Any:
     column = table.frame[name]
     if kind is None or kind.is_integer or kind.is_float:
-        if not table.is_text:
-            return column
-        texts = _with_points(column.dropna().tolist(), table.decimal_comma)
-        wrong = next((text for text in texts if not NUMBER.fullmatch(text)), None)
-        if wrong is not None:
-            raise bad_table(
-                table.source, f"column {name!r} holds {wrong[:40]!r}, which is no number as the model expects"
-            )
-        return _numbers(column, texts) if texts else pandas.Series(np.full(len(column), np.nan))
+        return _only_numbers(table, name, "the model expects") if table.is_text else column
     known = column.notna()
     if kind.is_bool:
         if not table.is_text:
             return column
+        wrong = next((text for text in column[known] if text.lower() not in TRUTH), None)
+        if wrong is not None:
+            raise _unexpected(table, name, wrong, "neither true nor false as the model expects")
         return pandas.Series(
-            [TRUTH.get(str(v).lower()) if k else None for v, k in zip(column, known, strict=True)], dtype="boolean"
+            [TRUTH[v.lower()] if k else None for v, k in zip(column, known, strict=True)], dtype="boolean"
         )
     if table.is_text or kind.is_category:
         return pandas.Series(column.tolist())
     return pandas.Series([str(v) if k else None for v, k in zip(column, known, strict=True)])
+
+
+def _only_numbers(table: Table, name: str, why: str) -> Any:
+    """A column of text as numbers; other cells are refused."""
+    cells = table.frame[name]
+    texts = _with_points(cells.dropna().tolist(), table.decimal_comma)
+    wrong = next((text for text in texts if not NUMBER.fullmatch(text)), None)
+    if wrong is not None:
+        raise _unexpected(table, name, wrong, f"no number as {why}")
+    return _numbers(cells, texts) if texts else pandas.Series(np.full(len(cells), np.nan))
+
+
+def _unexpected(table: Table, name: str, text: str, what: str) -> Exception:
+    """A cell that cannot be read."""
+    cure = f"--missing {shlex.quote(text[:40])} makes a gap of it"
+    return bad_table(table.source, f"column {name!r} holds {text[:40]!r}, which is {what}; {cure}")

@@ -4,13 +4,14 @@ Some classifiers learn several models of the same columns. Their predictions are
 of rows, and what rows say of their classes, each by itself,
 
 .. math::
-    p(x) = \tfrac1R \sum_r p_r(x), \qquad
-    p(c \mid x) \propto p(c) \sum_r \frac{p_r(x \mid c)^{1/T_r}}{\sum_{c'} p_r(x \mid c')^{1/T_r}},
+    p(x) = \sum_r v_r\, p_r(x), \qquad
+    p(c \mid x) \propto p(c) \sum_r v_r
+    \frac{p_r(x \mid c)^{1/T_r}}{\sum_{c'} p_r(x \mid c')^{1/T_r}},
 
 whose product is a density of rows and classes again, in which other class priors multiply the odds.
-What members expect of missing cells is averaged, too. All have the same say: with the weights
-:math:`p(r \mid x) \propto p_r(x)` the model that says most of how rows look would have the only
-one, and the average would be hardly better than a single model, for classes and for cells.
+What members expect of missing cells is averaged, too. The votes v are the same for all rows: with
+the weights :math:`p(r \mid x) \propto p_r(x)` the model that says most of how rows look would have
+the only one, and the average would be hardly better than a single model, for classes and for cells.
 """
 
 from __future__ import annotations
@@ -55,11 +56,18 @@ class FittedModel(Generic[F]):
     encoder: ColumnEncoder
     temperature: float = 1.0
     others: tuple[FittedModel[F], ...] = ()  # of the same preprocessed columns, averaged over with this one
+    n_votes: int = 1  # in such an average
 
     @property
     def members(self) -> tuple[FittedModel[F], ...]:
         """The models whose predictions are averaged."""
         return self, *self.others
+
+    @property
+    def votes(self) -> list[float]:
+        """The share of each member in the average."""
+        total = sum(one.n_votes for one in self.members)
+        return [one.n_votes / total for one in self.members]
 
     def tempered_log_likelihood(self, scores: Array) -> Array:
         """What rows with such log joints (..., C, N) say of their class: ``log p(x | c) / T``."""
@@ -87,9 +95,9 @@ class FittedModel(Generic[F]):
         each = [one.family.scores(one.params, rows) for one in self.members]
         if len(each) == 1:
             return self.temper(each[0])
-        xp, pairs = namespace(each[0]), zip(self.members, each, strict=True)
-        scaled = [log_softmax(one.tempered_log_likelihood(s), axis=-2) for one, s in pairs]
-        density = logsumexp(xp.stack([logsumexp(s, axis=-2) for s in each]), axis=0) - log(len(each))
+        xp, voters = namespace(each[0]), list(zip(self.members, each, map(log, self.votes), strict=True))
+        scaled = [log_softmax(one.tempered_log_likelihood(s), axis=-2) + vote for one, s, vote in voters]
+        density = logsumexp(xp.stack([logsumexp(s, axis=-2) + vote for _, s, vote in voters]), axis=0)
         prior = asarray_like(self.params.log_prior, density)[..., None]
         return density + log_softmax(prior + logsumexp(xp.stack(scaled), axis=0), axis=-2)
 
@@ -114,7 +122,7 @@ class FittedModel(Generic[F]):
             best = xp.argmax(scores, axis=-2)
             given = one_hot(best if code < 0 else xp.full_like(best, code), self.family.n_classes, scores.dtype)
         each = [one._impute(rows, given, options) for one in self.members]
-        return each[0] if len(each) == 1 else namespace(each[0]).mean(namespace(each[0]).stack(each), axis=0)
+        return sum((vote * cells for vote, cells in zip(self.votes, each, strict=True)), start=0.0)
 
     def _impute(self, rows: MaskedRows, given: Array | None, options: FillOptions) -> Array:
         """What this model alone fills in, averaged over the classes or given one-hot ones."""
@@ -142,7 +150,8 @@ class FittedModel(Generic[F]):
             values = self.family.sample(self.params, codes, rng, component)
         else:
             values = np.empty((codes.size, self.preprocessor.shift.shape[0]))
-            drawn = rng.integers(len(self.members), size=codes.size)
+            voters = np.repeat(np.arange(len(self.members)), [one.n_votes for one in self.members])
+            drawn = voters[rng.integers(voters.size, size=codes.size)]
             for number in np.unique(drawn):
                 one, index = self.members[number], np.flatnonzero(drawn == number)
                 values[index] = one.family.sample(one.params, codes[index], rng)

@@ -41,7 +41,7 @@ def check_n_init(name: str, value: Any) -> None:
     if isinstance(value, str):
         check_choice(name, value, ["auto"], " and integers >= 1")
     else:
-        check_number(name, value, ge=1, integer=True)
+        check_number(name, value, ge=1, integer=True, besides=", or 'auto'")
 
 
 def check_temperature(name: str, value: Any) -> None:
@@ -49,7 +49,7 @@ def check_temperature(name: str, value: Any) -> None:
     if isinstance(value, str):
         check_choice(name, value, ["auto"], " and numbers > 0")
     else:
-        check_number(name, value, gt=0)
+        check_number(name, value, gt=0, besides=", or 'auto'")
 
 
 def check_unlabeled_weight(name: str, value: Any) -> None:
@@ -57,7 +57,7 @@ def check_unlabeled_weight(name: str, value: Any) -> None:
     if isinstance(value, str):
         check_choice(name, value, ["auto"], " and numbers >= 0")
     else:
-        check_number(name, value, ge=0)
+        check_number(name, value, ge=0, besides=", or 'auto'")
 
 
 def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str]) -> None:

@@ -116,10 +116,9 @@ def _plain(value: Any) -> str:
 
 #: Learned attributes that say what the model is like, in the order in which they are shown.
 SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "averaged_components_": ("components", lambda sizes: _plain(sizes) + (" (averaged)" if len(sizes) > 1 else "")),
     "n_components_": ("components", _plain),
     "covariance_": ("covariance", str),
-    "averaged_components_": ("components", lambda sizes: _plain(sizes) + (" (averaged)" if len(sizes) > 1 else "")),
-    "latent_means_": ("latent dimensions", lambda means: str(means.shape[1])),
     "n_latent_": ("latent dimensions", _plain),
     "n_effective_latent_": ("of these effective", _plain),
     "n_subclasses_": ("subclasses", _plain),

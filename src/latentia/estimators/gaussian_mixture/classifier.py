@@ -77,7 +77,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
     ramp : float or None, default=None
         Largest loss of a row in the margin term (nu); None for a hinge without limit.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
-        Class priors.
+        Class priors; positive numbers that need not add up to one.
     var_floor : float, default=1e-3
         Least variance, relative to that of the data: of each feature, or of each principal axis of
         the standardized features for matrices. Numbers below the rounding unit of the arithmetic,
@@ -131,14 +131,16 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         Covariances in the units of X: variances of shape (n_classes, max_components, n_features)
         for "diag", (n_classes, max_components) for "spherical"; matrices of shape (n_classes,
         max_components, n_features, n_features) for "full", (n_features, n_features) for "tied".
+        Under posteriors these are the scale matrices of the Student-t distributions, of which
+        ``dof / (dof - 2)`` times as much is the covariance.
+    unlabeled_weight_, temperature_ : float
+        The weight of unlabeled rows and the temperature that were given or chosen.
+    log_evidence_ : float
+        The bound of the log evidence, under posteriors; compares models of the same rows.
     objective_curve_ : ndarray of shape (`n_iter_` + 1,)
         The objective, summed over rows, after each sweep of the solver that ended the fit.
-    n_iter_ : int
-        Iterations of that solver.
-    converged_ : bool
-        Whether it converged.
-    stopping_reason_ : str
-        Why it stopped.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        Iterations of that solver, whether it converged, and why it stopped.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -224,7 +226,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
             check_choice("n_components", self.n_components, ["bic"], ", an int, or one int per class")
         else:
             for size in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
-                check_number("n_components", size, ge=1, integer=True)
+                check_number("n_components", size, ge=1, integer=True, besides=", one for each class, or 'bic'")
 
     @property
     def _common_scale(self) -> bool:

@@ -33,7 +33,6 @@ class ChosenModelMixin(LearnedAttributesMixin, ClassifierMixin):
     predict_joint_log_proba = delegated_on_rows(LatentClassificationModel.predict_joint_log_proba)
     score = delegated(LatentClassificationModel.score)
     score_samples = delegated_on_rows(LatentClassificationModel.score_samples)
-    transform = delegated_on_rows(LatentClassificationModel.transform)
     responsibilities = delegated_on_rows(LatentClassificationModel.responsibilities)
     impute = delegated_on_rows(LatentClassificationModel.impute)
     sample = delegated(LatentClassificationModel.sample)

@@ -1,18 +1,17 @@
-"""Latent classification models whose numbers of factors and components are chosen by
-cross-validation.
-"""
+"""Latent classification models whose sizes are chosen by cross-validation."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.delegation import LearnedAttributesMixin
+from latentia.estimators.base.delegation import LearnedAttributesMixin, delegated_on_rows
 from latentia.estimators.base.fitting import Attributes, LatentEstimator, on_device_of
 from latentia.estimators.base.generative_input import PartedInput, TrainingTable
 from latentia.estimators.latent_classification import size_grid
@@ -121,6 +120,8 @@ class LatentClassificationModelCV(
         "refit_n_init": optional(integer(ge=1)),
         "n_jobs": optional(integer()),
     }
+
+    transform = delegated_on_rows(LatentClassificationModel.transform)  # here, or `set_output` does not see it
 
     def __init__(
         self,
@@ -231,10 +232,10 @@ class LatentClassificationModelCV(
         state = legacy_generator(self.random_state)
         scoring = self.scoring or ("log_loss" if size_grid.is_mixed(data.encoder) else "accuracy")
         some = data.sample(rng) if isinstance(data, PartedInput) else data
+        some = some if isinstance(self.priors, str) else replace(some, log_prior=None)  # as candidates have it
         folds = make_folds(self.cv, some.codes, some.weight, lambda: state.randint(2**31 - 1))
         search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)
-        seed = int(state.randint(2**31 - 1))
-        n_rows = min(len(train) for train, _ in folds)
+        seed, n_rows = int(state.randint(2**31 - 1)), min(len(train) for train, _ in folds)
         groups = size_grid.search_settings(self._grids(), data, n_rows)
         weight = self._candidate(data.encoder, groups[0][0], seed)._weight_of_unlabeled_rows(some)
         trials = search.run(

@@ -27,6 +27,8 @@ def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
     edges = np.zeros((layout.n_columns, model.family.n_latent), dtype=bool)
     edges[columns] = to_numpy(params.edges) > 0
     return {
+        "n_latent_": model.family.n_latent,
+        "n_components_": model.family.n_components,
         "priors_": xp.exp(params.log_prior),
         "mixing_weights_": xp.exp(params.log_mix),
         "latent_means_": params.means,

@@ -65,7 +65,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Densities, samples and imputations are those of the raw column.
     unlabeled_weight : float or "auto", default="auto"
         Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.1
-        where fewer than 30 rows have labels.
+        where fewer than 30 rows have labels. Where predictions average over models, these have
+        other weights, too.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
@@ -136,6 +137,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     categories_, infrequent_categories_ : list
         Values of each binary or categorical column, one for each category, and those that share
         one because they are rare; None where there are none.
+    n_latent_, n_components_ : int
+        Sizes, given or not, of the model whose parameters follow.
     priors_ : array of shape (n_classes,)
         Class priors.
     mixing_weights_ : array of shape (n_classes, n_components)
@@ -158,6 +161,10 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     averaged_components_ : list of int
         Components of each model that predictions average over; first, and often alone, the one
         whose parameters are above.
+    unlabeled_weight_, temperature_ : float
+        Given or chosen.
+    log_evidence_ : float
+        Lower bound of the log evidence of a posterior, in the units of X.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         Of the solver that finished the training: iterations, whether and why it stopped by itself.
     objective_curve_ : ndarray

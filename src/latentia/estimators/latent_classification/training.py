@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from itertools import cycle
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from latentia.estimators.base.generative import GenerativeFit
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.streaming import StreamMixin
+from latentia.estimators.base.unlabeled_weight import WEIGHTS
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.bound_iteration import BoundRules
@@ -36,9 +38,13 @@ POINT_N_LATENT = 2
 POSTERIOR_N_INIT = 5
 
 #: Components of the models that are averaged over where all sizes are left to us, beside one. Each
-#: needs a weight of labeled rows, and one of rows for each column.
+#: needs a weight of labeled rows, and one of rows for each column. The weights of unlabeled rows,
+#: where these are left to us too, are all tried with one component and in turn with more.
 AVERAGED_COMPONENTS = (2, 3, 4, 6)
 LABELS_PER_COMPONENT = 3
+
+#: How often the one whose weight labels have chosen counts.
+CHOSEN_VOTES = 3
 
 #: They need neither converge as far as a model that stands alone, nor see all rows.
 AVERAGED_TOL = 3.0
@@ -59,7 +65,7 @@ def size_or_auto(least: int) -> Check:
         if isinstance(value, str):
             check_choice(name, value, ["auto"], f" and integers >= {least}")
         else:
-            check_number(name, value, ge=least, integer=True)
+            check_number(name, value, ge=least, integer=True, besides=", or 'auto'")
 
     return check
 
@@ -89,34 +95,47 @@ class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
     }
 
     def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
-        sizes = self._averaged_components(data)
-        if not sizes:
+        if not self._averages(data):
             return super()._train(data, rng, notifier)
-        sample_seed, *seeds = rng.integers(2**31, size=1 + len(sizes))  # before rows are drawn, which weights stand for
+        sizes, weights = self._averaged_components(data), self._averaged_weights(data)
+        # before rows are drawn, which weights stand for
+        sample_seed, *seeds = rng.integers(2**31, size=1 + len(sizes) + len(weights))
         fit = super()._train(data, rng, notifier)
+        settings = list(zip(sizes, cycle(weights or [fit.unlabeled_weight])))
+        settings += [(1, weight) for weight in weights if weight != fit.unlabeled_weight]
         if data.rows.n_rows > AVERAGED_ROWS:
             data = data.sample(np.random.default_rng(sample_seed), AVERAGED_ROWS)
         others: list[FittedModel] = []
-        for n_components, seed in zip(sizes, seeds, strict=True):
+        for (n_components, weight), seed in zip(settings, seeds, strict=False):
             if notifier.stopped:
                 break
-            own = {"n_components": n_components, "n_init": 1, "tol": AVERAGED_TOL * self.tol}
-            other = copy(self).set_params(unlabeled_weight=fit.unlabeled_weight, **own)
+            own = {"n_components": n_components, "unlabeled_weight": weight, "n_init": 1}
+            other = copy(self).set_params(tol=AVERAGED_TOL * self.tol, **own)
             others.append(other._train(data, np.random.default_rng(seed), notifier).model)
-        return fit._replace(model=replace(fit.model, others=tuple(others)))
+        votes = CHOSEN_VOTES if weights else 1
+        return fit._replace(model=replace(fit.model, others=tuple(others), n_votes=votes))
 
-    def _averaged_components(self, data: TrainingTable) -> list[int]:
-        """Numbers of components of the models that predictions are averaged over, beside one.
+    def _averages(self, data: TrainingTable) -> bool:
+        """Whether predictions are averaged over models.
 
         Bounds of other columns than continuous ones would take too long.
         """
-        if not (self.n_latent == self.n_components == "auto") or self._trains_points() or self.refine is not None:
-            return []
-        if set(data.encoder.kinds) != {"continuous"}:
-            return []
+        if self._trains_points() or self.refine is not None:
+            return False
+        return self.n_latent == self.n_components == "auto" and set(data.encoder.kinds) == {"continuous"}
+
+    def _averaged_components(self, data: TrainingTable) -> list[int]:
+        """Numbers of components of the models that predictions are averaged over, beside one."""
         labeled = sum(totals.weight for code, totals in data.rows.label_totals.items() if code >= 0)
         most = min(labeled / LABELS_PER_COMPONENT, data.rows.total_weight / data.n_features)
         return [m for m in AVERAGED_COMPONENTS if m <= most]
+
+    def _averaged_weights(self, data: TrainingTable) -> list[float]:
+        """Weights of unlabeled rows that predictions are averaged over, if there is a choice."""
+        unlabeled = data.rows.label_totals.get(-1)
+        if self.unlabeled_weight != "auto" or unlabeled is None or not unlabeled.n_weighted:
+            return []
+        return list(WEIGHTS)
 
     def _make_family(
         self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier

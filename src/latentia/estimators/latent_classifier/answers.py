@@ -71,9 +71,10 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         Returns
         -------
         contributions : array of shape (n_samples, n_features, n_classes), or a data frame
-            Classes are in the order of `classes_`. For a frame of pandas, a frame with its index
-            and columns for each class: ``explain(X)["yes"]`` is what cells add to the log odds of
-            the class "yes". For one of polars, the same as a struct for each class.
+            Classes are in the order of `classes_`, the labels of a label matrix in that of its
+            columns. For a frame of pandas, a frame with its index and columns for each class:
+            ``explain(X)["yes"]`` is what cells add to the log odds of the class "yes". For one of
+            polars, the same as a struct for each class.
         """
         rows = self._check_rows(X)
         rows = asarray_like(rows, self._model.rows_like)
@@ -89,7 +90,7 @@ class StackPredictMixin(ClassOrLabelsClassifier):
             parts.append(xp.reshape(without, (len(places), n_rows, -1)))
         added = xp.permute_dims(whole[None, ...] - xp.concat(parts), (1, 0, 2))
         added = xp.where(missing[..., None], xp.zeros_like(added), added)
-        return as_reasons(added, plain_table(X), self.classes_)
+        return as_reasons(added, plain_table(X), getattr(self, "label_names_", self.classes_))
 
     @method_of_rows
     def score_samples(self, X: Any) -> Array:
@@ -186,7 +187,7 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         -------
         bic : float
         """
-        self._require_fitted()
+        self._require_classes("bic")
         return float(self._model.density.estimator.bic(X, y))
 
     def aic(self, X: Any, y: Any) -> float:
@@ -201,8 +202,17 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         -------
         aic : float
         """
-        self._require_fitted()
+        self._require_classes("aic")
         return float(self._model.density.estimator.aic(X, y))
+
+    def _require_classes(self, method: str) -> None:
+        """Refuse what needs the density of a row and its class, after a fit to a label matrix."""
+        self._require_fitted()
+        if self.multilabel_:
+            raise ValueError(
+                f"{method} needs the density of rows with their classes; this model was fitted to a label matrix, and "
+                "has the density of rows alone (score_samples)."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

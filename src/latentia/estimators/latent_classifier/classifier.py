@@ -67,7 +67,7 @@ class LatentClassifier(StackPredictMixin):
         test rows. Unlabeled rows are in every training part.
     n_jobs : int or None, default=None
         Processes that fit folds in parallel, as in joblib.
-    kinds : "auto", {"continuous", "binary", "categorical"}, sequence or dict, default="auto"
+    kinds : "auto", name of a kind, sequence or dict, default="auto"
         The kind of all columns, of each, or of those that a dict names or numbers; as in
         `LatentClassificationModel`.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
@@ -126,8 +126,8 @@ class LatentClassifier(StackPredictMixin):
         Penalized log score of the held-out rows after each step of the weights.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         Of the weights: steps, whether and why they stopped by themselves.
-    multilabel_ : bool
-        Whether y was a matrix of labels.
+    multilabel_, label_names_ : bool, and ndarray of shape (n_labels,)
+        Whether y was a matrix of labels; their names, if it was a data frame.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of columns, and their names if X had any.
 

@@ -15,7 +15,7 @@ def as_reasons(added: Array, X: Any, classes: np.ndarray) -> Any:
     part for each class: `reasons[label]` has the columns of X.
     """
     kind = frame_type(X)
-    if kind == "array":
+    if kind in ("array", "pyarrow"):
         return added
     numbers, names, labels = to_numpy(added), column_names(X), classes.tolist()
     if kind == "polars":

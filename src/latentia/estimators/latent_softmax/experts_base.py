@@ -45,7 +45,7 @@ class ExpertEstimator(LatentSoftmaxEstimator):
             return
         numbers = np.atleast_1d(np.asarray(self.n_experts, dtype=object)).tolist()
         for number in numbers:
-            check_number("n_experts", number, ge=1, integer=True)
+            check_number("n_experts", number, ge=1, integer=True, besides=", one for each level, or 'auto'")
         if len(numbers) not in (1, self.depth):
             raise ValueError(
                 f"n_experts={self.n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {self.depth} "

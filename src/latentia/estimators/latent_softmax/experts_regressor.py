@@ -26,7 +26,7 @@ from latentia.inputs.rows import method_of_rows
 from latentia.inputs.small_tables import is_small
 from latentia.inputs.standardization import source_moments
 from latentia.inputs.target_parts import OutputReader, output_moments
-from latentia.inputs.weights import check_weight
+from latentia.inputs.weights import check_weight, warn_of_shares
 from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 
 
@@ -104,6 +104,8 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
     ----------
     n_outputs_ : int
         Number of outputs.
+    output_shift_, output_scale_ : arrays of shape (n_outputs,)
+        By which the outputs are standardized.
     noise_stds_ : array of shape (n_experts, n_outputs)
         Standard deviations of the experts' noise, in the units of y: the point estimate that
         `log_likelihood` and `bic` in the table are taken at.
@@ -203,6 +205,8 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         X, attributes = self._read_rows(X)
         n_rows, distinct = X.shape[0], is_small(*X.shape)
         weight = check_weight(sample_weight, X.shape[0])
+        if weight is not None:
+            warn_of_shares(weight)
         outputs, is_vector = read_outputs(y, X.shape[0])
         observed = ~np.isnan(outputs).all(axis=1)
         if not observed.all():

@@ -221,7 +221,8 @@ def _ascend_bound(
 ) -> tuple[Solution, int]:
     """Variational Bayes from all points, by successive halving; and the best that ran to its end.
 
-    Of restarts at the same optimum, rounding may lift one that was dropped above one that ran on.
+    Of restarts at the same optimum, rounding may lift one that was dropped above the one that ran
+    on.
     """
     params = spec.posterior_around(points, INITIAL_VARIANCE)
     if options.annealing:

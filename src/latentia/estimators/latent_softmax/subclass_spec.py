@@ -112,7 +112,7 @@ def check_subclasses(name: str, n_subclasses: Any) -> None:
         check_choice(name, n_subclasses, ["auto"], ", an int, or one int per class")
         return
     for number in np.atleast_1d(np.asarray(n_subclasses, dtype=object)).tolist():
-        check_number(name, number, ge=1, integer=True)
+        check_number(name, number, ge=1, integer=True, besides=", one for each class, or 'auto'")
 
 
 def per_class(n_subclasses: Any, n_classes: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from latentia.inputs.lazy_tables import LazyTable, lazy_table
 from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import Standardizer, make_preprocessor, source_moments
 from latentia.inputs.target_parts import LabelColumns, LabelMatrixReader
-from latentia.inputs.weights import check_weight
+from latentia.inputs.weights import check_weight, warn_of_shares
 from latentia.numerics.array_api import Array, is_sparse, namespace, to_numpy
 
 
@@ -97,6 +97,7 @@ def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
     labels = encode_label_matrix(y, X.shape[0], blank.unlabeled)
     weight = check_weight(sample_weight, X.shape[0])
     if weight is not None:
+        warn_of_shares(weight)
         _check_label_weights(weight @ (labels.codes >= 0))
     attributes = input_attributes(blank) | _label_attributes(labels.classes, labels.multilabel, labels.names)
     return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)

@@ -120,6 +120,6 @@ def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Ca
 def check_n_latent(name: str, value: Any) -> None:
     """A number of dimensions, "auto" or "evidence"."""
     if isinstance(value, str):
-        check_choice(name, value, ["auto", "evidence"], " and integers")
+        check_choice(name, value, ["auto", "evidence"], " and integers >= 1")
     else:
-        check_number(name, value, ge=1, integer=True)
+        check_number(name, value, ge=1, integer=True, besides=", 'auto' or 'evidence'")

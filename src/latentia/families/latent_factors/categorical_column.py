@@ -2,16 +2,23 @@ r"""Columns of categories: a softmax over one predictor per category.
 
 The bound is that of `logsumexp_bound`, with :math:`\xi` and :math:`\gamma` optimal for the moments
 of the predictors. A column with two categories needs one log odds, and its bound is tighter.
+Without latents the predictors of a point are known, and the bound is the density itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound, softmax_bound_near
+from latentia.families.building_blocks.logsumexp_bound import (
+    SoftmaxBound,
+    approximate_bound,
+    softmax_bound,
+    softmax_bound_near,
+    tighter_bound,
+)
 from latentia.families.latent_factors.column_contract import (
     CellTerms,
     ColumnModel,
@@ -75,25 +82,35 @@ class Categorical(SharedBoundModel):
         return [c for c, size in zip(self.columns, self.sizes, strict=True) for _ in range(size)]
 
     def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
-        return self._bound(values, observed, mean, variance, None)
+        return self._bound(values, observed, mean, variance, lambda m, v, _: softmax_bound(m, v))
+
+    def bound_without_latents(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+        return self._bound(values, observed, mean, variance, lambda m, v, _: tighter_bound(m, v))
 
     def bound_near(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
     ) -> Quadratic:
-        return self._bound(values, observed, mean, variance, warm_start)
+        def step(m: Array, v: Array, first: int) -> SoftmaxBound:
+            found = softmax_bound_near(m, v, warm_start.get(first))
+            warm_start[first] = found.center
+            return found
+
+        return self._bound(values, observed, mean, variance, step)
 
     def _bound(
-        self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array] | None
+        self,
+        values: Array,
+        observed: Array | None,
+        mean: Array,
+        variance: Array,
+        bound_scores: Callable[[Array, Array, int], SoftmaxBound],
     ) -> Quadratic:
-        """The best quadratic; with a warm start, the one that a step from there leads to."""
+        """The quadratic by bounds of the scores of each group, whose first predictor is named."""
         xp = namespace(mean)
         curvatures, linears, constant = [], [], 0.0
         for number, first, count, size in self._groups():
             m, v = _scores(mean, variance, first, count, size)
-            if warm_start is None:
-                value, curvature, linear, _ = softmax_bound(m, v)
-            else:
-                value, curvature, linear, warm_start[first] = softmax_bound_near(m, v, warm_start.get(first))
+            value, curvature, linear, _ = bound_scores(m, v, first)
             # the bound holds as a quadratic with this constant, whatever the predictors
             at_zero = -value + xp.sum(0.5 * curvature * (m * m + v) - linear * m, axis=-2)
             if observed is not None:
@@ -124,7 +141,7 @@ class Categorical(SharedBoundModel):
         parts = []
         for _, first, count, size in self._groups():
             m, v = _scores(*one_row, first, count, size)
-            value, curvature, linear, _ = softmax_bound(m, v)
+            value, curvature, linear, _ = tighter_bound(m, v)
             at_zero = -value + xp.sum(0.5 * curvature * (m * m + v) - linear * m, axis=-2)
             constant = xp.zeros_like(m) + at_zero[..., None, :] / size
             parts.append([_predictors(a)[..., 0, :] for a in (curvature, linear, constant)])

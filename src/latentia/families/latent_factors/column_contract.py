@@ -147,6 +147,10 @@ class BoundedColumnModel(ColumnModel):
         They are (..., 1, H) where the rows share them.
         """
 
+    def bound_without_latents(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
+        """The best quadratic of a model without latents, which need not be good for others."""
+        return self.bound(values, observed, mean, variance)
+
     def bound_near(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
     ) -> Quadratic:

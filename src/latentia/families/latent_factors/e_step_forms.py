@@ -168,8 +168,12 @@ class BoundedColumns:
         parts = []
         for k, ((model, index), cells) in enumerate(zip(self.models, self.cells, strict=True)):
             here = mean[..., index], variance[..., index]
-            near = None if warm_starts is None else warm_starts[k]
-            parts.append(model.bound(*cells, *here) if near is None else model.bound_near(*cells, *here, near))
+            if not moments.mean.shape[-1]:
+                parts.append(model.bound_without_latents(*cells, *here))
+            elif warm_starts is None:
+                parts.append(model.bound(*cells, *here))
+            else:
+                parts.append(model.bound_near(*cells, *here, warm_starts[k]))
         return self._side_by_side(parts, mean)
 
     def approximate_bound(self, moments: LatentMoments, warm_starts: list[dict[int, Array]]) -> Quadratic:
