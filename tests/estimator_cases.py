@@ -77,7 +77,7 @@ class Case(NamedTuple):
         return getattr(data, self.target)
 
 
-FEW = {"n_init": 2, "max_iter": 12, "tol": 1e-3, "random_state": 0}
+FEW = {"n_init": 2, "max_iter": 6, "tol": 1e-3, "random_state": 0}
 STEPS = {"n_init": 1, "max_iter": 12, "tol": 0.0, "random_state": 0}
 END = {"n_init": 1, "max_iter": 5000, "tol": 1e-10, "random_state": 0}
 
