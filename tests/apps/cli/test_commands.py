@@ -694,7 +694,6 @@ def test_without_the_extra_the_demo_is_offered(arguments, code, words, monkeypat
     assert words in (said.err if code else said.out)
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("made_an_exit", [False, True])
 def test_a_pipe_that_its_reader_closed_is_no_failure(made_an_exit, monkeypatch):
     """Whatever the version of typer makes of it; other exits stay what they are."""
@@ -726,6 +725,7 @@ def test_a_pipe_that_its_reader_closed_is_no_failure(made_an_exit, monkeypatch):
     assert left == [True]
 
 
+@pytest.mark.matrix
 def test_a_reader_that_leaves_loses_no_model(tmp_path):
     """As `latentia fit ... | head -1` does."""
     rng = np.random.default_rng(0)
