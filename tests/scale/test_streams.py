@@ -98,3 +98,14 @@ def test_a_fit_ends_a_stream_and_a_failed_batch_changes_nothing():
         np.testing.assert_array_equal(model.loadings_, before)
     model.fit(X, y)
     assert not hasattr(model, "_stream_")
+
+
+@MODELS
+def test_batches_without_labels_leave_what_was_given(model):
+    X, y = stream(200)
+    model = clone(model).set_params(unlabeled=-1, unlabeled_weight=0.0, temperature=3.0, random_state=0)
+    model.partial_fit(X[y >= 0], y[y >= 0], classes=[0, 1])
+    before = model.predict_proba(X)
+    model.partial_fit(X + 100, np.full(200, -1))
+    assert model.temperature_ == 3 and model.unlabeled_weight_ == 0
+    np.testing.assert_allclose(model.predict_proba(X), before, rtol=1e-6)

@@ -142,9 +142,10 @@ class StreamMixin(GenerativeClassifier[F, P]):
             stream = stream.learn(source, forgetting)
         data = stream.data
         model = self._model_at(stream.family, stream.trained, data, select_restart(stream.params, 0))
-        if (source.y >= 0).any():
+        temperature = getattr(self, "temperature_", 1.0)  # of the batches before, where this one has no labels
+        if (source.y >= 0).any() or not isinstance(self.temperature, str):
             temperature = self._choose_temperature(model, source, isinstance(stream.trained, PosteriorFamily))
-            model = replace(model, temperature=temperature)
+        model = replace(model, temperature=temperature)
         attributes = data.attributes | stream.attributes | self._attributes_of(model)
         self._set_learned(attributes | {"temperature_": model.temperature})
         return self
@@ -172,6 +173,8 @@ class StreamMixin(GenerativeClassifier[F, P]):
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
         unlabeled_weight = self._choose_by_held_out_labels(trained, source, rng).unlabeled_weight
+        if not isinstance(self.unlabeled_weight, str):  # also where only later batches have unlabeled rows
+            unlabeled_weight = float(self.unlabeled_weight)
         source = source.with_unlabeled_weight(unlabeled_weight)
         params = self._run_em_restarts(trained, source, rng, notifier).params
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,7 +161,7 @@ def fit_multilabel(
 
 def _hold_out(proba: np.ndarray, data: MultilabelInput, cv: Any, features: Array, embed: Any) -> None:
     """Fill in the probabilities (N, L) of each fold by an embedding of the others."""
-    folds = assign_folds(data.rows, cv if isinstance(cv, int) else 5)
+    folds = assign_folds(data.rows, int(cv) if isinstance(cv, Integral) else 5)
     for fold in np.unique(folds[folds >= 0]):
         train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if ((data.labels.codes[train] >= 0).sum(axis=0) == 0).any():
