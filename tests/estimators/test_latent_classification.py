@@ -55,13 +55,14 @@ def test_without_factors_the_probabilities_of_categories_are_exact(table, n_comp
     X = X[["color", "grade", "flag"]]
     cells = [sorted(X[name].unique()) for name in X]
     every = pd.DataFrame(np.array(np.meshgrid(*cells, indexing="ij"), dtype=object).reshape(3, -1).T, columns=X.columns)
-    model = LatentClassificationModel(0, n_components, ridge=0, **POINTS, **QUICK | {"tol": 1e-4}).fit(X, y)
+    tol = 1e-9 if n_components == 1 else 1e-4  # two take long to the last digits
+    model = LatentClassificationModel(0, n_components, ridge=0, **POINTS, **QUICK | {"tol": tol}).fit(X, y)
     p = np.exp(model.score_samples(every)).reshape(3, 3, 2)
     assert p.sum() == pytest.approx(1)
     gap = every.iloc[::6].assign(grade=None, flag=None)
     np.testing.assert_allclose(np.exp(model.score_samples(gap)), p.sum(axis=(1, 2)), **EQUAL)
     if n_components == 1:
-        np.testing.assert_allclose(p.sum(axis=(1, 2)), X["color"].value_counts(normalize=True)[cells[0]], rtol=0.02)
+        np.testing.assert_allclose(p.sum(axis=(1, 2)), X["color"].value_counts(normalize=True)[cells[0]], rtol=1e-4)
 
 
 def test_polars_gives_what_pandas_gives(table):

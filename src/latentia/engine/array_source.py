@@ -75,7 +75,8 @@ class ArraySource(TableSource):
         self.preprocess = preprocess or MaskMissing()
         self.n_rows, self.n_features = X.shape
         self.skip_unlabeled = skip_unlabeled
-        self.cache_mib, self.gather_chunk_rows = cache_mib, gather_chunk_rows
+        self.cache_mib = cache_mib
+        self.gather_chunk_rows = gather_chunk_rows
         self._cache: CachedRows | None = None
         remembers = X.shape[0] * X.shape[1] * 8 <= MEMO_MIB * 2**20
         self._memos: dict[RowRange, dict[str, Any]] | None = {} if remembers else None
@@ -120,11 +121,7 @@ class ArraySource(TableSource):
     def with_preprocess(self, preprocess: Preprocess) -> ArraySource:
         return ArraySource(self.X, self.y, self.weight, preprocess, self.skip_unlabeled)
 
-    def with_unlabeled_weight(self, factor: float) -> ArraySource:
-        if factor == 1.0 or not (self.y < 0).any():
-            return self
-        if factor == 0.0 and (self.y >= 0).any():
-            return self.labeled_only()
+    def _weigh_unlabeled(self, factor: float) -> ArraySource:
         return self.with_weight(np.where(self.y < 0, factor, 1.0) * (1.0 if self.weight is None else self.weight))
 
     def take_restarts(self, index: np.ndarray) -> ArraySource:

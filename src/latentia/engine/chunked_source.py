@@ -84,11 +84,7 @@ class ChunkedSource(TableSource):
     def with_preprocess(self, preprocess: Preprocess) -> ChunkedSource:
         return self._with_parts(_WithPreprocess(preprocess))
 
-    def with_unlabeled_weight(self, factor: float) -> ChunkedSource:
-        if factor == 1.0 or not self.any_unlabeled:
-            return self
-        if factor == 0.0:
-            return self.labeled_only()
+    def _weigh_unlabeled(self, factor: float) -> ChunkedSource:
         source = self._with_parts(_WithUnlabeledWeight(factor))
         source.totals = [_scale_unlabeled(part, factor) for part in self.totals]
         source.is_weighted = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
@@ -121,9 +121,17 @@ class TableSource(Source):
     def with_preprocess(self, preprocess: Callable[[Array], MaskedRows]) -> TableSource:
         """The same raw rows, preprocessed otherwise."""
 
+    def with_unlabeled_weight(self, factor: float) -> Self:
+        """The same rows, in which unlabeled ones count `factor` times, and are left out at zero."""
+        if factor == 1.0 or not self.any_unlabeled:
+            return self
+        if factor == 0.0 and any(code >= 0 for code in self.label_totals):
+            return cast("Self", self.labeled_only())
+        return cast("Self", self._weigh_unlabeled(factor))
+
     @abstractmethod
-    def with_unlabeled_weight(self, factor: float) -> TableSource:
-        """The same rows, in which unlabeled ones count `factor` times."""
+    def _weigh_unlabeled(self, factor: float) -> TableSource:
+        """The same rows with these weights of the unlabeled ones, of which there are some."""
 
     @abstractmethod
     def labeled_only(self) -> TableSource:

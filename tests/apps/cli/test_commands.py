@@ -582,7 +582,7 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
             "two outputs have the same name",
         ),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size"], 2, "--kind size: allowed is COLUMN=KIND"),
-        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size=big"], 2, "with one of continuous, count"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "size=big"], 2, "with one of continuous, binary"),
         (
             ["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "sizes=count"],
             3,

@@ -15,8 +15,8 @@ from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
+from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.reasons import reasons_array
-from latentia.inputs.weights import check_loss_matrix
 
 METHODS = ("mean", "median", "mode")
 
@@ -24,17 +24,11 @@ METHODS = ("mean", "median", "mode")
 def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
     """The class of each row, the probability of each class, and how unusual the row is."""
     proba = np.asarray(model.predict_proba(frame))
-    columns: dict[str, Any] = {"prediction": model.classes_[_decided(model, proba)]}
+    columns: dict[str, Any] = {"prediction": model.classes_[decide(proba, getattr(model, "loss_matrix", None))]}
     columns |= {f"p({name})": proba[:, k] for k, name in enumerate(model.classes_.tolist())}
     if hasattr(model, "score_samples"):
         columns["outlier_score"] = -np.asarray(model.score_samples(frame))
     return pandas.DataFrame(columns)
-
-
-def _decided(model: Any, proba: np.ndarray) -> np.ndarray:
-    """Which class `predict` says, from probabilities that took their time."""
-    loss = check_loss_matrix(getattr(model, "loss_matrix", None), proba.shape[1])
-    return np.asarray(proba.argmax(axis=1) if loss is None else (proba @ loss).argmin(axis=1))
 
 
 def predict(
@@ -152,7 +146,7 @@ def explain(
     with blaming(found.source), screen.work("explaining"):
         cells = reasons_array(fitted.explain(frame))  # (rows, columns, classes)
         proba = np.asarray(fitted.predict_proba(frame))
-    best, each = _decided(fitted, proba), np.arange(len(proba))
+    best, each = decide(proba, getattr(fitted, "loss_matrix", None)), np.arange(len(proba))
     rows = pandas.DataFrame(cells[each, :, best], columns=list(frame))
     answers = pandas.DataFrame({"prediction": fitted.classes_[best], "probability": proba[each, best]})
     rows = pandas.concat([answers, rows.add_prefix("adds:")], axis=1)

@@ -9,9 +9,10 @@ import typer
 from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.apps.tables.table_files import Reading
 from latentia.apps.tables.text_tables import MISSING
+from latentia.families.latent_factors.column_models import COLUMN_MODELS
 
-#: What a column may be; the library knows more of each.
-KINDS = ("continuous", "count", "binary", "ordinal", "categorical")
+#: What a column may be.
+KINDS = tuple(COLUMN_MODELS)
 
 TableFile = Annotated[
     str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or Feather, also gzipped; - is standard input.")

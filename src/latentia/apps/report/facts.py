@@ -13,11 +13,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.display.fitted_parts import class_names, factor_model, feature_names
+from latentia.estimators.base.classifier import decide
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.rows import plain_table
-from latentia.inputs.weights import check_loss_matrix
 from latentia.numerics.array_api import is_sparse, to_numpy
 
 #: Of more rows, so many are predicted, and so many drawn.
@@ -176,8 +176,7 @@ class Facts:
 
     def decide(self, proba: np.ndarray) -> np.ndarray:
         """The class of the least expected loss."""
-        loss = check_loss_matrix(getattr(self.model, "loss_matrix", None), proba.shape[1])
-        return np.asarray(proba.argmax(axis=1) if loss is None else (proba @ loss).argmin(axis=1))
+        return np.asarray(decide(proba, getattr(self.model, "loss_matrix", None)))
 
     @cached_property
     def groups(self) -> np.ndarray:

@@ -28,6 +28,12 @@ from latentia.inputs.weights import check_loss_matrix, check_weight
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 
+def decide(proba: Array, loss_matrix: Any) -> Array:
+    """The number of the class with the least expected loss, of probabilities (N, C)."""
+    xp, loss = namespace(proba), check_loss_matrix(loss_matrix, proba.shape[1])
+    return xp.argmax(proba if loss is None else -xp.matmul(proba, asarray_like(loss, proba)), axis=1)
+
+
 class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
     """Predictions from log class probabilities. Subclasses give `_log_proba`."""
 
@@ -85,12 +91,8 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         -------
         y : array of shape (n_samples,)
         """
-        score = self._log_proba(X)
-        xp = namespace(score)
-        loss = check_loss_matrix(self.loss_matrix, len(self.classes_))
-        if loss is not None:
-            score = -xp.matmul(xp.exp(score), asarray_like(loss, score))
-        return decode_labels(self.classes_, xp.argmax(score, axis=1))
+        log_proba = self._log_proba(X)
+        return decode_labels(self.classes_, decide(namespace(log_proba).exp(log_proba), self.loss_matrix))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose class is known.

@@ -64,7 +64,7 @@ class FittedModel(Generic[F]):
         return self, *self.others
 
     @property
-    def votes(self) -> list[float]:
+    def vote_shares(self) -> list[float]:
         """The share of each member in the average."""
         total = sum(one.n_votes for one in self.members)
         return [one.n_votes / total for one in self.members]
@@ -95,7 +95,7 @@ class FittedModel(Generic[F]):
         each = [one.family.scores(one.params, rows) for one in self.members]
         if len(each) == 1:
             return self.temper(each[0])
-        xp, voters = namespace(each[0]), list(zip(self.members, each, map(log, self.votes), strict=True))
+        xp, voters = namespace(each[0]), list(zip(self.members, each, map(log, self.vote_shares), strict=True))
         scaled = [log_softmax(one.tempered_log_likelihood(s), axis=-2) + vote for one, s, vote in voters]
         density = logsumexp(xp.stack([logsumexp(s, axis=-2) + vote for _, s, vote in voters]), axis=0)
         prior = asarray_like(self.params.log_prior, density)[..., None]
@@ -122,7 +122,7 @@ class FittedModel(Generic[F]):
             best = xp.argmax(scores, axis=-2)
             given = one_hot(best if code < 0 else xp.full_like(best, code), self.family.n_classes, scores.dtype)
         each = [one._impute(rows, given, options) for one in self.members]
-        return sum((vote * cells for vote, cells in zip(self.votes, each, strict=True)), start=0.0)
+        return sum((vote * cells for vote, cells in zip(self.vote_shares, each, strict=True)), start=0.0)
 
     def _impute(self, rows: MaskedRows, given: Array | None, options: FillOptions) -> Array:
         """What this model alone fills in, averaged over the classes or given one-hot ones."""

@@ -34,10 +34,10 @@ class LearnedOptionsMixin(Generic[F, P]):
 
     def _choose_by_held_out_labels(self, family: F | P, source: TableSource, rng: np.random.Generator) -> HeldOutChoice:
         """What unlabeled rows weigh, and a temperature where labels were held out to choose it."""
-        if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
-            return HeldOutChoice(1.0, None)
         if not isinstance(self.unlabeled_weight, str):
             return HeldOutChoice(float(self.unlabeled_weight), None)
+        if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
+            return HeldOutChoice(1.0, None)
         tempered = isinstance(family, PosteriorFamily)  # points have the temperature one
         return choose_by_held_out_labels(*self._rough(family), source, rng, self._weight_of_few_labels, tempered)
 

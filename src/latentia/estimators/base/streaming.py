@@ -173,8 +173,6 @@ class StreamMixin(GenerativeClassifier[F, P]):
         trained = self._trained_family(family, data, objective)
         self._tell_of(family, trained, data, notifier)
         unlabeled_weight = self._choose_by_held_out_labels(trained, source, rng).unlabeled_weight
-        if not isinstance(self.unlabeled_weight, str):  # also where only later batches have unlabeled rows
-            unlabeled_weight = float(self.unlabeled_weight)
         source = source.with_unlabeled_weight(unlabeled_weight)
         params = self._run_em_restarts(trained, source, rng, notifier).params
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight
