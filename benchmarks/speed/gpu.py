@@ -408,15 +408,14 @@ def main() -> None:
         parser.error("PyTorch finds no CUDA device; --cpu tests the script without one")
     warnings.simplefilter("ignore")
     sklearn.set_config(array_api_dispatch=True)
-    start, results = time.perf_counter(), []
+    start, results, this = time.perf_counter(), [], machine()
     for name in options.cases or CASES:
         found = guarded(name, CASES[name]) if name in WHOLE else CASES[name]()
         while time.perf_counter() - start < options.seconds and (result := next(found, None)) is not None:
             results.append(result)
-    report = {"machine": machine(), "seconds": round(time.perf_counter() - start), "results": results}
-    print(json.dumps(report))
-    if options.file:
-        options.file.write_text(json.dumps(report, indent=1) + "\n")
+            report = {"machine": this, "seconds": round(time.perf_counter() - start), "results": results}
+            if options.file:  # after each, so that a run that is cut off has its figures too
+                options.file.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":
