@@ -53,7 +53,7 @@ from latentia.families.gaussian_mixture.family import GaussianMixtures, Gaussian
 from latentia.solvers import Adam
 
 #: Seconds that one case may take.
-CASE_SECONDS = 150
+CASE_SECONDS = 240
 
 DEVICE, SMALL = "cuda", False
 
@@ -123,8 +123,8 @@ DEVICE_SHAPES = {
     "factors binary": (1, 20),
     "factors mixed, gaps": (4, 10),
     "embedding": (2, 10),
-    "factor search": (20, 20),
-    "latent classifier": (400, 5),
+    "factor search": (40, 20),
+    "latent classifier": (800, 5),
 }
 
 
