@@ -69,7 +69,7 @@ class ArraySource(TableSource):
         cache_mib: float | None = None,
         gather_chunk_rows: int = 4096,
     ):
-        self.X = X
+        self.X = self.rows_like = X
         self.y = np.asarray(y)
         self.weight = None if weight is None else np.asarray(weight)
         self.preprocess = preprocess or MaskMissing()
@@ -90,7 +90,7 @@ class ArraySource(TableSource):
     def any_unlabeled(self) -> bool:
         return not self.skip_unlabeled and self._has_codes and bool((self.y < 0).any())
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         counted = self.y >= 0 if self._skips else slice(None)
         return float(self.y[counted].shape[0] if self.weight is None else self.weight[counted].sum(axis=0).mean())

@@ -43,11 +43,9 @@ def draw_rows(
     waiting = -np.log1p(-np.random.Generator(bits).random(labels.size))
     draws = {}
     for label in (np.flatnonzero(np.bincount(labels + 1)) - 1).tolist():  # codes begin at -1
-        rows = np.flatnonzero(labels == label)
-        keys = waiting[rows]
-        if weight is not None:
-            rows, keys = rows[weight[rows] > 0], keys[weight[rows] > 0]
-            keys = keys / weight[rows]
+        mine = labels == label
+        rows = np.flatnonzero(mine if weight is None else mine & (weight > 0))
+        keys = waiting[rows] if weight is None else waiting[rows] / weight[rows]
         draws[int(label)] = Draw(keys, first_row + rows).least(_limit(n_rows, label))
     return draws
 

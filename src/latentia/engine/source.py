@@ -60,6 +60,7 @@ class Source(ABC):
 
     n_rows: int
     n_features: int
+    rows_like: Array | None = None  # an array that lives where the rows do, if that is known
 
     @property
     @abstractmethod

@@ -37,7 +37,8 @@ def is_complete(rows: TableSource, weight_sum: Array) -> bool:
     """Whether no cell is missing. Weights may hide one in the sums: then all rows are read."""
     if not rows.is_weighted:
         return bool(namespace(weight_sum).all(weight_sum == float(rows.n_rows)))
-    return not rows.sum_over_chunks(_count_gaps, rows_per_chunk(2 * rows.n_features))["chunks with gaps"]
+    size = rows_per_chunk(2 * rows.n_features, rows.rows_like)
+    return not rows.sum_over_chunks(_count_gaps, size)["chunks with gaps"]
 
 
 def _count_gaps(chunk: Chunk) -> Totals:

@@ -129,7 +129,7 @@ def output_moments(rows: Source) -> tuple[np.ndarray, np.ndarray]:
             y, weight = to_numpy(chunk.y), chunk.mean_weight()
             return {"sum": (weight @ fn(y), weight.sum())}
 
-        total, weight = rows.sum_over_chunks(visit, rows_per_chunk(8 * rows.n_features))["sum"]
+        total, weight = rows.sum_over_chunks(visit, rows_per_chunk(8 * rows.n_features, rows.rows_like))["sum"]
         return np.asarray(total / weight)
 
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is told by the units

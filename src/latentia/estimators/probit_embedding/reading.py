@@ -142,7 +142,7 @@ def _label_sums(rows: TableSource) -> Totals:
         present = (to_numpy(chunk.y) == 1).sum(axis=0)
         return {"known": known.sum(axis=0), "present": present, "weight": chunk.mean_weight() @ known}
 
-    return rows.sum_over_chunks(visit, rows_per_chunk(4 * rows.n_features))
+    return rows.sum_over_chunks(visit, rows_per_chunk(4 * rows.n_features, rows.rows_like))
 
 
 def _label_attributes(classes: np.ndarray, multilabel: bool, names: np.ndarray | None) -> Attributes:

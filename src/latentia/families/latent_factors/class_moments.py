@@ -29,7 +29,7 @@ class ClassMoments(Generic[F]):
         self.family: Any = family
         self.total_weight = source.total_weight
         n_sums = source.n_features * (source.n_features + 3) // 2 + 1
-        totals = source.sum_over_chunks(_class_sums, rows_per_chunk(3 * n_sums), by_label=True)
+        totals = source.sum_over_chunks(_class_sums, rows_per_chunk(3 * n_sums, source.rows_like), by_label=True)
         xp = namespace(*totals.values())
         empty = xp.zeros_like(next(iter(totals.values())))
         # (C, 1, F), or (S, C, 1, F) where each restart has weights of its own

@@ -47,7 +47,7 @@ def label_sums(source: Source, low_density_separation: bool) -> LabelSums:
     def visit(chunk: Chunk) -> Totals:
         return {"sums": sum_labels(chunk.rows.values, chunk.y, chunk.weight, low_density_separation, with_gram=True)}
 
-    return source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features))["sums"]
+    return source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features, source.rows_like))["sums"]
 
 
 def label_directions(
