@@ -123,7 +123,7 @@ DEVICE_SHAPES = {
     "factors binary": (1, 20),
     "factors mixed, gaps": (4, 10),
     "embedding": (2, 10),
-    "factor search": (40, 20),
+    "factor search": (20, 20),
     "latent classifier": (800, 5),
 }
 
