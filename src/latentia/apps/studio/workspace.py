@@ -187,9 +187,14 @@ def _rows_for(model: Any, table: Table) -> tuple[pandas.DataFrame, Any] | None:
     target = getattr(model, "target_name_", None)
     if target not in table.frame:
         return frame, None
-    known = {str(label): label for label in model.classes_.tolist()}
+    known = {_class_text(label): label for label in model.classes_.tolist()}
     cells = table.frame[target].tolist()
-    return frame, np.array([known.get(str(cell)) for cell in cells], dtype=object)
+    return frame, np.array([known.get(_class_text(cell)) for cell in cells], dtype=object)
+
+
+def _class_text(label: Any) -> str:
+    """A class of any type: whole numbers are floats in a column with gaps, and text in CSV."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _drawn_rows(model: Any) -> tuple[pandas.DataFrame, Any]:
