@@ -277,6 +277,7 @@ def test_words_among_numbers_and_dates_are_named_with_the_cure(latentia, tmp_pat
     options = ("--missing", "forty", "--missing", "don't know", "--force", "--quiet")
     ended = latentia("fit", table, "-t", "kind", "-o", model, "--effort", "fast", *options)
     assert ended.code == 0 and library.load(model).kinds_ == ("continuous", "continuous", "categorical")
+    assert latentia("predict", model, table).code == 0  # the marks of gaps are part of the model
 
 
 def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
@@ -345,21 +346,6 @@ def test_compare_ranks_estimators_beside_the_usual_choices(latentia, fitted, tmp
     assert ranking["rank"].is_monotonic_increasing and ranking["p_value"].notna().any()
 
 
-def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypatch):
-    asked = []
-    page = types.ModuleType("latentia.apps.report")
-    page.write_report = lambda model, X, y, path, *, title=None: asked.append(
-        (type(model).__name__, X.shape, y.shape, path, title)
-    )
-    monkeypatch.setitem(sys.modules, "latentia.apps.report", page)
-    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
-    assert ended.code == 0 and str(tmp_path / "r.html") in ended.out
-    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), "kind in table.csv")]
-    monkeypatch.setitem(sys.modules, "latentia.apps.report", None)
-    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
-    assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
-
-
 def test_the_report_is_a_page(latentia, fitted, tmp_path):
     ended = latentia(
         "report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html", "--title", "Kinds"
@@ -367,6 +353,15 @@ def test_the_report_is_a_page(latentia, fitted, tmp_path):
     assert ended.code == 0 and ended.errors == []
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>") and "Kinds</title>" in page and "color" in page
+    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", "-")
+    assert ended.code == 0 and ended.out.startswith("<!DOCTYPE html>") and "kind in table.csv</title>" in ended.out
+
+
+@pytest.mark.parametrize("command", ["predict", "impute", "explain"])
+def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
+    arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")
+    assert len(pd.read_csv(io.StringIO(latentia(*arguments).out))) == 60
+    assert len(json.loads(latentia(*arguments, "--json").out)["rows"]) == 60
 
 
 @pytest.mark.parametrize(
@@ -589,6 +584,9 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
             "--kind sizes: there is no such",
         ),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "color=count"], 3, "is no number as --kind says"),
+        (["fit", "TABLE", "-t", "kind", "-o", "-"], 2, "- is no output of this command"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--report", "-"], 2, "- is no output of this command"),
+        (["report", "MODEL", "TABLE", "-o", "-", "--json"], 2, "--output -: --json writes to standard output, too"),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
         (["predict", "MODEL", "MODEL"], 3, "a model file, no table"),
         (["dance"], 2, "No such command 'dance'"),

@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,6 +49,10 @@ class Reading:
     encoding: str = "utf-8"
     delimiter: str | None = None
     missing: frozenset[str] = MISSING
+
+    def for_model(self, model: Any) -> Reading:
+        """Also with the marks of gaps of the table that a model was fitted to."""
+        return replace(self, missing=self.missing.union(getattr(model, "missing_marks_", ())))
 
 
 @dataclass(frozen=True)
