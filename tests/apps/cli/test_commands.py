@@ -22,6 +22,7 @@ from small_tables import make_table
 import latentia as library
 from latentia.__main__ import main
 from latentia.apps.tables.table_files import Reading, read_table
+from latentia.apps.tables.text_tables import MISSING
 from latentia.apps.tables.typed_columns import find_features, read_labels
 from latentia.persistence.model_files import save_model
 
@@ -357,6 +358,16 @@ def test_the_report_is_a_page(latentia, fitted, tmp_path):
     assert ended.code == 0 and ended.out.startswith("<!DOCTYPE html>") and "kind in table.csv</title>" in ended.out
 
 
+def test_classes_that_are_numbers_are_known_however_they_are_written(latentia, tmp_path):
+    model = library.GaussianMixtureClassifier(inference="ml", random_state=0)
+    model.fit(pd.DataFrame({"x": np.arange(20.0) % 7}), [f"{k % 2}.0" for k in range(20)])
+    model.target_name_ = "y"
+    model.save(tmp_path / "m")
+    table = "x,y\n" + "".join(f"{k % 7},{k % 2}\n" for k in range(20))
+    assert latentia("report", tmp_path / "m", "-", "-o", tmp_path / "r.html", stdin=table.encode()).code == 0
+    assert latentia("sample", tmp_path / "m", "--class", "1").code == 0
+
+
 @pytest.mark.parametrize("command", ["predict", "impute", "explain"])
 def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
     arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")
@@ -419,6 +430,19 @@ def test_cells_become_numbers_only_where_all_of_them_are(tmp_path):
 def test_decimal_commas_and_other_encodings(tmp_path):
     _, found = typed("größe;wort\n1,5;é\n2;ü\n", path=tmp_path / "a.csv", encoding="latin-1")
     assert found.frame["größe"].tolist() == [1.5, 2.0] and found.frame["wort"].tolist() == ["é", "ü"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_marks_of_gaps_that_are_numbers_count_however_they_are_written(ending, tmp_path):
+    frame = pd.DataFrame(
+        {"a": [1.5, -999.0, 3.0], "b": [-999, 2, 3], "c": ["x", "none", "y"], "d": [True, False, True]}
+    )
+    path = tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    found = read_table(str(path), Reading(missing=MISSING | {"-999", "none"}))
+    columns = find_features(found, found.names).frame
+    assert columns.isna().to_numpy().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
+    assert [str(columns[name].dtype) for name in "ab"] == ["float64", "Int64"]
 
 
 def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
@@ -486,6 +510,8 @@ def test_files_of_other_programs_are_named(latentia, content, words, tmp_path):
         (["1", "2", ""], [1, 2, None]),
         (["01", "2", ""], ["01", "2", None]),
         (["-1", "1", "?"], [-1, 1, None]),
+        (["1.0", "2.0", ""], [1, 2, None]),  # as pandas writes whole numbers with gaps
+        (["1.0", "2.5", ""], ["1.0", "2.5", None]),
         (["a", "1", "1"], ["a", "1", "1"]),
     ],
 )

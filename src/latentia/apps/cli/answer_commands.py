@@ -14,7 +14,7 @@ from latentia.apps.cli.output_files import STANDARD, check_format, check_target,
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
-from latentia.apps.tables.typed_columns import features_as_fitted
+from latentia.apps.tables.typed_columns import class_text, features_as_fitted
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
@@ -117,7 +117,7 @@ def sample(
 
 
 def _class_named(model: Any, name: str) -> Any:
-    found = [label for label in model.classes_.tolist() if str(label) == name]
+    found = [label for label in model.classes_.tolist() if class_text(label) == class_text(name)]
     if not found:
         classes = ", ".join(map(str, model.classes_.tolist()[:20]))
         raise Failure(ExitCode.USAGE, f"--class {name}: the classes of this model are {classes}")

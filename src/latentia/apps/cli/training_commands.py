@@ -24,7 +24,7 @@ from latentia.apps.report import report_html
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
-from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, read_labels
+from latentia.apps.tables.typed_columns import Features, class_text, features_as_fitted, find_features, read_labels
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -266,7 +266,9 @@ def report(
     target = target or getattr(fitted, "target_name_", None)
     if target is None:
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
-    frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
+    known = {class_text(label): label for label in fitted.classes_.tolist()}
+    labels = np.array([known.get(class_text(label), label) for label in read_labels(found, target)], dtype=object)
+    frame = features_as_fitted(found, fitted)
     with blaming(found.source), screen.work("writing the report"):
         page = report_html(fitted, numbered(frame), labels, title=title or f"{target} in {found.title}")
     write_page(page, output)
