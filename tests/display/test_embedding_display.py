@@ -132,6 +132,8 @@ def test_bad_input_is_refused():
         EmbeddingDisplay.from_estimator(model, X, Y[:, :3])
     with pytest.raises(ValueError, match=r"label_names has 1 entries, \['a'\], but there are 4 labels"):
         EmbeddingDisplay.from_estimator(model, X, Y, label_names=["a"])
+    with pytest.raises(ValueError, match=r"label_names=3; allowed are a name for each, or None"):
+        EmbeddingDisplay.from_estimator(model, X, Y, label_names=3)
     other = LatentClassificationModel(1, n_init=1, tol=1).fit(X, Y[:, 0] > 0)
     with pytest.raises(TypeError, match="estimator is a LatentClassificationModel; allowed is a ProbitEmbedding"):
         EmbeddingDisplay.from_estimator(other, X, Y[:, 0])

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import ShuffleSplit, train_test_split
 from tolerances import REFIT
 
 from latentia import LatentClassifier
@@ -165,6 +165,22 @@ def test_users_folds_may_lack_a_class():
     folds = [(np.flatnonzero(y != 2), np.flatnonzero(y == 2)), (np.flatnonzero(y == 2), np.flatnonzero(y != 2))]
     model = LatentClassifier(cv=folds, max_iter=20, **FAST).fit(X, y)
     assert np.isfinite(model.expected_log_loss_) and model.predict_proba(X).shape == (178, 3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("cv", [ShuffleSplit(1, test_size=8, random_state=0), [(np.arange(10, 40), np.arange(10))]])
+def test_expectations_of_label_matrices_are_weighted_and_come_from_the_given_folds(cv, rng):
+    X, weight = rng.normal(size=(40, 2)), rng.uniform(0.5, 5, 40)
+    Y = (X + rng.normal(size=(40, 2)) > 0).astype(int)
+    Y[::6, 1] = -1
+    model = LatentClassifier(cv=cv, max_iter=2, **FAST).fit(X, Y, weight)
+    test = next(cv.split(X))[1] if hasattr(cv, "split") else cv[0][1]
+    held_out = model.held_out_proba_
+    assert np.isfinite(held_out[test]).all() and np.isnan(np.delete(held_out, test, axis=0)).all()
+    own = np.where(Y == 1, held_out, 1 - held_out)[test]
+    weights = weight[test, None] * (Y[test] >= 0)
+    assert model.expected_log_loss_ == pytest.approx(np.average(-np.log(own), weights=weights))
+    assert model.expected_accuracy_ == pytest.approx(np.average(own > 0.5, weights=weights))
 
 
 def test_frames_with_text_gaps_and_empty_labels():

@@ -187,6 +187,8 @@ def test_rows_without_a_class_do_not_count_in_the_score(case, data, y, fits):
     assert model.score(data.X, some, weight) == pytest.approx(np.average(right[known], weights=weight[known]))
     with pytest.raises(ValueError, match="y has no label"):
         model.score(data.X, np.full(45, -1))
+    with pytest.raises(ValueError, match="sample_weight is zero for every row with a label; at least one"):
+        model.score(data.X, some, ~known)
 
 
 @pytest.mark.estimators("multilabel")
@@ -198,6 +200,8 @@ def test_entries_that_are_unknown_do_not_count_in_the_score(case, data, y, fits)
     assert not known[0] and 0 < right.mean() < 1
     assert model.score(data.X, some) == pytest.approx(right.mean())
     assert model.score(data.X, some, weight) == pytest.approx(np.average(right, weights=weight[known]))
+    with pytest.raises(ValueError, match="sample_weight is zero for every row with a label; at least one"):
+        model.score(data.X, some, ~known)
 
 
 @pytest.mark.estimators("has bic", "conditional")

@@ -183,6 +183,7 @@ def test_a_column_without_values_is_ignored_and_said_to_be(case, settled, data, 
         model = settled.fit(wide, y)
     np.testing.assert_allclose(answer(model, wide), answer(plain, data.X), **REFIT)
     assert model.bic(wide, y) == pytest.approx(plain.bic(data.X, y), rel=REFIT["rtol"])
+    np.testing.assert_allclose(model.impute(wide)[:, 2], 0, atol=1e-12)
     filled = np.column_stack([wide[:, :2], np.linspace(-3, 9, 45), wide[:, 3:]])  # where the model knows nothing of it
     np.testing.assert_allclose(answer(model, filled), answer(model, wide), **EQUAL)
     np.testing.assert_allclose(model.score_samples(filled), model.score_samples(wide), **EQUAL)

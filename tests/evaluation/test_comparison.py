@@ -243,6 +243,26 @@ def test_minus_one_and_one_are_two_classes(blobs):
     np.testing.assert_array_equal(signs.accuracy, names.accuracy)
 
 
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model)])
+def test_which_rows_are_unlabeled_is_what_the_estimators_say(blobs, wrap):
+    X, y = blobs
+    model = wrap(GaussianMixtureClassifier(covariance="diag", unlabeled=None, tol=0.1, random_state=0))
+    shifted, plain = (compare({"own": model, "NB": GaussianNB()}, X, labels, 3) for labels in (y - 1, y))
+    np.testing.assert_array_equal(shifted.accuracy, plain.accuracy)
+    model = wrap(GaussianMixtureClassifier(covariance="diag", unlabeled=2, tol=0.1, random_state=0))
+    result = compare({"own": model, "NB": GaussianNB()}, X, y, 3)
+    assert result.fitted_on_labeled_only == {"NB"} and result.accuracy.min() > 0.5
+
+
+def test_estimators_must_agree_on_the_rows_that_are_unlabeled(blobs):
+    X, y = blobs
+    quick = {"covariance": "diag", "tol": 0.1, "random_state": 0}
+    models = {str(mark): GaussianMixtureClassifier(unlabeled=mark, **quick) for mark in ("auto", None)}
+    with pytest.raises(ValueError, match=r"auto: unlabeled='auto', None: unlabeled=None\): give all the same"):
+        compare(models, X, y - 1, 3)
+    compare(models, X, y, 3)  # nothing to disagree about
+
+
 def test_weights_reach_fit_and_score(recorder, blobs):
     X = np.column_stack([np.arange(120), blobs[0]])
     w = np.random.default_rng(0).uniform(0.5, 2.0, 120)
@@ -544,6 +564,11 @@ def test_rich_shows_names_with_brackets_as_they_are(blobs):
 def test_bad_input_is_named(blobs, arguments, message):
     with pytest.raises(ValueError, match=message):
         compare(*arguments(*blobs))
+
+
+def test_a_number_of_jobs_is_an_integer(blobs):
+    with pytest.raises(ValueError, match="n_jobs='x'; allowed is an integer, or None"):
+        compare(TWO, *blobs, n_jobs="x")
 
 
 def test_groups_of_another_length_are_refused(blobs):

@@ -51,9 +51,9 @@ def test_labels_without_positives_and_without_entries():
     [
         ([[1, 0]], [[1, 0], [0, 1]], r"y_true has shape \(1, 2\) and y_pred \(2, 2\)"),
         ([[1, 0]], [[1, -1]], "y_pred holds unknown entries"),
-        ([[1, 0]], [[0.3, 0.7]], "y holds 0.3; allowed in a label matrix"),
+        ([[1, 0]], [[0.3, 0.7]], "y_pred holds 0.3; allowed in a label matrix"),
         ([[-1, -1]], [[0, 1]], "y_true has no known entry"),
-        ([1, 0], [1, 0], r"y has shape \(2,\)"),
+        ([1, 0], [1, 0], r"y_true has shape \(2,\)"),
     ],
 )
 def test_bad_input_is_refused(truth, found, message):

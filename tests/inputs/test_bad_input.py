@@ -100,7 +100,7 @@ def test_labels(labels, message):
         (np.full(20, -1.0), "sample_weight holds -1.0"),
         (np.zeros(20), "sample_weight is zero for every row;"),
         (np.where(y == 1, 0.0, 1.0), "sample_weight is zero for every row of class 1"),
-        (np.ones(19), r"sample_weight has shape \(19,\), but X has 20 rows"),
+        (np.ones(19), r"sample_weight has shape \(19,\), but there are 20 rows"),
         (np.full(20, np.inf), "sample_weight holds inf"),
         (np.full(20, 1 + 1j), r"(?s)sample_weight=array.*1\.\+1\.j.*; allowed are one number per row, or None"),
         (np.full(20, 1e308), r"sample_weight sums to more than 2e\+308, the largest number of float64"),

@@ -33,8 +33,11 @@ def with_gaps(values):
         (with_gaps(["ab"[v] for v in Y]), ["a", "b"]),
         (pd.Series(with_gaps(Y.tolist()), dtype="Int64"), [0, 1]),
         (pl.Series(with_gaps(Y.tolist()).tolist(), dtype=pl.Int64), [0, 1]),
+        (pd.DataFrame({"y": pd.array(with_gaps(Y.tolist()), dtype="Int64")}), [0, 1]),
+        (pl.DataFrame({"y": with_gaps(Y.tolist()).tolist()}), [0, 1]),
     ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_labels_keep_their_type(y, classes):
     model = GaussianMixtureClassifier(1).fit(X, y)
     assert model.classes_.tolist() == classes

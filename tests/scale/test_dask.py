@@ -110,6 +110,12 @@ def test_cells_given_the_class():
     model = small(GaussianMixtureClassifier(covariance="diag")).fit(X, y)
     np.testing.assert_allclose(model.impute(rows, labels).compute(), model.impute(X, y), rtol=1e-8)
     np.testing.assert_allclose(model.impute(rows, y=labels).compute(), model.impute(X, y), rtol=1e-8)
+    with pytest.raises(
+        TypeError, match="y is a ndarray, but X is a Dask Array: pass y as a column or an array of Dask"
+    ):
+        model.impute(rows, y)
+    with pytest.raises(ValueError, match=f"y has {len(y) - 1} entries and X has {len(y)} rows"):
+        model.impute(rows, labels[1:])
 
 
 def mixed_table(n=300):

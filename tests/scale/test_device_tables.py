@@ -88,6 +88,8 @@ def test_mixed_frames(library, monkeypatch):
     np.testing.assert_allclose(model.fit(table, y).objective_curve_, curve, rtol=1e-7)
     monkeypatch.setattr(device_tables, "PART_MIB", 0.001)  # answers come in several parts
     np.testing.assert_allclose(model.predict_proba(table), proba, rtol=1e-5)
+    given = model.impute(table, y)  # the classes come in parts, too
+    np.testing.assert_allclose(given["a"], model.impute(frame, y)["a"], rtol=1e-5)
     found = model.impute(table)
     assert type(found) is type(frame)
     np.testing.assert_allclose(found["a"], filled["a"], rtol=1e-5)

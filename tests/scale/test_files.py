@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModel, scan
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, MixtureOfExpertsRegressor, scan
 from latentia.engine import array_source
 from latentia.estimators.base import table_reading
 from latentia.inputs import scanned_tables
@@ -98,6 +98,17 @@ def test_answers_are_written_as_they_are_computed(frame, tmp_path, small_parts):
         written = pd.read_parquet(tmp_path / "answers.pq").to_numpy()
         np.testing.assert_array_equal(np.reshape(written, np.shape(expected)), np.asarray(expected), err_msg=method)
         np.testing.assert_array_equal(np.asarray(answers.compute()), np.asarray(expected), err_msg=method)
+
+
+@pytest.mark.parametrize("outputs", [["c"], ["c", "w"]])
+def test_means_and_standard_deviations_are_written_side_by_side(frame, tmp_path, small_parts, outputs):
+    rows = frame[["a", "b", "c", "w"]].fillna(0.0)
+    X, y = rows[["a", "b"]], rows[outputs[0]] if len(outputs) == 1 else rows[outputs]
+    model = MixtureOfExpertsRegressor(1, inference="ml", random_state=0).fit(X, y)
+    X.to_parquet(tmp_path / "rows.parquet")
+    model.predict(scan(tmp_path / "rows.parquet"), return_std=True).to_parquet(tmp_path / "answers.pq")
+    expected = np.column_stack(model.predict(X, return_std=True))
+    np.testing.assert_allclose(pd.read_parquet(tmp_path / "answers.pq"), expected, rtol=1e-12)
 
 
 def test_dtypes_do_not_depend_on_gaps(tmp_path, small_parts):

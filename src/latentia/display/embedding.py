@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,8 @@ class EmbeddingDisplay:
         """Of the labels, or of the classes."""
         n_labels = self.labels.shape[1]
         n_names = max(2, n_labels) if self.exclusive else n_labels
+        if self.label_names is not None and not isinstance(self.label_names, Iterable):
+            raise ValueError(f"label_names={self.label_names!r}; allowed are a name for each, or None.")
         names = list(range(n_names) if self.label_names is None else self.label_names)
         if len(names) != n_names:
             what = "classes" if self.exclusive else "labels"

@@ -13,8 +13,9 @@ Over several data sets the summary counts how often an estimator wins, comes amo
 (ties share a place), and is significantly worse than the winner at the levels 10 % and 1 %: tables
 2 and 3 of "Latent classification models" (Langseth and Nielsen).
 
-Rows without a label (-1 for integers, None or NaN for others) are part of every training set and
-are never scored; rows of weight zero are neither trained on nor scored.
+Rows without a label (None, NaN, and what the estimators' argument `unlabeled` says, -1 among
+integers where none has it) are part of every training set and are never scored; rows of weight zero
+are neither trained on nor scored.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from sklearn.base import clone
 from latentia.evaluation.comparison_inputs import (
     Dataset,
     folds_of,
+    marks_of,
     named_datasets,
     named_estimators,
     named_scorers,
@@ -38,6 +40,7 @@ from latentia.evaluation.comparison_inputs import (
     weight_argument,
 )
 from latentia.evaluation.comparison_result import Comparison
+from latentia.inputs.options import integer, optional
 from latentia.inputs.splits import Fold
 from latentia.numerics.array_api import to_numpy
 
@@ -64,6 +67,7 @@ def compare(
         Names to classifiers, (name, classifier) pairs, or classifiers.
     X, y : rows and labels
         Or X a mapping of data-set names to ``(X, y)`` or ``(X, y, sample_weight)``, and y None.
+        Rows are unlabeled that the estimators' argument `unlabeled` says, on which they must agree.
     cv : int, scikit-learn splitter or sequence
         An int makes shuffled stratified folds (plain ones if a class has fewer rows). A splitter
         sees the labeled rows of positive weight. A sequence holds (training, test) row numbers or
@@ -91,7 +95,8 @@ def compare(
     'LDA'
     """
     named, scorers = named_estimators(estimators), named_scorers(scoring)
-    datasets = named_datasets(X, y, sample_weight, groups)
+    optional(integer())("n_jobs", n_jobs)
+    datasets = named_datasets(X, y, sample_weight, groups, marks_of(named))
     for name, estimator in named.items():
         if any(dataset.weight is not None for dataset in datasets):
             weight_argument(name, estimator)

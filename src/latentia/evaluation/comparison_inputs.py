@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from latentia.evaluation.comparison_result import UNNAMED
-from latentia.inputs.labels import EncodedLabels, encode_labels
+from latentia.inputs.labels import EncodedLabels, Mark, check_unlabeled, encode_labels
 from latentia.inputs.rows import warn_of_other_order
 from latentia.inputs.splits import Fold, make_folds
 from latentia.inputs.weights import check_weight
@@ -93,7 +93,24 @@ def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
     return names
 
 
-def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Dataset]:
+#: Which rows are unlabeled for each estimator that has a say in it.
+Marks = Mapping[str, Mark]
+
+
+def marks_of(named: Mapping[str, Any]) -> Marks:
+    """The argument `unlabeled` of each estimator that has it, or wraps one that has."""
+    marks = {
+        f"{name}: {argument}": value
+        for name, estimator in named.items()
+        for argument, value in (estimator.get_params() if hasattr(estimator, "get_params") else {}).items()
+        if argument.split("__")[-1] == "unlabeled"
+    }
+    for name, mark in marks.items():
+        check_unlabeled(name, mark)
+    return marks
+
+
+def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any, marks: Marks) -> list[Dataset]:
     """Checked data sets, from either of the accepted forms."""
     bunch = "X" if _is_bunch(X) else None
     if isinstance(X, Mapping):
@@ -105,7 +122,7 @@ def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Data
     if not isinstance(X, Mapping):
         if y is None:
             raise ValueError("y must be given unless X is a mapping of data-set names to (X, y)")
-        return [checked_dataset(UNNAMED, X, y, sample_weight, groups)]
+        return [_checked_dataset(marks, UNNAMED, X, y, sample_weight, groups)]
     if y is not None or sample_weight is not None or groups is not None:
         raise ValueError(
             "with a mapping as X, labels and weights belong in it, {name: (X, y, sample_weight)}: "
@@ -113,7 +130,7 @@ def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Data
         )
     if not X or any(not isinstance(v, tuple) or len(v) not in (2, 3) for v in X.values()):
         raise ValueError("X must map at least one data-set name to (X, y) or (X, y, sample_weight)")
-    return [checked_dataset(str(name), *parts) for name, parts in X.items()]
+    return [_checked_dataset(marks, str(name), *parts) for name, parts in X.items()]
 
 
 def _is_bunch(X: Any) -> bool:
@@ -148,7 +165,7 @@ def _listed(scoring: Any) -> list[str]:
     return list(scoring)
 
 
-def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:
+def _checked_dataset(marks: Marks, name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:
     """A data set whose labels and weights fit its rows."""
     warn_of_other_order(X, y)
     X, y = _rows(name, X), _one_column(y)
@@ -159,7 +176,7 @@ def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any =
             "labels, which ProbitEmbeddingClassifier and LatentClassifier fit, are compared one column at a time."
         )
     try:
-        labels = encode_labels(y, n_rows)
+        labels = _agreed_labels(y, n_rows, marks)
         weight = check_weight(weight, n_rows)
     except ValueError as error:
         error.add_note(f"(data set {name!r})")
@@ -173,6 +190,18 @@ def checked_dataset(name: str, X: Any, y: Any, weight: Any = None, groups: Any =
                 f"groups has shape {groups.shape}, but X has {n_rows} rows: one group per row is expected."
             )
     return Dataset(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
+
+
+def _agreed_labels(y: Any, n_rows: int, marks: Marks) -> EncodedLabels:
+    """Labels as the estimators read them, who must agree on the rows that have one."""
+    first = encode_labels(y, n_rows, next(iter(marks.values()), "auto"))
+    for mark in set(marks.values()):
+        if (encode_labels(y, n_rows, mark).codes != first.codes).any():
+            raise ValueError(
+                "y holds rows that are unlabeled for some estimators and labeled for others "
+                f"({', '.join(f'{name}={value!r}' for name, value in marks.items())}): give all the same `unlabeled`."
+            )
+    return first
 
 
 def _rows(name: str, X: Any) -> Any:

@@ -80,7 +80,7 @@ def known_f1_score(
 
 
 def _check(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    truth, found = read_label_matrix(y_true), read_label_matrix(y_pred)
+    truth, found = read_label_matrix(y_true, "y_true"), read_label_matrix(y_pred, "y_pred")
     if truth.shape != found.shape:
         raise ValueError(f"y_true has shape {truth.shape} and y_pred {found.shape}: they must be equal.")
     if (found < 0).any():

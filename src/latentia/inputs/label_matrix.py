@@ -57,21 +57,22 @@ def _is_rectangular(y: Any) -> bool:
     return len(rows) == len(y) and len({len(row) for row in rows}) == 1 and not any(isinstance(v, str) for v in rows[0])
 
 
-def read_label_matrix(y: Any) -> np.ndarray:
+def read_label_matrix(y: Any, name: str = "y") -> np.ndarray:
     """Codes (N, L) of 0, 1 and -1, or an error that names what is wrong."""
     values = y.toarray() if is_sparse(y) else np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
     if values.ndim != 2:
-        raise ValueError(f"y has shape {values.shape}; a label matrix has the shape (n_samples, n_labels).")
+        raise ValueError(f"{name} has shape {values.shape}; a label matrix has the shape (n_samples, n_labels).")
     if values.dtype.kind == "O":
         values = np.where(is_missing(values), np.nan, values)
     try:
         values = values.astype(float)
     except (TypeError, ValueError):
-        unknown = next(v for v in values.ravel().tolist() if isinstance(v, str))
-        raise ValueError(f"y holds {unknown!r}; allowed in a label matrix are {ALLOWED}.") from None
+        cells = values.ravel().tolist()
+        unknown = next((v for v in cells if isinstance(v, str)), cells[0])
+        raise ValueError(f"{name} holds {unknown!r}; allowed in a label matrix are {ALLOWED}.") from None
     bad = ~(np.isnan(values) | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
-        raise ValueError(f"y holds {values[bad][0]:g}; allowed in a label matrix are {ALLOWED}.")
+        raise ValueError(f"{name} holds {values[bad][0]:g}; allowed in a label matrix are {ALLOWED}.")
     return np.where(np.isnan(values), -1, values).astype(np.int64)
 
 

@@ -146,7 +146,8 @@ def split_unlabeled(
         mask, y = np.ma.getmaskarray(y), y.data.astype(object)
         y[mask] = None
     # missing entries turn a column of integers into floats
-    is_integer = str(getattr(y, "dtype", "")).lower().startswith(("int", "uint"))
+    dtypes = [y.dtype] if hasattr(y, "dtype") else list(getattr(y, "dtypes", ()))  # those of a frame
+    is_integer = len(dtypes) == 1 and str(dtypes[0]).lower().startswith(("int", "uint"))
     # NaN among strings would become the string "nan"
     has_strings = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)
     y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if has_strings else None)

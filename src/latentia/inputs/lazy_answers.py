@@ -36,22 +36,31 @@ class LazyAnswers:
         return join_answers(list(self), ignore_index=True)
 
     def to_parquet(self, path: Any) -> None:
-        """Write the answers to a Parquet file, one part after the other."""
-        import pandas
+        """Write the answers to a Parquet file, one part after the other; several arrays, such as
+        means and standard deviations, are columns side by side.
+        """
         import pyarrow as pa
         from pyarrow import parquet
 
         writer = None
         try:
             for part in self:
-                frame = part if hasattr(part, "columns") else pandas.DataFrame(np.reshape(part, (len(part), -1)))
-                frame.columns = [str(name) for name in frame.columns]
-                rows = pa.Table.from_pandas(frame, preserve_index=False)
+                rows = pa.Table.from_pandas(_as_frame(part), preserve_index=False)
                 writer = writer or parquet.ParquetWriter(path, rows.schema)
                 writer.write_table(rows.cast(writer.schema))
         finally:
             if writer is not None:
                 writer.close()
+
+
+def _as_frame(part: Any) -> Any:
+    """Answers to some rows as a data frame with names of columns."""
+    import pandas
+
+    if not hasattr(part, "columns"):
+        arrays = [to_numpy(each) for each in (part if isinstance(part, tuple) else (part,))]
+        part = pandas.DataFrame(np.concatenate([np.reshape(each, (len(each), -1)) for each in arrays], axis=1))
+    return part.set_axis([str(name) for name in part.columns], axis=1)
 
 
 def join_answers(parts: Sequence[Any], ignore_index: bool = False) -> Any:

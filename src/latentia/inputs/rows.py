@@ -8,6 +8,7 @@ from copy import copy
 from datetime import date
 from functools import wraps
 from importlib import import_module
+from inspect import signature
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -24,7 +25,7 @@ from latentia.inputs.column_doubts import dates_in, refusal, slip_in
 from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
 from latentia.inputs.labels import is_missing
-from latentia.inputs.lazy_tables import is_lazy, lazy_table
+from latentia.inputs.lazy_tables import lazy_table
 from latentia.numerics.array_api import is_sparse, namespace, stored_values, to_numpy
 
 
@@ -184,13 +185,17 @@ def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
     must be of the library and on the device of those fitted.
     """
 
+    arguments = signature(method)
+
     @wraps(method)
     def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         table = lazy_table(X)
         if table is not None:
             estimator._require_fitted()
-            answer = AnswerPart(estimator, method.__name__, args, kwargs)
-            return table.map_rows(answer, answer.labels)
+            given = arguments.bind(estimator, X, *args, **kwargs).arguments
+            options = {name: given[name] for name in list(given)[2:]}
+            labels = options.pop("y", None)  # which come in parts, too
+            return table.map_rows(AnswerPart(estimator, method.__name__, options), labels)
         _check_same_namespace(estimator, X, method.__name__)
         return method(estimator, X, *args, **kwargs)
 
@@ -200,24 +205,15 @@ def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
 class AnswerPart:
     """A method of a fitted estimator, with its options, as a function of some rows."""
 
-    def __init__(self, estimator: Any, method: str, args: tuple[Any, ...] = (), options: dict[str, Any] | None = None):
-        options = dict(options or {})
-        self.labels = options.pop("y", None) if not args else args[0]  # which come in parts, too
-        if args and not is_lazy(args[0]):
-            self.labels, self.args = None, args
-        else:
-            self.args = args[1:]
-        self.options, self.method = options, method
+    def __init__(self, estimator: Any, method: str, options: Mapping[str, Any] | None = None):
+        self.options, self.method = dict(options or {}), method
         self.estimator = copy(estimator)
         if getattr(estimator, "callback", None) is not None:
             self.estimator.callback = None  # which need not travel, and is not called
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "labels": None}
-
     def __call__(self, X: Any, y: Any = None) -> Any:
         labels = () if y is None else (y,)
-        return getattr(self.estimator, self.method)(X, *labels, *self.args, **self.options)
+        return getattr(self.estimator, self.method)(X, *labels, **self.options)
 
 
 def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:

@@ -11,6 +11,9 @@ import numpy as np
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.options import _numbers
 
+#: What is scored, where errors speak of it.
+LABELED = "row with a label"
+
 
 def check_weight(
     sample_weight: Any,
@@ -27,7 +30,7 @@ def check_weight(
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}, but X has {n_rows} rows: one weight per row is expected."
+            f"sample_weight has shape {weight.shape}, but there are {n_rows} rows: one weight per row is expected."
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
@@ -52,10 +55,10 @@ def warn_of_shares(weight: np.ndarray) -> None:
         )
 
 
-def check_total_weight(total: float) -> None:
+def check_total_weight(total: float, of: str = "row") -> None:
     """Refuse weights that are all zero."""
     if total <= 0:
-        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
+        raise ValueError(f"sample_weight is zero for every {of}; at least one {of} must have a positive weight.")
 
 
 def check_class_weights(in_class: np.ndarray, classes: np.ndarray) -> None:

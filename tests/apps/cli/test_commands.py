@@ -22,6 +22,7 @@ from small_tables import make_table
 import latentia as library
 from latentia.__main__ import main
 from latentia.apps.tables.table_files import Reading, read_table
+from latentia.apps.tables.text_tables import MISSING
 from latentia.apps.tables.typed_columns import find_features, read_labels
 from latentia.persistence.model_files import save_model
 
@@ -277,6 +278,7 @@ def test_words_among_numbers_and_dates_are_named_with_the_cure(latentia, tmp_pat
     options = ("--missing", "forty", "--missing", "don't know", "--force", "--quiet")
     ended = latentia("fit", table, "-t", "kind", "-o", model, "--effort", "fast", *options)
     assert ended.code == 0 and library.load(model).kinds_ == ("continuous", "continuous", "categorical")
+    assert latentia("predict", model, table).code == 0  # the marks of gaps are part of the model
 
 
 def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
@@ -345,21 +347,6 @@ def test_compare_ranks_estimators_beside_the_usual_choices(latentia, fitted, tmp
     assert ranking["rank"].is_monotonic_increasing and ranking["p_value"].notna().any()
 
 
-def test_report_asks_the_report_for_a_page(latentia, fitted, tmp_path, monkeypatch):
-    asked = []
-    page = types.ModuleType("latentia.apps.report")
-    page.write_report = lambda model, X, y, path, *, title=None: asked.append(
-        (type(model).__name__, X.shape, y.shape, path, title)
-    )
-    monkeypatch.setitem(sys.modules, "latentia.apps.report", page)
-    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
-    assert ended.code == 0 and str(tmp_path / "r.html") in ended.out
-    assert asked == [("LatentClassifier", (60, 4), (60,), str(tmp_path / "r.html"), "kind in table.csv")]
-    monkeypatch.setitem(sys.modules, "latentia.apps.report", None)
-    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html")
-    assert ended.code == 1 and len(ended.errors) == 1 and "reports cannot be written" in ended.err
-
-
 def test_the_report_is_a_page(latentia, fitted, tmp_path):
     ended = latentia(
         "report", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "r.html", "--title", "Kinds"
@@ -367,6 +354,25 @@ def test_the_report_is_a_page(latentia, fitted, tmp_path):
     assert ended.code == 0 and ended.errors == []
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>") and "Kinds</title>" in page and "color" in page
+    ended = latentia("report", fitted / "model.latentia", fitted / "table.csv", "-o", "-")
+    assert ended.code == 0 and ended.out.startswith("<!DOCTYPE html>") and "kind in table.csv</title>" in ended.out
+
+
+def test_classes_that_are_numbers_are_known_however_they_are_written(latentia, tmp_path):
+    model = library.GaussianMixtureClassifier(inference="ml", random_state=0)
+    model.fit(pd.DataFrame({"x": np.arange(20.0) % 7}), [f"{k % 2}.0" for k in range(20)])
+    model.target_name_ = "y"
+    model.save(tmp_path / "m")
+    table = "x,y\n" + "".join(f"{k % 7},{k % 2}\n" for k in range(20))
+    assert latentia("report", tmp_path / "m", "-", "-o", tmp_path / "r.html", stdin=table.encode()).code == 0
+    assert latentia("sample", tmp_path / "m", "--class", "1").code == 0
+
+
+@pytest.mark.parametrize("command", ["predict", "impute", "explain"])
+def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
+    arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")
+    assert len(pd.read_csv(io.StringIO(latentia(*arguments).out))) == 60
+    assert len(json.loads(latentia(*arguments, "--json").out)["rows"]) == 60
 
 
 @pytest.mark.parametrize(
@@ -424,6 +430,19 @@ def test_cells_become_numbers_only_where_all_of_them_are(tmp_path):
 def test_decimal_commas_and_other_encodings(tmp_path):
     _, found = typed("größe;wort\n1,5;é\n2;ü\n", path=tmp_path / "a.csv", encoding="latin-1")
     assert found.frame["größe"].tolist() == [1.5, 2.0] and found.frame["wort"].tolist() == ["é", "ü"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_marks_of_gaps_that_are_numbers_count_however_they_are_written(ending, tmp_path):
+    frame = pd.DataFrame(
+        {"a": [1.5, -999.0, 3.0], "b": [-999, 2, 3], "c": ["x", "none", "y"], "d": [True, False, True]}
+    )
+    path = tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    found = read_table(str(path), Reading(missing=MISSING | {"-999", "none"}))
+    columns = find_features(found, found.names).frame
+    assert columns.isna().to_numpy().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
+    assert [str(columns[name].dtype) for name in "ab"] == ["float64", "Int64"]
 
 
 def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
@@ -491,6 +510,8 @@ def test_files_of_other_programs_are_named(latentia, content, words, tmp_path):
         (["1", "2", ""], [1, 2, None]),
         (["01", "2", ""], ["01", "2", None]),
         (["-1", "1", "?"], [-1, 1, None]),
+        (["1.0", "2.0", ""], [1, 2, None]),  # as pandas writes whole numbers with gaps
+        (["1.0", "2.5", ""], ["1.0", "2.5", None]),
         (["a", "1", "1"], ["a", "1", "1"]),
     ],
 )
@@ -589,6 +610,9 @@ def test_a_seed_says_which_folds_are_compared(latentia, fitted):
             "--kind sizes: there is no such",
         ),
         (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--kind", "color=count"], 3, "is no number as --kind says"),
+        (["fit", "TABLE", "-t", "kind", "-o", "-"], 2, "- is no output of this command"),
+        (["fit", "TABLE", "-t", "kind", "-o", "FOLDER/m", "--report", "-"], 2, "- is no output of this command"),
+        (["report", "MODEL", "TABLE", "-o", "-", "--json"], 2, "--output -: --json writes to standard output, too"),
         (["sample", "MODEL", "-n", "0"], 2, "--rows"),
         (["predict", "MODEL", "MODEL"], 3, "a model file, no table"),
         (["dance"], 2, "No such command 'dance'"),

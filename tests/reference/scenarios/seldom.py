@@ -26,8 +26,9 @@ from latentia.inputs import column_doubts, column_kinds, label_digest, small_tab
 from latentia.inputs.column_reader import _with_unseen_values
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.lazy_answers import LazyAnswers, join_answers
+from latentia.inputs.lazy_tables import LazyTable
 from latentia.inputs.outputs import read_outputs
-from latentia.inputs.rows import AnswerPart
+from latentia.inputs.rows import method_of_rows
 from latentia.inputs.standardization import ColumnMoments, Scale
 from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import in_main_memory
@@ -111,26 +112,34 @@ class Answers:
 
     callback = "a listener"
 
-    def tell(self, X: Any, *args: Any, **options: Any) -> str:
-        return f"{X} {args} {options} {self.callback}"
+    def _require_fitted(self) -> None:
+        pass
+
+    @method_of_rows
+    def tell(self, X: Any, y: Any = None, a: int = 0, *, b: int = 0) -> str:
+        return f"{X} {y} {a} {b} {self.callback}"
+
+
+class Parted(LazyTable):
+    """Two rows, a part each."""
+
+    def map_rows(self, fn: Any, y: Any = None) -> str:
+        return " / ".join(fn(row) if y is None else fn(row, y[row]) for row in range(2))
+
+    training_parts = reduce_rows = map_rows
 
 
 @SCENARIOS
 def questions_in_parts() -> dict[str, Any]:
     """Labels come in parts with the rows; other arguments go to all parts as they are."""
-    import dask.array as da
-
-    lazy = da.ones(4)
-    found = {}
-    for name, args, options in (
-        ("nothing", (), {}),
-        ("a value", (True,), {"b": 2}),
-        ("values", (1, 2, 3), {}),
-        ("labels", (lazy, 2, 3), {"b": 2}),
-        ("labels by name", (), {"y": lazy, "b": 2}),
-    ):
-        part = AnswerPart(Answers(), "tell", args, options)
-        found[name] = [part(5), part(5, y=6) if part.labels is not None else "", str(part.__getstate__()["labels"])]
+    tell = Answers().tell
+    found = {
+        "nothing": tell(Parted()),
+        "values": tell(Parted(), None, 1, b=2),
+        "labels": tell(Parted(), "pq", b=2),
+        "labels by name": tell(Parted(), a=1, y="pq"),
+        "others": refusal(tell, Parted(), c=2),
+    }
     answers = LazyAnswers([np.ones(2), np.zeros(3)], lambda rows: (rows + 1, rows[:, None] * [1, 2]))
     return found | {"told": repr(answers), "first": answers.compute()[0], "second": join_answers(list(answers))[1]}
 

@@ -221,7 +221,7 @@ def commands() -> dict[str, Any]:
             "flags": run("fit", "binary.csv", "-t", "kind", "-o", "b", "--effort", "fast", "-q"),
             "other": run("predict", "b", "other.csv"),
         }
-        with patch("latentia.apps.cli.training_commands._report_writer", side_effect=MemoryError):
+        with patch("latentia.apps.cli.training_commands.read_table", side_effect=MemoryError):
             found["early"] = run("fit", "table.csv", "-t", "kind", "-o", "n", "--report", "s.html")
         found["written"] = str(sorted(path.name for path in Path(".").iterdir()))
     return found

@@ -10,11 +10,11 @@ import typer
 
 from latentia.apps.cli import options
 from latentia.apps.cli.console import Screen
-from latentia.apps.cli.output_files import check_format, check_target, plain, print_json, write_table
+from latentia.apps.cli.output_files import STANDARD, check_format, check_target, plain, print_json, write_table
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
-from latentia.apps.tables.table_files import Table, read_table
-from latentia.apps.tables.typed_columns import features_as_fitted
+from latentia.apps.tables.table_files import Reading, Table, read_table
+from latentia.apps.tables.typed_columns import class_text, features_as_fitted
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
@@ -117,7 +117,7 @@ def sample(
 
 
 def _class_named(model: Any, name: str) -> Any:
-    found = [label for label in model.classes_.tolist() if str(label) == name]
+    found = [label for label in model.classes_.tolist() if class_text(label) == class_text(name)]
     if not found:
         classes = ", ".join(map(str, model.classes_.tolist()[:20]))
         raise Failure(ExitCode.USAGE, f"--class {name}: the classes of this model are {classes}")
@@ -154,19 +154,22 @@ def explain(
     order = np.argsort(-strength.mean(axis=1), kind="stable")
     names, classes = list(frame), [str(c) for c in fitted.classes_.tolist()]
     importance = {names[k]: dict(zip(classes, strength[k].tolist(), strict=True)) for k in order}
+    if as_json and output == STANDARD:
+        output = None
     if output is not None:
         write_table(rows, output)
     if as_json:
         print_json(
             {"importance": importance, "rows": rows} if output is None else {"importance": importance, "output": output}
         )
+    if as_json or output == STANDARD:
         return
     screen.say("what a cell adds to the log odds of each class, mean of the absolute values\n")
     screen.grid(["column", *classes], [[name, *(f"{v:.3f}" for v in row.values())] for name, row in importance.items()])
 
 
 def _opened(
-    model: str, table: str, output: str | None, force: bool, reading: Any, *needed: str
+    model: str, table: str, output: str | None, force: bool, reading: Reading, *needed: str
 ) -> tuple[Any, Table, pandas.DataFrame]:
     """A model and a table that it can read; the output is free."""
     check_target(output, force)
@@ -174,7 +177,7 @@ def _opened(
     fitted = load_classifier(model, "predict_proba", *needed)
     if getattr(fitted, "multilabel_", False):
         raise Failure(ExitCode.BAD_MODEL, f"{model} predicts several labels a row, which the command line does not")
-    found = read_table(table, reading)
+    found = read_table(table, reading.for_model(fitted))
     return fitted, found, features_as_fitted(found, fitted)
 
 
@@ -189,6 +192,7 @@ def _finish(
     screen: Screen, frame: pandas.DataFrame, output: str | None, facts: dict[str, Any] | None = None, said: str = ""
 ) -> None:
     """Write the answers where they were asked for."""
+    output = None if output == STANDARD else output
     if screen.as_json:
         if output is not None:
             write_table(frame, output)
@@ -196,5 +200,5 @@ def _finish(
         print_json({**(facts or {}), **where, "notes": screen.notes})
         return
     write_table(frame, output)
-    if output not in (None, "-"):
+    if output is not None:
         screen.say(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")

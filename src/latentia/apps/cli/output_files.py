@@ -39,7 +39,9 @@ def check_target(path: str | None, force: bool) -> None:
 
 
 def check_targets(paths: Sequence[str | None], force: bool) -> None:
-    """The same of several files, which must be different ones."""
+    """The same of several files, which must be different ones, and not standard output."""
+    if STANDARD in paths:
+        raise Failure(ExitCode.USAGE, "- is no output of this command, which shows what it finds there: name a file")
     names = [os.path.realpath(path) for path in paths if path is not None]
     if len(set(names)) < len(names):
         raise Failure(ExitCode.USAGE, "two outputs have the same name")
@@ -61,6 +63,15 @@ def write_table(frame: pandas.DataFrame, path: str | None) -> None:
     content = _WRITERS[_ending(path)](frame)
     with written_whole(path) as file:
         file.write(content)
+
+
+def write_page(page: str, path: str) -> None:
+    """Write HTML to a file, or to standard output."""
+    if path == STANDARD:
+        sys.stdout.buffer.write(page.encode())
+        return
+    with written_whole(path) as file:
+        file.write(page.encode())
 
 
 def _ending(path: str) -> str:

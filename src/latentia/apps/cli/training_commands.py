@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,12 +10,21 @@ import typer
 from latentia.apps.cli import options
 from latentia.apps.cli.answer_commands import prediction_table
 from latentia.apps.cli.console import Screen, listener
-from latentia.apps.cli.output_files import check_format, check_target, check_targets, print_json, write_table
+from latentia.apps.cli.output_files import (
+    STANDARD,
+    check_format,
+    check_target,
+    check_targets,
+    print_json,
+    write_page,
+    write_table,
+)
 from latentia.apps.cli.usual_choices import usual_choices
+from latentia.apps.report import report_html
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
-from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features, read_labels
+from latentia.apps.tables.typed_columns import Features, class_text, features_as_fitted, find_features, read_labels
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -53,7 +61,6 @@ def fit(
     _check_effort(effort)
     check_targets([output, report, predictions], force)
     check_format(predictions)
-    write_report = _report_writer() if report is not None else None
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, kind, screen)
     model = _classifier(effort, seed, features, jobs if jobs > 1 else None)
@@ -61,15 +68,17 @@ def fit(
         model.set_params(callback=listener(tell)).fit(features.frame, labels)
     model.set_params(callback=None)
     model.target_name_ = target
+    model.missing_marks_ = tuple(missing or ())
     model.save(output)
     files = {"model": output}
     if predictions is not None:
         with blaming(found.source), screen.work("predicting"):
             write_table(prediction_table(model, features.frame), predictions)
         files["predictions"] = predictions
-    if report is not None and write_report is not None:
+    if report is not None:
         with blaming(found.source), screen.work("writing the report"):
-            write_report(model, numbered(features.frame), labels, report, title=f"{target} in {found.title}")
+            page = report_html(model, numbered(features.frame), labels, title=f"{target} in {found.title}")
+        write_page(page, report)
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
@@ -225,18 +234,19 @@ def compare(
     with blaming(found.source), screen.work(f"comparing {len(candidates)} classifiers on {folds} folds"):
         result = compare_classifiers(candidates, features.frame, labels, folds, random_state=seed)
     ranking = result.to_frame().drop(columns=["dataset", "best"]).sort_values(["rank", "log_loss"])
-    if output is not None:
+    to_standard = output == STANDARD
+    if output is not None and not (to_standard and as_json):
         write_table(ranking, output)
     if as_json:
         print_json({"target": target, "folds": folds, "ranking": ranking, "notes": screen.notes})
-    else:
+    elif not to_standard:
         screen.show(result)
 
 
 def report(
     model: options.ModelFile,
     table: options.TableFile,
-    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write; - is standard output.")],
     target: options.KnownTarget = None,
     title: Annotated[str | None, typer.Option("--title", help="The title of the page.")] = None,
     encoding: options.Encoding = "utf-8",
@@ -248,26 +258,21 @@ def report(
 ) -> None:
     """Write an HTML report on a model and a table with classes."""
     screen = Screen(as_json, quiet)
+    if as_json and output == STANDARD:
+        raise Failure(ExitCode.USAGE, "--output -: --json writes to standard output, too; name a file")
     check_target(output, force)
-    write_report = _report_writer()
     fitted = load_classifier(model)
-    found = read_table(table, options.reading(encoding, delimiter, missing))
+    found = read_table(table, options.reading(encoding, delimiter, missing).for_model(fitted))
     target = target or getattr(fitted, "target_name_", None)
     if target is None:
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
-    frame, labels = features_as_fitted(found, fitted), read_labels(found, target)
+    known = {class_text(label): label for label in fitted.classes_.tolist()}
+    labels = np.array([known.get(class_text(label), label) for label in read_labels(found, target)], dtype=object)
+    frame = features_as_fitted(found, fitted)
     with blaming(found.source), screen.work("writing the report"):
-        write_report(fitted, numbered(frame), labels, output, title=title or f"{target} in {found.title}")
+        page = report_html(fitted, numbered(frame), labels, title=title or f"{target} in {found.title}")
+    write_page(page, output)
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
-    else:
+    elif output != STANDARD:
         screen.say(f"report: {output}")
-
-
-def _report_writer() -> Callable[..., Any]:
-    """What writes reports; asked for before any work is done."""
-    try:
-        from latentia.apps.report import write_report
-    except ImportError as error:
-        raise Failure(ExitCode.UNEXPECTED, f"reports cannot be written here: {error}") from None
-    return write_report

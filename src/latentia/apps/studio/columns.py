@@ -98,5 +98,6 @@ class Column:
         room = REACH * (self.high - self.low or 1.0)
         if self.is_whole and self.high - self.low <= N_GRID:
             return np.arange(self.low, self.high + 1).tolist()
-        low = 0.0 if self.kind == "count" else self.low - room
-        return np.linspace(low, self.high + room, N_GRID).tolist()
+        if self.kind == "count":
+            return np.arange(0.0, self.high + room + 1, np.ceil((self.high + room) / N_GRID)).tolist()
+        return np.linspace(self.low - room, self.high + room, N_GRID).tolist()

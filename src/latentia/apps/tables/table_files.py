@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +14,7 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.text_tables import MISSING, read_text
+from latentia.inputs.column_doubts import is_numeric
 
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -49,6 +50,10 @@ class Reading:
     encoding: str = "utf-8"
     delimiter: str | None = None
     missing: frozenset[str] = MISSING
+
+    def for_model(self, model: Any) -> Reading:
+        """Also with the marks of gaps of the table that a model was fitted to."""
+        return replace(self, missing=self.missing.union(getattr(model, "missing_marks_", ())))
 
 
 @dataclass(frozen=True)
@@ -102,10 +107,10 @@ def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
         with gzip.GzipFile(fileobj=file) as inner:
             buffered = io.BufferedReader(inner)
             if buffered.peek(6)[:6].startswith((PARQUET, ARROW)):
-                return _binary(io.BytesIO(buffered.read()), source)
+                return _binary(io.BytesIO(buffered.read()), source, reading)
             return _text(buffered, source, reading)
     if start.startswith((PARQUET, ARROW, ARROW_STREAM)):
-        return _binary(file, source)
+        return _binary(file, source, reading)
     other = "a model file, no table" if start[NAME_AT:] == FIRST_ARRAY else None
     other = other or next((what for first, what in OTHERS.items() if start.startswith(first)), None)
     if other:
@@ -126,7 +131,17 @@ def _nullable(kind: Any) -> Any:
     return None if name is None else pandas.api.types.pandas_dtype(name)
 
 
-def _binary(file: IO[bytes], source: str) -> Table:
+def _without_marks(frame: pandas.DataFrame, marks: frozenset[str]) -> pandas.DataFrame:
+    """Gaps where users say that there are some: cells of these texts, or of these numbers."""
+    values = [*marks, *(float(mark) for mark in marks if is_numeric(mark))]
+    for name in frame if marks else ():
+        is_mark = frame[name].isin(values)
+        if is_mark.any():
+            frame[name] = frame[name].mask(is_mark)
+    return frame
+
+
+def _binary(file: IO[bytes], source: str, reading: Reading) -> Table:
     try:
         import pyarrow
         import pyarrow.ipc
@@ -152,4 +167,5 @@ def _binary(file: IO[bytes], source: str) -> Table:
     frame.columns = [str(name) for name in frame.columns]
     if not len(frame):
         raise bad_table(source, "a header and no rows")
-    return Table(source, frame.reset_index(drop=True), is_text=False)
+    frame = _without_marks(frame.reset_index(drop=True), reading.missing - MISSING)
+    return Table(source, frame, is_text=False)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from latentia.apps.tables.failures import bad_table
+from latentia.inputs.column_doubts import is_numeric
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -34,6 +35,19 @@ class TextColumns(NamedTuple):
     delimiter: str
 
 
+class Cells(dict[str, str | None]):
+    """Each text once, None where it marks a missing cell: the mark -999 is also written -999.0."""
+
+    def __init__(self, missing: frozenset[str]):
+        super().__init__(dict.fromkeys(missing))
+        self._numbers = {float(mark) for mark in missing if is_numeric(mark)}
+
+    def __missing__(self, text: str) -> str | None:
+        is_mark = bool(self._numbers) and is_numeric(text) and float(text) in self._numbers
+        self[text] = cell = None if is_mark else text
+        return cell
+
+
 def read_text(
     stream: IO[bytes], source: str, encoding: str, delimiter: str | None, missing: frozenset[str]
 ) -> TextColumns:
@@ -47,8 +61,8 @@ def read_text(
         raise bad_table(source, f"no text of the encoding {encoding} ({error}); {hint}") from None
     except LookupError:
         raise bad_table(source, f"--encoding {encoding}: there is no encoding of this name") from None
-    shared: dict[str, str | None] = dict.fromkeys(missing)
-    columns = [[shared.setdefault(cell.strip(), cell.strip()) for cell in column] for column in zip(*rows, strict=True)]
+    cells = Cells(missing)
+    columns = [[cells[text.strip()] for text in column] for column in zip(*rows, strict=True)]
     return TextColumns(dict(zip(names, columns, strict=True)), chosen)
 
 

@@ -21,6 +21,9 @@ from latentia.inputs.column_doubts import DATE_TEXT, NUMBER, amount_in, is_numer
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
+#: Classes that are numbers, as other programs write them in columns with and without gaps.
+WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(?:\.0*)?", re.ASCII)
+
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
 
@@ -195,10 +198,8 @@ def read_labels(table: Table, target: str) -> np.ndarray:
         [None if missing else value for value, missing in zip(cells, cells.isna(), strict=True)], dtype=object
     )
     known = [label for label in labels if label is not None]
-    if all(isinstance(v, str) and INTEGER.fullmatch(v) and str(int(v)) == v for v in known) or all(
-        isinstance(v, float) and v.is_integer() for v in known
-    ):
-        labels = np.array([None if v is None else int(v) for v in labels], dtype=object)
+    if all(_whole(label) is not None for label in known):
+        labels = np.array([None if label is None else _whole(label) for label in labels], dtype=object)
     try:
         n_classes = len(set(labels.tolist()) - {None})
     except TypeError:
@@ -212,6 +213,21 @@ def read_labels(table: Table, target: str) -> np.ndarray:
             f"the target {target!r} has {n_classes} different values in {len(known)} labels; classes have several rows",
         )
     return labels
+
+
+def _whole(label: Any) -> int | None:
+    """The whole number that a class is, if any: 1, "1", 1.0 and "1.0" are the same one."""
+    if isinstance(label, str):
+        found = WHOLE.fullmatch(label)
+        return int(found[1]) if found else None
+    is_whole = isinstance(label, float) and label.is_integer() or isinstance(label, int) and not isinstance(label, bool)
+    return int(label) if is_whole else None
+
+
+def class_text(label: Any) -> str:
+    """A class as text, the same for all ways to write a number."""
+    whole = _whole(label)
+    return str(label) if whole is None else str(whole)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from latentia.inputs.labels import (
 from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
 from latentia.inputs.options import Check
 from latentia.inputs.rows import AnswerPart, method_of_rows
-from latentia.inputs.weights import check_loss_matrix, check_weight
+from latentia.inputs.weights import LABELED, check_loss_matrix, check_total_weight, check_weight
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 
@@ -114,38 +114,41 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
             return self._score_parts(table, y, sample_weight)
         predicted = self.predict(X)
         labels, unlabeled, _ = labels_to_score(y, predicted.shape[0], self.unlabeled, self.classes_)
-        if not unlabeled.any():
+        weight, labeled = check_weight(sample_weight, predicted.shape[0]), ~unlabeled
+        if weight is not None:
+            weight = weight[labeled]
+            check_total_weight(float(weight.max()), LABELED)
+        if labeled.all():
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        weight = check_weight(sample_weight, predicted.shape[0])
-        labeled = ~unlabeled
-        weight = None if weight is None else weight[labeled]
         return float(accuracy_score(labels, to_numpy(predicted)[labeled], sample_weight=weight))
 
     def _score_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> float:
         """Accuracy on a table in parts; the predictions stay where they are."""
-        correct, total = np.sum(
-            table.reduce_rows(_CorrectWeight(AnswerPart(self, "predict")), y, sample_weight), axis=0
-        )
-        if total == 0:
+        parts = table.reduce_rows(_CorrectWeight(AnswerPart(self, "predict")), y, sample_weight)
+        correct, total, n_labeled = np.sum(parts, axis=0)
+        if n_labeled == 0:
             raise ValueError(NO_LABEL)
+        check_total_weight(total, LABELED)
         return float(correct / total)
 
 
 @dataclass(frozen=True)
 class _CorrectWeight:
-    """The weight of the rows of a part that are predicted correctly, and of all with a label."""
+    """The weight of the rows of a part that are predicted correctly, of all with a label, and how
+    many these are.
+    """
 
     predict: AnswerPart
 
-    def __call__(self, part: RawPart) -> tuple[float, float]:
+    def __call__(self, part: RawPart) -> tuple[float, float, int]:
         n_rows, estimator = part.X.shape[0], self.predict.estimator
         if n_rows == 0:
-            return 0.0, 0.0
+            return 0.0, 0.0, 0
         codes = encode_known_labels(part.y, estimator.classes_, n_rows, estimator.unlabeled)
         found = encode_known_labels(self.predict(part.X), estimator.classes_, n_rows, None)
         weight = check_weight(part.weight, n_rows, may_be_zero=True)
         weight = (codes >= 0) * (1.0 if weight is None else weight)
-        return float(weight @ (codes == found)), float(weight.sum())
+        return float(weight @ (codes == found)), float(weight.sum()), int((codes >= 0).sum())
 
 
 @dataclass(frozen=True)

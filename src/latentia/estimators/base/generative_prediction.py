@@ -99,7 +99,9 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
             Known cells are unchanged; values of a column of categories that were not seen in `fit`
             count as missing. A data frame has the columns and dtypes of the one fitted (a column of
             integers becomes one of floats where an expectation lies between them), and in pandas
-            the index of `X`.
+            the index of `X`. Of a column without any known cell in `fit`, which has warned of it,
+            nothing is known: numbers are 0, as by scikit-learn's ``SimpleImputer(
+            keep_empty_features=True)``, and categories stay missing.
         """
         check_choice("method", method, ["mean", "median", "mode"])
         optional(choice("class"))("condition", condition)

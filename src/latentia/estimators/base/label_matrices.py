@@ -11,7 +11,7 @@ from latentia.estimators.base.classifier import ProbabilisticClassifier
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.lazy_tables import RawPart, lazy_table
 from latentia.inputs.rows import AnswerPart, method_of_rows
-from latentia.inputs.weights import check_weight
+from latentia.inputs.weights import LABELED, check_total_weight, check_weight
 from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
@@ -61,28 +61,32 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
             return super().score(X, y, sample_weight)
         table, count = lazy_table(X), _RightRows(AnswerPart(self, "predict"))
         if table is None:
-            right, total = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
+            right, total, n_known = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
         else:
-            right, total = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
-        if not total:
+            right, total, n_known = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
+        if not n_known:
             raise ValueError("y has no known label: all its entries are -1 or NaN.")
+        check_total_weight(total, LABELED)
         return right / total
 
 
 @dataclass(frozen=True)
 class _RightRows:
-    """The weight of rows all of whose known labels are predicted, and of all that have any."""
+    """The weight of rows all of whose known labels are predicted, of all that have any, and how
+    many these are.
+    """
 
     predict: AnswerPart
 
-    def __call__(self, part: RawPart) -> tuple[float, float]:
+    def __call__(self, part: RawPart) -> tuple[float, float, int]:
         if not part.X.shape[0]:
-            return 0.0, 0.0
+            return 0.0, 0.0, 0
         predicted = to_numpy(self.predict(part.X))
         codes = read_label_matrix(part.y)
         if codes.shape != predicted.shape:
             raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
         given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
-        weight = (codes >= 0).any(axis=1) * (1.0 if given is None else given)
+        known = (codes >= 0).any(axis=1)
+        weight = known * (1.0 if given is None else given)
         right = ((codes == predicted) | (codes < 0)).all(axis=1)
-        return float(weight @ right), float(weight.sum())
+        return float(weight @ right), float(weight.sum()), int(known.sum())

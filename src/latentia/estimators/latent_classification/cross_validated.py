@@ -88,7 +88,7 @@ class LatentClassificationModelCV(
         Called with each setting tried (it has the columns of `search_results_` as attributes), and
         then with each step of the final fit (which has `solver` instead); return True to stop.
     others : as in `LatentClassificationModel`
-        Points, as in the papers, unless `inference` asks for posteriors.
+        But ``inference="ml"``, points as in the papers, is the default here; there it is "vb".
 
     Attributes
     ----------

@@ -146,6 +146,8 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         Returns
         -------
         X_complete : array of shape (n_samples, n_features), or a data frame for models of frames
+            Zeros in columns of numbers, and gaps in those of categories, that had no known cell in
+            `fit`.
         """
         self._require_fitted()
         return self._model.density.estimator.impute(X, y, method=method, condition=condition)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,9 @@ from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.candidates import MAX_FACTORS, GenerativeCandidate, Options
 from latentia.estimators.latent_classifier.features import Completion
-from latentia.estimators.latent_classifier.folds import assign_folds
+from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
 from latentia.estimators.latent_classifier.members import GenerativeMember
-from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack
+from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack, proba_by_row
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.inputs.column_encoder import ColumnEncoder
@@ -127,8 +127,8 @@ def fit_multilabel(
     settings["unlabeled_weight"] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = TrainingRows.whole(data.rows)
-        base = GenerativeCandidate("factors", LatentClassificationModel, settings).fit(rows, None, seed)[-1]
+        whole = TrainingRows.whole(data.rows)
+        base = GenerativeCandidate("factors", LatentClassificationModel, settings).fit(whole, None, seed)[-1]
     assert isinstance(base, GenerativeMember)
     completion = Completion.by(base.model)
     features = completion(data.X)
@@ -150,29 +150,41 @@ def fit_multilabel(
         )
 
     embedding = embed(None, notifier)
-    held_out = np.full(data.labels.codes.shape, np.nan)
-    if not notifier.stopped:
-        _hold_out(held_out, data, cv, features, embed)
-    expected = _expected(data.labels.codes, held_out)
+    rows, log_proba = _hold_out(data, [] if notifier.stopped else _folds(data, cv, rng), features, embed)
+    weight = np.ones(rows.size) if data.rows.weight is None else data.rows.weight[rows]
+    expected = _expected(data.labels.codes[rows], log_proba, weight)
+    held_out = proba_by_row(log_proba, rows, data.X.shape[0])
     outcome = next(o for o in Outcome if o.value == embedding.stopping_reason_)
     stack = Stack(np.ones(1), np.ones(1), 1.0, embedding.objective_curve_, outcome)
     return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out)
 
 
-def _hold_out(proba: np.ndarray, data: MultilabelInput, cv: Any, features: Array, embed: Any) -> None:
-    """Fill in the probabilities (N, L) of each fold by an embedding of the others."""
-    folds = assign_folds(data.rows, int(cv) if isinstance(cv, Integral) else 5)
-    for fold in np.unique(folds[folds >= 0]):
-        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+def _folds(data: MultilabelInput, cv: Any, rng: np.random.Generator) -> list[SearchFold]:
+    """Folds of the rows that have a known label; the others are in every training part."""
+    known = (data.labels.codes >= 0).any(axis=1)
+    return search_folds(cv, replace(data.rows, codes=np.where(known, 0, -1)), known.size, 1, rng)
+
+
+def _hold_out(
+    data: MultilabelInput, folds: Sequence[SearchFold], features: Array, embed: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (M,) and log probabilities (M, L) of held-out rows, by embeddings of the others."""
+    n_labels = data.labels.codes.shape[1]
+    rows, log_proba = [np.zeros(0, dtype=int)], [np.zeros((0, n_labels))]
+    for train, test in folds:
         if ((data.labels.codes[train] >= 0).sum(axis=0) == 0).any():
             continue  # a label that nobody in the training part is known to have or lack
-        proba[test] = to_numpy(embed(train).predict_proba(take_rows(features, test)))
+        rows.append(test)
+        log_proba.append(to_numpy(embed(train).predict_log_proba(take_rows(features, test))))
+    return np.concatenate(rows), np.concatenate(log_proba)
 
 
-def _expected(codes: np.ndarray, proba: np.ndarray) -> tuple[float, float]:
+def _expected(codes: np.ndarray, log_proba: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Mean log loss of the known entries, and the share of them that are right, held out."""
-    own = np.where(codes == 1, proba, 1 - proba)[(codes >= 0) & ~np.isnan(proba)]
-    if not own.size:
+    weights = (codes >= 0) * weight[:, None]
+    if not weights.any():
         return float("nan"), float("nan")
+    proba = np.exp(log_proba)
+    own = np.where(codes == 1, proba, 1 - proba)
     losses = -np.maximum(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA)
-    return float(losses.mean()), float((own > 0.5).mean())
+    return float(np.average(losses, weights=weights)), float(np.average(own > 0.5, weights=weights))
