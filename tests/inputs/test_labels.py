@@ -1,5 +1,7 @@
 """Labels of any type, with gaps: what is learned, predicted, sampled and counted."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +13,7 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
-from latentia.inputs.label_matrix import encode_label_matrix
+from latentia.inputs.label_matrix import check_label_columns, encode_label_matrix
 from latentia.inputs.labels import split_unlabeled
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -144,3 +146,24 @@ def test_label_matrices_of_arrow_name_their_labels():
     labels = pyarrow.table({"large": Y, "odd": [None if k % 5 == 0 else k % 2 for k in range(60)]})
     found = encode_label_matrix(labels, 60, "auto")
     assert found.names.tolist() == ["large", "odd"] and found.codes[:3].tolist() == [[Y[0], -1], [Y[1], 1], [Y[2], 0]]
+
+
+@pytest.mark.parametrize("n_empty", [1, 10, 11])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_is_wrong_with_columns_of_labels_names_the_first_ten(named, n_empty):
+    """By the names of a frame, else by their numbers."""
+    names = np.array([f"label {k}" for k in range(14)], dtype=object) if named else None
+    few = np.where(np.arange(14) < 2, 5, np.where(np.arange(14) < 2 + n_empty, 0, 3))
+    shown = [repr(f"label {k}") if named else str(k) for k in range(2, 2 + min(n_empty, 10))]
+    told = "in column " + ", ".join(shown) + (", ...:" if n_empty > 10 else ":")
+    with pytest.raises(ValueError, match=re.escape(f"y has no known entry {told}")):
+        check_label_columns(few, few, names)
+    known = np.full(14, 5)
+    with pytest.warns(UserWarning, match=re.escape(f"y has no positive entry {told}")) as warned:
+        check_label_columns(known, np.minimum(few, 3), names)
+    assert len(warned) == 1
+    with pytest.warns(UserWarning, match=re.escape(f"y has no negative entry {told}")) as warned:
+        check_label_columns(known, known - np.minimum(few, 3), names)
+    assert len(warned) == 1 and "If -1 stands for no" not in str(warned[0].message)
+    with pytest.warns(UserWarning, match="If -1 stands for no, write 0"):
+        check_label_columns(known, known, names)

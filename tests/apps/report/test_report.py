@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from latentia.apps.report import facts, report_html, write_report
 from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
+from latentia.apps.report.training_sections import reproduce
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
 pandas = pytest.importorskip("pandas")
@@ -363,3 +365,12 @@ def test_a_report_decides_as_the_model_does_where_mistakes_cost_differently():
     facts = Facts.of(model, X[:, :2], y)
     np.testing.assert_array_equal(facts.decide(facts.proba), model.predict(X[:, :2]))
     assert (facts.decide(facts.proba) != facts.proba.argmax(axis=1)).any()
+
+
+@pytest.mark.parametrize("seed", [None, 0, 7])
+def test_only_a_model_without_a_seed_is_said_to_differ_when_fitted_again(seed):
+    model = GaussianMixtureClassifier(2, random_state=seed)
+    found = reproduce(SimpleNamespace(model=model)).body
+    assert ("another fit may differ" in found) == (seed is None)
+    for line in ("from latentia import GaussianMixtureClassifier", "n_components=2", "model.fit(X, y)"):
+        assert line in found

@@ -422,3 +422,23 @@ def test_a_table_view_reads_binary_formats_as_they_are():
     view = TableView(Table("t.parquet", frame, is_text=False)).describe()
     kinds = {column["name"]: column["kind"] for column in view["columns"]}
     assert kinds["when"] == "left out" and view["target"] == "y"
+
+
+def test_a_new_table_ends_the_story_of_the_last_fit():
+    """The map stays until there is another; neither the progress nor a file from before is taken for the table's."""
+    workspace = Workspace()
+    workspace.open_table(mixed_csv(), "one.csv")
+    workspace.start_fit("kind", {}, "fast")
+    with pytest.raises(Problem, match="A fit is under way"):
+        workspace.open_table(mixed_csv(), "two.csv")
+    workspace.stop_fit()
+    workspace._job.wait(60)
+    fitted, version = workspace.describe(), workspace.describe_map()["version"]
+    assert fitted["fit"]["phase"] == "done" and fitted["map"] == version
+    opened = workspace.open_table(mixed_csv(20), "two.csv")
+    assert opened["fit"] is None and opened["map"] == version and opened["table"]["name"] == "two.csv"
+    assert workspace.describe_map()["origin"] == "one.csv"
+    assert len(workspace.file("table.csv")[0].splitlines()) == N_ROWS + 1
+    for ask in (workspace.fit_progress, workspace.stop_fit):
+        with pytest.raises(Problem, match="No fit has been started"):
+            ask()
