@@ -153,7 +153,7 @@ def fit_multilabel(
     held_out = np.full(data.labels.codes.shape, np.nan)
     if not notifier.stopped:
         _hold_out(held_out, data, cv, features, embed)
-    expected = _expected(data.labels.codes, held_out)
+    expected = _expected(data.labels.codes, held_out, data.rows.weight)
     outcome = next(o for o in Outcome if o.value == embedding.stopping_reason_)
     stack = Stack(np.ones(1), np.ones(1), 1.0, embedding.objective_curve_, outcome)
     return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out)
@@ -169,10 +169,14 @@ def _hold_out(proba: np.ndarray, data: MultilabelInput, cv: Any, features: Array
         proba[test] = to_numpy(embed(train).predict_proba(take_rows(features, test)))
 
 
-def _expected(codes: np.ndarray, proba: np.ndarray) -> tuple[float, float]:
-    """Mean log loss of the known entries, and the share of them that are right, held out."""
-    own = np.where(codes == 1, proba, 1 - proba)[(codes >= 0) & ~np.isnan(proba)]
+def _expected(codes: np.ndarray, proba: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Mean log loss of the known entries, and the share of them that are right, held out; an entry
+    weighs what its row does.
+    """
+    known = (codes >= 0) & ~np.isnan(proba)
+    own = np.where(codes == 1, proba, 1 - proba)[known]
     if not own.size:
         return float("nan"), float("nan")
+    share = np.ones(own.size) if weight is None else np.broadcast_to(weight[:, None], codes.shape)[known]
     losses = -np.maximum(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA)
-    return float(losses.mean()), float((own > 0.5).mean())
+    return float(np.average(losses, weights=share)), float(np.average(own > 0.5, weights=share))
