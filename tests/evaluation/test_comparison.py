@@ -628,3 +628,10 @@ def test_the_accuracy_of_a_fold_counts_rows_by_their_weight(rng):
         assert found.fold_accuracy[0][0, k] == pytest.approx(model.score(X[test], y[test], weight[test]))
         losses = -model.predict_log_proba(X[test])[np.arange(test.size), y[test]]
         assert found.fold_log_loss[0][0, k] == pytest.approx(np.average(losses, weights=weight[test]))
+
+
+def test_estimators_that_are_compared_stay_as_they_were():
+    X, y = np.arange(24.0).reshape(12, 2) % 7, np.arange(12) % 2
+    model = GaussianNB()
+    compare([model, ("again", model)], X, y, cv=2)
+    assert not hasattr(model, "classes_")
