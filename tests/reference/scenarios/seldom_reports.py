@@ -9,12 +9,17 @@ from unittest.mock import patch
 
 import numpy as np
 
-from latentia import GaussianMixtureClassifier, LatentClassificationModelCV, MixtureOfExpertsRegressor
+from latentia import (
+    GaussianMixtureClassifier,
+    LatentClassificationModelCV,
+    MixtureOfExpertsRegressor,
+    ProbitEmbeddingClassifier,
+)
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.page import SECTIONS
 
 from ..registry import Group
-from ..tables import complete, numbers, outputs
+from ..tables import complete, label_matrix, numbers, outputs
 
 SCENARIOS = Group()
 FEW: Any = {"max_iter": 2, "n_init": 1, "random_state": 0}
@@ -88,4 +93,15 @@ def outputs_of_some_rows() -> dict[str, Any]:
     with small_page(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MixtureOfExpertsRegressor(1, inference="ml", **FEW).fit(X, Y)
+        return sections(model, X, Y)
+
+
+@SCENARIOS
+def labels_that_are_unknown() -> dict[str, Any]:
+    X, Y, *_ = label_matrix()
+    Y = Y.copy()
+    Y[::3, 0] = -1
+    with small_page(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ProbitEmbeddingClassifier(1, max_iter=2, random_state=0).fit(X, Y)
         return sections(model, X, Y)
