@@ -558,3 +558,16 @@ def test_labels_in_another_order_than_their_rows_are_told():
             (frame.set_axis([0] * 150), labels.set_axis([0] * 150)),
         ):
             quick_gmm().fit(rows, own)
+
+
+@few_steps
+def test_categories_that_never_occur_change_nothing_of_which_are_rare(rng):
+    """A column of pandas with unused categories is merged as the same column of text."""
+    counts = {"d": 40, "b": 9, "e": 8, "c": 3, "f": 2}
+    frame, labels = table_with(rng.permutation(np.repeat(list(counts), list(counts.values()))), n=62)
+    typed = frame.assign(text=pd.Categorical(frame["text"], categories=list("aAbBcCdDeEfF")))
+    for options in ({"max_categories": 3}, {"min_frequency": 8}, {"min_frequency": 0.14}):
+        plain, of_type = (quick_lcm(**options).fit(X, labels) for X in (frame, typed))
+        assert sorted(of_type.infrequent_categories_[1]) == sorted(plain.infrequent_categories_[1])
+        assert sorted(of_type.categories_[1]) == sorted(plain.categories_[1])
+        np.testing.assert_allclose(of_type.predict_proba(typed), plain.predict_proba(frame), rtol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -311,3 +312,18 @@ def test_nothing_is_shown_elsewhere_or_early(iris, slow_clock, monkeypatch):
     monkeypatch.setattr(progress_line.sys, "stderr", terminal)
     GaussianMixtureClassifier(1, covariance="diag", inference="ml", max_iter=5).fit(*iris)  # is over too soon
     assert pipe.getvalue() == terminal.getvalue() == ""
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_unlabeled", [0, 3, 4])
+def test_components_may_describe_unlabeled_rows(n_unlabeled, rng):
+    """Rows without a label can be of any class; rows of other classes cannot."""
+    y = np.array([0] * 20 + [1] * 5 + [-1] * n_unlabeled)
+    quick = {"covariance": "diag", "n_init": 1, "max_iter": 2, "random_state": 0, "unlabeled": -1}
+    model = GaussianMixtureClassifier([2, 9], inference="ml", unlabeled_weight=1.0, **quick)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(rng.normal(size=(y.size, 2)), y)
+    said = [str(w.message) for w in caught if "n_components" in str(w.message)]
+    assert len(said) == (n_unlabeled < 4)
+    assert all(f"n_components=9, but class 1 has {5 + n_unlabeled} rows" in text for text in said)

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from tolerances import EQUAL, SAMPLING
 
 import latentia
-from latentia import LatentClassificationModel
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.unlabeled_weight import WEIGHTS
 from latentia.estimators.latent_classification import training
@@ -188,3 +188,48 @@ def test_an_average_is_near_the_better_of_one_and_several_components():
     assert many < 0.9 * one
     one, many = losses(lambda X, rng: (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(int))
     assert many < 1.1 * one
+
+
+@pytest.fixture(scope="module")
+def three_to_one():
+    """Two mixtures of the same two columns that agree in nothing, the first of which has three votes; and each alone."""
+    rng, y = np.random.default_rng(1), np.arange(40) % 2
+    X = rng.normal(size=(40, 2)) * [1.0, 3.0] + 10.0 * y[:, None]
+    made = GaussianMixtureClassifier(covariance="diag", marginals="normal", temperature=1.3, random_state=0).fit(X, y)
+    one = GaussianMixtureClassifier(covariance="full", marginals="normal", temperature=4.0, random_state=0)
+    one.fit(X @ [[0.3, 1.0], [1.0, -0.2]], y)
+    other = copy(made)
+    other._model = replace(one._model, preprocessor=made._model.preprocessor)
+    both = copy(made)
+    both._model = replace(made._model, others=(other._model,), n_votes=3)
+    return both, made, other, X
+
+
+def test_votes_count_in_densities_classes_and_cells(three_to_one):
+    both, one, other, X = three_to_one
+    X = X + [0.0, 5.0]  # between the classes
+    share = np.log([0.75, 0.25])[:, None]
+    density = logsumexp(share + [one.score_samples(X), other.score_samples(X)], axis=0)
+    np.testing.assert_allclose(both.score_samples(X), density, **EQUAL)
+    said = [m.predict_proba(X) / m.priors_ for m in (one, other)]
+    said = both.priors_ * sum(v * p / p.sum(axis=1, keepdims=True) for v, p in zip((3, 1), said, strict=True))
+    np.testing.assert_allclose(both.predict_proba(X), said / said.sum(axis=1, keepdims=True), **EQUAL)
+    gaps = np.where(np.eye(2, dtype=bool)[np.arange(40) % 2], np.nan, X)
+    for given in (None, np.arange(40) % 2):
+        cells = 0.75 * one.impute(gaps, given) + 0.25 * other.impute(gaps, given)
+        np.testing.assert_allclose(both.impute(gaps, given), cells, **EQUAL)
+    assert both._n_free_params() == one._n_free_params() + other._n_free_params()
+
+
+def test_votes_count_in_draws_and_each_row_is_of_its_class(three_to_one):
+    both, one, other, _ = (copy(each) for each in three_to_one)
+    params = other._model.params
+    other._model = replace(other._model, params=params._replace(means=params.means + 30.0))  # rows tell who drew them
+    both._model = replace(both._model, others=(other._model,))
+    labels = np.arange(400) % 5 // 4  # few rows of one class, among the others
+    X, y = both.sample(400, labels)
+    centers = np.stack([[m.sample(200, c)[0].mean(axis=0) for c in (0, 1)] for m in (one, other)])
+    nearest = np.abs(X[:, None, None, 0] - centers[None, ..., 0]).reshape(400, 4).argmin(axis=1)
+    assert (nearest % 2 == labels).mean() > 0.97
+    np.testing.assert_array_equal(y, labels)
+    assert abs((nearest >= 2).mean() - 0.25) < SAMPLING * np.sqrt(0.25 * 0.75 / 400)

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 
 from latentia import LatentClassificationModel
 from latentia.estimators.base.weight_columns import train_columns
+from latentia.estimators.latent_classification import restart_selection, size_search
 from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
 from latentia.estimators.latent_classification.size_search import Search, Setting, score_folds
 
@@ -336,3 +337,84 @@ def test_the_mark_of_unlabeled_rows_is_none_of_the_codes_of_classes():
     marked = clone(plain).set_params(unlabeled=1)
     one, other = (model.fit(X, names).search_results_ for model in (plain, marked))
     np.testing.assert_array_equal(one["mean_log_loss"], other["mean_log_loss"])
+
+
+@pytest.mark.parametrize(
+    "patience, accuracies, n_tried",
+    [
+        (1, [0.5, 0.5, 0.9], 2),  # as good as before is no gain
+        (2, [0.5, 0.3, 0.4, 0.9], 3),  # better than the last, but not than the best
+        (2, [0.5, 0.3, 0.6, 0.3, 0.3, 0.9], 5),  # a gain starts the count again
+        (1, [0.3, 0.1 + 0.2, 0.9], 2),  # equal but for rounding
+        (None, [0.5, 0.4, 0.3, 0.2], 4),
+    ],
+)
+def test_a_search_ends_after_so_many_sizes_without_a_gain(patience, accuracies, n_tried, monkeypatch):
+    def score(setting, data, folds):
+        return [size_search._FoldScore(accuracies[setting.n_latent], 1.0, 1.0, 0.0)]
+
+    monkeypatch.setattr(size_search, "score_folds", score)
+    groups = [[Setting(size, 1, "likelihood", 0.0)] for size in range(len(accuracies))]
+    search = Search([], "accuracy", patience, None)
+    trials = search.run(groups, lambda setting: setting, None, lambda trial: False, lambda best: [])
+    assert len(trials) == n_tried and search.best(trials).mean_accuracy == pytest.approx(max(accuracies[:n_tried]))
+
+
+def test_of_equal_settings_the_smallest_is_the_best_and_all_of_a_group_are_told(monkeypatch):
+    losses = {(2, 1): 0.5, (1, 3): 0.5, (1, 2): 0.5, (0, 1): 0.7}
+
+    def score(setting, data, folds):
+        return [size_search._FoldScore(0.1 + 0.2 if setting.n_latent == 2 else 0.3, losses[setting[:2]], 1.0, 0.0)]
+
+    monkeypatch.setattr(size_search, "score_folds", score)
+    groups, told = [[Setting(*sizes, "likelihood", 0.0) for sizes in losses]], []
+
+    def tell(trial):
+        told.append(trial)
+        return True
+
+    search = Search([], "accuracy", None, None)
+    trials = search.run(groups, lambda setting: setting, None, tell, lambda best: [])
+    assert len(told) == 4  # also after one that ends the search
+    assert search.best(trials)[:2] == (1, 2)
+
+
+def test_a_class_that_a_fold_lacks_counts_as_hardly_possible():
+    """And so does any other that was given next to no probability."""
+
+    class Model:
+        def _trains_in_columns(self):
+            return False
+
+        def fit(self, X, y, weight):
+            self.classes_ = np.unique(y)
+
+        def predict_log_proba(self, X):
+            return np.tile([-0.1, -1e3], (len(X), 1))
+
+    codes = np.array([0, 2, 0, 2, 1, 0])
+    data = SimpleNamespace(X=np.zeros((6, 1)), codes=codes, weight=None, n_classes=3)
+    for seen, (own, loss) in {0: (True, 0.1), 1: (False, 50.0), 2: (False, 50.0)}.items():
+        test = np.flatnonzero(codes == seen)[-1:]
+        (score,) = score_folds(Model(), data, [(np.array([0, 1, 2]), test)])
+        assert (score.right, score.weight) == (own, 1.0) and score.log_loss == pytest.approx(loss)
+
+
+def test_labels_that_are_held_out_have_no_say_in_what_is_predicted_of_them(rng):
+    labels, test = rng.permutation(np.arange(60) % 3), np.arange(40, 60)
+    rows = rng.normal(size=(60, 3)) + np.eye(3)[labels]
+    model = LatentClassificationModel(1, 1, kinds="continuous", unlabeled_weight=1.0, max_iter=3, random_state=0)
+    folds = [(np.arange(40), test), (np.arange(20, 60), np.arange(20))]
+    found = []
+    for codes in (labels, np.where(np.arange(60) < 40, labels, (labels + 1) % 3)):
+        data = replace(model._read_input(rows, labels, None), codes=codes)
+        found.append(size_search._fold_batch(model, data, folds))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-9)
+    assert not np.allclose(found[1][1], found[0][1])  # where they train
+
+
+def test_starts_that_are_equally_right_but_for_rounding_are_all_among_the_most_accurate(monkeypatch):
+    weights = np.array([30.0, 30.0 - 1e-9, 29.5, 30.0 + 1e-9])
+    monkeypatch.setattr(restart_selection, "correct_weight", lambda *args: weights)
+    found = restart_selection.most_accurate_restarts(None, SimpleNamespace(params=None), None, None)
+    assert found.tolist() == [0, 1, 3]

@@ -236,3 +236,26 @@ def test_too_sure_members_are_tempered(rng):
     stack = fit_stack(data, 500, 1e-6)
     own = temper(sure, data.log_prior, stack.temperatures[0])
     assert stack.temperatures[0] > 2 and np.exp(own).max(axis=1).mean() == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_stands_for_the_density_answers_as_the_stack_was_told_to(rng):
+    """It knows the mark of unlabeled rows and the seed; `sample` follows a seed that is set later."""
+    y = np.where(np.arange(60) % 5 == 0, 9, np.arange(60) % 2)
+    X = rng.normal(size=(60, 2)) + y[:, None] % 9
+    options = {"unlabeled": 9, "random_state": 3, "handle_unknown": "error"}
+    model = LatentClassifier(effort="fast", cv=2, max_iter=2, **options).fit(X, y)
+    gaps = np.where(np.arange(2) == np.arange(60)[:, None] % 2, X, np.nan)
+    member = model.density_estimator_
+    for name, value in options.items():
+        assert member.get_params().get(name, value) == value
+    np.testing.assert_array_equal(model.impute(gaps[::5], y[::5]), model.impute(gaps[::5]))
+    np.testing.assert_array_equal(member.impute(gaps[::5], y[::5]), model.impute(gaps[::5]))
+    assert np.isfinite(model.bic(X, y))
+    rows, classes = model.sample(20)
+    model.set_params(random_state=4)
+    others, other_classes = model.sample(20)
+    assert not np.array_equal(rows, others) and not np.array_equal(classes, other_classes)
+    assert not np.array_equal(model.sample(5, y=1)[0], model.set_params(random_state=3).sample(5, y=1)[0])
+    np.testing.assert_array_equal(model.sample(20)[0], rows)
+    assert member.random_state == 3

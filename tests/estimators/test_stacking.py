@@ -1,17 +1,22 @@
 """How LatentClassifier holds rows out, weighs what was said of them, and reads columns: by hand."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_softmax, logsumexp
-from tolerances import EQUAL
+from sklearn.base import clone
+from tolerances import EQUAL, REFIT
 
 from latentia import LatentClassificationModel, LatentClassifier
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
-from latentia.estimators.latent_classifier.features import NumberColumns
+from latentia.estimators.latent_classifier.features import MAX_DISTANCE, KernelMap, NumberColumns
 from latentia.estimators.latent_classifier.folds import search_folds
 from latentia.estimators.latent_classifier.search import run_search
-from latentia.estimators.latent_classifier.stacking import HeldOut, predict_held_out
+from latentia.estimators.latent_classifier.stacking import HeldOut, predict_held_out, without_small
+from latentia.estimators.latent_classifier.training_rows import TrainingRows
+from latentia.solvers import Outcome
 
 few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -96,3 +101,94 @@ def test_labels_that_are_unknown_do_not_count_in_what_is_expected(rng):
     ]
     assert model.expected_log_loss_ == pytest.approx(-np.log(own).mean(), rel=1e-9)
     assert model.expected_accuracy_ == (own > 0.5).mean()
+
+
+def test_the_largest_weight_stays_however_small():
+    np.testing.assert_allclose(without_small(np.full(100, 0.01)), np.full(100, 0.01), **EQUAL)
+    few = np.r_[np.full(60, 0.01), 0.02, 0.38]
+    np.testing.assert_allclose(without_small(few), np.r_[np.zeros(60), 0.05, 0.95], **EQUAL)
+
+
+def test_a_part_of_what_was_held_out_is_that_part_of_everything(rng):
+    whole = held_out_twice(rng)
+    whole = whole._replace(weight=rng.random(60))
+    kept = rng.random(60) < 0.4
+    part = whole.subset(kept)
+    for name in ("codes", "weight", "fold", "rows"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[kept])
+    np.testing.assert_array_equal(part.log_proba, whole.log_proba[:, kept])
+    np.testing.assert_array_equal(part.log_prior, whole.log_prior)
+
+
+def test_a_class_that_a_softmax_has_not_seen_is_impossible_for_it(rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 3
+    reader = LatentClassificationModel(1, 1, kinds="continuous", max_iter=2, random_state=0)
+    data = reader._read_input(X, y, None)
+    rows = TrainingRows(data, np.stack([(y != 1) * 1.0, np.ones(30)], axis=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        base, softmax = make_candidates("fast", data, Options(1, 2, 1e-2))[:2]
+        bases = base.fit(rows, None, 0)
+        members = softmax.fit(rows, bases, 0)
+    said = members[0].log_proba(np.r_[X, np.full((1, 3), np.nan)])
+    assert (said[:30, 1] == -np.inf).all() and np.isfinite(said[:, [0, 2]]).all()
+    np.testing.assert_allclose(np.exp(said).sum(axis=1), 1.0, **EQUAL)
+    np.testing.assert_allclose(said[30], bases[0].model.params.log_prior, **EQUAL)  # nothing is known of that row
+    assert (said[:30, [0, 2]].argmax(axis=1)[y != 1] == y[y != 1] // 2).mean() > 0.5
+    assert np.isfinite(members[1].log_proba(X)).all()
+
+
+def test_far_rows_are_as_similar_to_landmarks_as_rows_at_the_largest_distance(rng):
+    rows = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.2]
+    kernel = KernelMap.learn(rows, 50, rng)
+    edge = kernel.shift + MAX_DISTANCE * kernel.scale * [1, -1, 0]
+    far = kernel.shift + 50 * kernel.scale * [1, -1, 0]
+    np.testing.assert_allclose(kernel(far[None, :]), kernel(edge[None, :]), **EQUAL)
+    assert not np.allclose(kernel((0.9 * edge + 0.1 * kernel.shift)[None, :]), kernel(edge[None, :]))
+
+
+@few_steps
+def test_priors_that_are_given_are_no_parameters(rng):
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 3
+
+    def n_free(priors):
+        model = LatentClassifier(effort="fast", cv=2, max_iter=2, priors=priors, random_state=0).fit(X, y)
+        joint = model.density_estimator_.predict_joint_log_proba(X)[np.arange(40), y].sum()
+        return round((model.aic(X, y) + 2 * joint) / 2, 6)
+
+    assert n_free("empirical") - n_free([1, 2, 3]) == 2
+
+
+@pytest.fixture
+def label_table(rng):
+    X = rng.normal(size=(40, 3))
+    return X, (X[:, :2] + 0.5 * rng.normal(size=(40, 2)) > 0).astype(int)
+
+
+@few_steps
+def test_a_row_of_labels_of_weight_two_is_that_row_twice(label_table):
+    """In what is learned, and in what is expected of new rows."""
+    X, Y = label_table
+    times = np.arange(40) % 3  # some do not count at all
+    model = LatentClassifier(effort="fast", cv=2, max_iter=4, random_state=0)
+    weighted = clone(model).fit(X, Y, times.astype(float))
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), **REFIT)
+    assert weighted.expected_log_loss_ == pytest.approx(repeated.expected_log_loss_, rel=REFIT["rtol"])
+    assert weighted.expected_accuracy_ == pytest.approx(repeated.expected_accuracy_, rel=REFIT["rtol"])
+    plain = clone(model).fit(X, Y)
+    assert np.abs(plain.predict_proba(X) - weighted.predict_proba(X)).max() > 1e-3  # or the law would say nothing
+
+
+@few_steps
+def test_a_listener_of_label_matrices_hears_the_steps_may_stop_and_is_not_kept_inside(label_table):
+    heard = []
+
+    def listen(step):
+        heard.append(step.iteration)
+        return step.iteration == 2
+
+    model = LatentClassifier(effort="fast", cv=2, random_state=0, callback=listen).fit(*label_table)
+    assert heard == [1, 2] and model.stopping_reason_ == Outcome.STOPPED.value and not model.converged_
+    assert np.isnan(model.held_out_proba_).all() and np.isnan(model.expected_log_loss_)  # nothing was held out
+    assert model.callback is listen and model._model.embedding.callback is None

@@ -6,6 +6,7 @@ from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.array_source import ArraySource
+from latentia.estimators.base import unlabeled_weight
 from latentia.estimators.base.unlabeled_weight import N_FOLDS, WEIGHTS, assign_folds
 
 MODELS = [
@@ -75,3 +76,33 @@ def test_folds_follow_the_rows(rng):
     assert (folds[-4:] == -1).all() and set(folds[:-4]) == set(range(N_FOLDS))
     order = rng.permutation(30)
     np.testing.assert_array_equal(assign_folds(ArraySource(X[order][:, [2, 0, 1]], y[order])), folds[order])
+
+
+def test_only_labeled_rows_count_towards_those_that_are_held_out(rng, monkeypatch):
+    def look(*args):
+        raise InterruptedError
+
+    monkeypatch.setattr(unlabeled_weight, "_held_out_scores", look)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
+    model = GaussianMixtureClassifier(1, covariance="diag", unlabeled=-1, random_state=0)
+    few = np.where(np.arange(90) < unlabeled_weight.MIN_LABELED - 1, y, -1)
+    assert fitted(model, X, few).unlabeled_weight_ == 0.0
+    with pytest.raises(InterruptedError):
+        fitted(model, X, np.where(np.arange(90) < unlabeled_weight.MIN_LABELED, y, -1))
+
+
+def test_of_many_rows_each_is_as_likely_to_choose_the_weight_whatever_it_weighs(rng, monkeypatch):
+    """The rows that are drawn keep their weights: they would count twice if heavy ones were drawn more often."""
+    monkeypatch.setattr(unlabeled_weight, "MAX_ROWS", 40)
+    drawn = []
+
+    def look(family, max_iter, source, folds, rng):
+        drawn.append(source.weight)
+        raise InterruptedError
+
+    monkeypatch.setattr(unlabeled_weight, "_held_out_scores", look)
+    X, y = rng.normal(size=(600, 2)), np.arange(600) % 2
+    weight = np.where(np.arange(600) % 10 < 5, 0.01, 1.0)
+    with pytest.raises(InterruptedError):
+        fitted(MODELS[0], X, np.where(np.arange(600) % 3, y, -1), weight)
+    assert len(drawn[0]) == 120 and 30 < (drawn[0] < 0.5).sum() < 90

@@ -32,7 +32,7 @@ from sklearn.svm import LinearSVC
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.durations import format_column, format_seconds
-from latentia.evaluation.comparison import compare, corrected_t_test
+from latentia.evaluation.comparison import Comparison, compare, corrected_t_test
 
 TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}
 
@@ -653,3 +653,42 @@ def test_the_accuracy_of_a_fold_counts_rows_by_their_weight(rng):
         assert found.fold_accuracy[0][0, k] == pytest.approx(model.score(X[test], y[test], weight[test]))
         losses = -model.predict_log_proba(X[test])[np.arange(test.size), y[test]]
         assert found.fold_log_loss[0][0, k] == pytest.approx(np.average(losses, weights=weight[test]))
+
+
+def test_estimators_that_are_compared_stay_as_they_were():
+    X, y = np.arange(24.0).reshape(12, 2) % 7, np.arange(12) % 2
+    model = GaussianNB()
+    compare([model, ("again", model)], X, y, cv=2)
+    assert not hasattr(model, "classes_")
+
+
+def test_the_summary_counts_places_and_levels_and_marks_show_the_strictest():
+    accuracy = np.array([[0.9, 0.8, 0.7, 0.7, 0.1], [0.5, 0.9, 0.6, 0.8, 0.7]])
+    p_value = np.array([[1.0, 0.2, 0.07, 0.005, 0.1], [0.01, 1.0, 0.02, 0.009, np.nan]])
+    nothing = np.zeros((2, 5))
+    result = Comparison(
+        datasets=("one", "two"),
+        estimators=tuple("abcde"),
+        accuracy=accuracy,
+        accuracy_se=nothing + 0.01,
+        log_loss=1 - accuracy,
+        log_loss_se=nothing,
+        p_value=p_value,
+        best=np.array([0, 1]),
+        rank=np.array([[1, 2, 3, 3, 5], [5, 1, 4, 2, 3]]),
+        fit_seconds=nothing,
+        fold_accuracy=(),
+        fold_log_loss=(),
+        fitted_on_labeled_only=frozenset("b"),
+    )
+    assert [row[3:] for row in result.summary()] == [
+        (1, 1, 1, 0),
+        (1, 2, 0, 0),
+        (0, 1, 2, 0),
+        (0, 2, 2, 2),
+        (0, 1, 0, 0),
+    ]
+    assert [row.mean_accuracy for row in result.summary()] == pytest.approx(accuracy.mean(axis=0))
+    assert [row.mean_log_loss for row in result.summary()] == pytest.approx(1 - accuracy.mean(axis=0))
+    assert ["".join(result.mark(d, e) for e in range(5)) for d in (0, 1)] == ["+ -* ", "-+-* "]
+    assert "trained on labeled rows alone: b" in str(result)

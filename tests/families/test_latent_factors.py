@@ -13,6 +13,7 @@ from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
 from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.families.latent_factors import structure_search
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
@@ -460,3 +461,29 @@ def test_correlations_with_the_factors_have_the_sign_of_the_loadings_and_explain
     strongest = strongest_by_column(found, columns, 3)
     np.testing.assert_array_equal(strongest[:2], found[:2])
     np.testing.assert_array_equal(np.abs(strongest[2]), np.abs(found[2:]).max(axis=0))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("kind", ["continuous", "binary"])
+def test_the_gain_of_an_edge_is_the_change_of_the_score(kind, tied, rng):
+    """Of latents far from zero too, where a price of the intercept would show."""
+    q, n_heads, n_components, known = 3, 4, 2, kind == "binary"
+    Z = np.concatenate([rng.normal(3.0, 1.0, (n_components, 30, q)), np.ones((n_components, 30, 1))], axis=-1)
+    x = Z @ rng.normal(size=(n_components, q + 1, n_heads)) + rng.normal(size=(n_components, 30, n_heads))
+    G = np.broadcast_to((Z.swapaxes(1, 2) @ Z)[:, None], (n_components, n_heads, q + 1, q + 1))
+    cross, x2 = np.einsum("mni,mnh->mhi", Z, x), (0 if known else 1) * (x * x).sum(axis=1)
+    upper = np.triu_indices(q)
+    gram = np.concatenate([G[..., upper[0], upper[1]], G[..., q, :]], axis=-1)
+    edges = (np.arange(n_heads)[:, None] + np.arange(q)) % 2.0
+    state = structure_search._sweep_in(structure_search._regressions(gram, cross, x2, q), edges)
+    counts = np.full((n_components, n_heads), 30.0)
+    gains = structure_search._gains(state, edges, counts, 0 if known else n_heads, tied)
+    for i in range(n_heads):
+        groups = [[0, 1]] if tied else [[0], [1]]  # components that share their noise
+        for j in range(q):
+            here = set(np.flatnonzero(edges[i]))
+            before, after = (
+                sum(brute_force_score(G[m, i], cross[m, i], x2[m, i], counts[m, i], sorted(p), known) for m in groups)
+                for p in (here, here ^ {j})
+            )
+            np.testing.assert_allclose(gains[i, j], after - before, rtol=1e-6)

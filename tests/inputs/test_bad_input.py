@@ -14,6 +14,8 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.inputs.options import name_hint
+from latentia.inputs.outputs import output_units
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = np.arange(20) % 2
@@ -175,3 +177,20 @@ def test_criteria_of_a_label_matrix_say_what_is_missing(criterion):
     model = LatentClassifier(effort="fast", cv=2, random_state=0).fit(X, labels)
     with pytest.raises(ValueError, match=f"{criterion} needs the density of rows with their classes; this model was"):
         getattr(model, criterion)(X, labels)
+
+
+def test_a_constant_output_has_the_unit_one_however_its_mean_is_rounded():
+    constant = np.full((7, 2), [0.1, 1e8 + 0.1])
+    units = output_units(constant, np.full(7, 0.3), False, 1e300)
+    np.testing.assert_array_equal(units.scale, 1.0)
+    assert (constant - units.shift).any()  # or nothing was rounded
+    varies = output_units(constant + 1e-3 * np.arange(7)[:, None], None, False, 1e300)
+    np.testing.assert_allclose(varies.scale, 2e-3, rtol=1e-4)
+
+
+def test_a_hint_is_about_the_first_name_that_is_unknown():
+    known = ["n_latent", "priors", "model"]
+    assert name_hint(["model__alpha", "n_factors"], known) == " Did you mean 'n_latent'?"
+    assert name_hint(["priors", "prior"], known) == " Did you mean 'priors'?"
+    assert name_hint(["n_latents"], known) == " Did you mean 'n_latent'?"
+    assert name_hint(["priors"], known) == name_hint(["zzz"], known) == ""

@@ -1,9 +1,13 @@
 """Labels of any type, with gaps: what is learned, predicted, sampled and counted."""
 
+import re
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.model_selection import GroupKFold
 
 from latentia import (
     GaussianMixtureClassifier,
@@ -11,8 +15,10 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
-from latentia.inputs.label_matrix import encode_label_matrix
-from latentia.inputs.labels import split_unlabeled
+from latentia.inputs.label_matrix import check_label_columns, encode_label_matrix
+from latentia.inputs.labels import encode_known_labels, encode_labels, split_unlabeled
+from latentia.inputs.splits import make_folds
+from latentia.inputs.weights import check_weight
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = np.random.default_rng(1).integers(0, 2, 60)
@@ -147,3 +153,78 @@ def test_label_matrices_of_arrow_name_their_labels():
     labels = pyarrow.table({"large": Y, "odd": [None if k % 5 == 0 else k % 2 for k in range(60)]})
     found = encode_label_matrix(labels, 60, "auto")
     assert found.names.tolist() == ["large", "odd"] and found.codes[:3].tolist() == [[Y[0], -1], [Y[1], 1], [Y[2], 0]]
+
+
+@pytest.mark.parametrize("n_empty", [1, 10, 11])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_is_wrong_with_columns_of_labels_names_the_first_ten(named, n_empty):
+    """By the names of a frame, else by their numbers."""
+    names = np.array([f"label {k}" for k in range(14)], dtype=object) if named else None
+    few = np.where(np.arange(14) < 2, 5, np.where(np.arange(14) < 2 + n_empty, 0, 3))
+    shown = [repr(f"label {k}") if named else str(k) for k in range(2, 2 + min(n_empty, 10))]
+    told = "in column " + ", ".join(shown) + (", ...:" if n_empty > 10 else ":")
+    with pytest.raises(ValueError, match=re.escape(f"y has no known entry {told}")):
+        check_label_columns(few, few, names)
+    known = np.full(14, 5)
+    with pytest.warns(UserWarning, match=re.escape(f"y has no positive entry {told}")) as warned:
+        check_label_columns(known, np.minimum(few, 3), names)
+    assert len(warned) == 1
+    with pytest.warns(UserWarning, match=re.escape(f"y has no negative entry {told}")) as warned:
+        check_label_columns(known, known - np.minimum(few, 3), names)
+    assert len(warned) == 1 and "If -1 stands for no" not in str(warned[0].message)
+    with pytest.warns(UserWarning, match="If -1 stands for no, write 0"):
+        check_label_columns(known, known, names)
+
+
+FORMS = {  # labels, which integer marks unlabeled rows, the classes, their codes
+    "truths": ([True, False, None, True], "auto", [False, True], [1, 0, -1, 1]),
+    "truths beside a mark that equals one": ([True, False, None], 1, [False, True], [1, 0, -1]),
+    "a mark among truths": (np.array([True, False, 7], dtype=object), 7, [False, True], [1, 0, -1]),
+    "whole floats": ([-1.0, 1.0, 2.0], "auto", [-1.0, 1.0, 2.0], [0, 1, 2]),
+    "whole floats with a mark": ([-1.0, 1.0, 2.0, np.nan], -1, [1.0, 2.0], [-1, 0, 1, -1]),
+    "nullable integers": (pd.array([5, None, 3], dtype="Int64"), "auto", [3, 5], [1, -1, 0]),
+    "nullable integers with the usual mark": (pd.array([5, None, -1, 3], dtype="Int64"), -1, [3, 5], [1, -1, -1, 0]),
+    "polars integers": (pl.Series([5, None, 3]), "auto", [3, 5], [1, -1, 0]),
+    "masked integers": (np.ma.array([5, 4, 3], mask=[0, 1, 0]), "auto", [3, 5], [1, -1, 0]),
+    "text": (["b", None, "a", float("nan")], 3, ["a", "b"], [1, -1, 0, -1]),
+    "unsigned": (np.array([3, 0, 7], dtype=np.uint8), "auto", [0, 3, 7], [1, 0, 2]),
+    "a mark of its own": ([3, 0, 7, -1], 7, [-1, 0, 3], [2, 1, -1, 0]),
+    "two signs": ([-1, 1, 1], "auto", [-1, 1], [0, 1, 1]),
+    "no mark": ([-1, 1, 2], None, [-1, 1, 2], [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_of_every_form_are_read_for_what_they_are(form):
+    y, mark, classes, codes = FORMS[form]
+    found = encode_labels(y, len(codes), mark)
+    assert found.classes.tolist() == classes and found.codes.tolist() == codes and found.n_assumed == 0
+    assert {type(label) for label in found.classes.tolist()} == {type(label) for label in classes}
+    assert encode_known_labels(y, found.classes, len(codes), mark).tolist() == codes
+
+
+@pytest.mark.parametrize(
+    "y", [[3, -1, 5], np.array([3, -1, 5], dtype=object), np.array([3, None, -1, 5], dtype=object)]
+)
+def test_the_usual_mark_is_assumed_among_integers_and_counted(y):
+    found = encode_labels(y, len(y), "auto")
+    assert found.classes.tolist() == [3, 5] and found.n_assumed == 1 and (found.codes < 0).sum() == len(y) - 2
+
+
+@pytest.mark.parametrize("weight, is_told", [([0.1] * 10, False), ([0.1] * 11, True), ([0.1] * 10 + [0.0], False)])
+def test_weights_that_look_like_shares_are_told_where_many_rows_count(weight, is_told):
+    codes = np.arange(len(weight)) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_weight(weight, codes.size, codes, np.array([0, 1]))
+        check_weight([*weight, 5.0], codes.size + 1, np.append(codes, 1), np.array([0, 1]))  # as much as two rows
+    assert len(caught) == is_told
+
+
+def test_groups_stay_together_whichever_rows_a_splitter_does_not_see():
+    codes = np.r_[-1, -1, np.arange(12) % 2, 1]
+    weight, groups = np.r_[np.ones(14), 0.0], np.r_[9, 9, np.arange(12) // 3, 9]
+    folds = make_folds(GroupKFold(4), codes, weight, lambda: 0, groups)
+    assert sorted(groups[test].tolist() for _, test in folds) == [[g] * 3 for g in range(4)]
+    for train, test in folds:
+        assert train.tolist() == [0, 1, *(row for row in range(2, 14) if groups[row] != groups[test[0]])]

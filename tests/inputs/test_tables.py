@@ -1,11 +1,14 @@
 """Tables as newcomers bring them: what is read, and what is refused with a sentence that helps."""
 
 import datetime
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import latentia
+from latentia.inputs.rows import plain_table, warn_of_other_order
 
 ESTIMATORS = [
     latentia.GaussianMixtureClassifier(random_state=0),
@@ -204,3 +207,31 @@ def test_tables_of_arrow_are_computed_on_a_device(rng, y):
     again = latentia.GaussianMixtureClassifier(random_state=0).fit(device, y)
     np.testing.assert_allclose(again.predict_proba(device), model.predict_proba(table), atol=1e-6)
     assert again.impute(device).schema.equals(table.schema)
+
+
+def test_masked_cells_are_missing_in_the_precision_of_the_others():
+    cells, mask = np.arange(6).reshape(3, 2), np.eye(3, 2, dtype=bool)
+    for dtype, expected in (("float32", "float32"), ("float64", "float64"), ("int32", "float64"), ("bool", "float64")):
+        table = plain_table(np.ma.array(cells.astype(dtype), mask=mask))
+        assert table.dtype == expected and not np.ma.isMaskedArray(table)
+        np.testing.assert_array_equal(np.isnan(table), mask)
+        np.testing.assert_array_equal(table[~mask], cells.astype(dtype)[~mask])
+
+
+@pytest.mark.parametrize(
+    "rows, labels, is_told",
+    [
+        ([2, 0, 1], [0, 1, 2], True),
+        ([0, 1, 2], [0, 1, 2], False),
+        ([0, 1, 2], [7, 8, 9], False),
+        ([0, 0, 1], [0, 1, 1], False),  # of which nobody knows which belong together
+        ([0, 1], [0, 1, 2], False),
+    ],
+)
+def test_only_the_same_rows_in_another_order_are_told(rows, labels, is_told):
+    X, y = pd.DataFrame({"a": np.arange(len(rows))}, index=rows), pd.Series(np.arange(len(labels)), index=labels)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_other_order(X, y)
+        warn_of_other_order(X.to_numpy(), y)
+    assert len(caught) == is_told

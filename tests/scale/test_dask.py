@@ -11,6 +11,7 @@ from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
 from latentia.estimators.base import generative_input, table_reading
 from latentia.inputs import dask_tables, small_tables
+from latentia.inputs.rows import AnswerPart
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -283,3 +284,20 @@ def test_scores_know_the_mark_of_unlabeled_rows():
     y = np.where(y < 0, 7, y)
     model = small(GaussianMixtureClassifier(), unlabeled=7).fit(X, y)
     assert model.score(*in_parts(X, y)) == pytest.approx(model.score(X, y))
+
+
+def test_answers_in_parts_leave_the_listener_of_the_model(rng):
+    """A listener does not travel to the parts, and is still there for the next fit."""
+    heard = []
+
+    def listen(step):
+        heard.append(step)
+
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    model = GaussianMixtureClassifier(1, covariance="diag", random_state=0, callback=listen).fit(X, y)
+    expected, part = model.predict_proba(X), AnswerPart(model, "predict_proba")
+    np.testing.assert_array_equal(model.predict_proba(da.from_array(X, chunks=(15, 2))).compute(), expected)
+    assert part.estimator is not model and part.estimator.callback is None and model.callback is listen
+    model.set_params(temperature=3.0, callback=None)  # what is asked later does not change what was asked
+    np.testing.assert_array_equal(part(X), expected)
+    assert heard

@@ -1,5 +1,8 @@
 """Streams: one pass over batches comes near to what a fit of all rows finds."""
 
+import types
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -109,3 +112,50 @@ def test_batches_without_labels_leave_what_was_given(model):
     model.partial_fit(X + 100, np.full(200, -1))
     assert model.temperature_ == 3 and model.unlabeled_weight_ == 0
     np.testing.assert_allclose(model.predict_proba(X), before, rtol=1e-6)
+
+
+def test_the_temperature_is_that_of_the_last_batch_with_labels():
+    rng, y = np.random.default_rng(0), np.arange(80) % 2
+    X = rng.normal(size=(80, 2)) + 2 * y[:, None]
+    model = GaussianMixtureClassifier(covariance="diag", marginals="normal", unlabeled=-1, random_state=0)
+    found = [model.partial_fit(X, y, classes=[0, 1]).temperature_]
+    found.append(model.partial_fit(X, rng.permutation(y)).temperature_)  # which say nothing of these labels
+    found.append(model.partial_fit(X, np.full(80, -1)).temperature_)
+    assert found[0] < 1.5 < 2.5 < found[1] == found[2]
+    assert model.set_params(temperature=2.0).partial_fit(X, y).temperature_ == 2
+
+
+def test_no_row_of_a_stream_is_kept():
+    X, y = stream(300)
+    for model in (GaussianMixtureClassifier(1, covariance="diag"), LatentClassificationModel(1)):
+        model.set_params(unlabeled=-1, unlabeled_weight=1.0, random_state=0, max_iter=2)
+        model.partial_fit(X, y, [0, 1], sample_weight=np.ones(300)).partial_fit(X, y)
+        assert not [leaf for leaf in arrays_in(model) if 300 in leaf.shape]
+
+
+def arrays_in(value, seen=None):
+    """All arrays that an object holds, however deep."""
+    seen = {} if seen is None else seen
+    if id(value) in seen or isinstance(value, str | type | types.ModuleType | types.FunctionType):
+        return
+    seen[id(value)] = value
+    if isinstance(value, np.ndarray):
+        yield value
+    parts = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else []
+    for part in [*parts, *getattr(value, "__dict__", {}).values()]:
+        yield from arrays_in(part, seen)
+
+
+@MODELS
+def test_later_batches_may_have_gaps_where_the_first_has_none(model):
+    X, y = stream(200)
+    full, y = np.nan_to_num(X), np.maximum(y, 0)
+    model = clone(model).set_params(random_state=0, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.partial_fit(full[:100], y[:100], classes=[0, 1])
+        before = model.score_samples(X)
+        model.partial_fit(np.where(np.arange(4) % 2, np.nan, X[100:]), y[100:])
+    after = model.score_samples(X)
+    assert np.isfinite(before).all() and np.isfinite(after).all() and not np.allclose(before, after)
+    assert np.isfinite(model.predict_proba(X)).all()

@@ -21,7 +21,8 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
-from latentia.apps.tables.table_files import Reading, read_table
+from latentia.apps.tables.failures import Failure
+from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.text_tables import MISSING
 from latentia.apps.tables.typed_columns import find_features, read_labels
 from latentia.persistence.model_files import save_model
@@ -764,3 +765,15 @@ def test_a_reader_that_leaves_loses_no_model(tmp_path):
             process.stdout.close()
             errors = process.stderr.read().decode()
         assert process.returncode == 0 and (tmp_path / "m.latentia").exists(), errors
+
+
+@pytest.mark.parametrize("n_classes, n_labeled", [(21, 42), (20, 20), (2, 2)])
+def test_rows_without_a_label_do_not_hide_that_each_row_has_its_own_class(n_classes, n_labeled):
+    def table(n_labeled):
+        cells = [f"id {k % n_classes}" for k in range(n_labeled)] + [None] * 200
+        return Table("t.csv", pd.DataFrame({"y": pd.Series(cells, dtype=object)}), True)
+
+    assert len(read_labels(table(n_labeled), "y")) == n_labeled + 200
+    if n_classes > 20:
+        with pytest.raises(Failure, match=f"has {n_classes} different values in {n_labeled - 1} labels"):
+            read_labels(table(n_labeled - 1), "y")

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from latentia.apps.report import facts, report_html, write_report
 from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
+from latentia.apps.report.training_sections import reproduce
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
 pandas = pytest.importorskip("pandas")
@@ -363,3 +365,45 @@ def test_a_report_decides_as_the_model_does_where_mistakes_cost_differently():
     facts = Facts.of(model, X[:, :2], y)
     np.testing.assert_array_equal(facts.decide(facts.proba), model.predict(X[:, :2]))
     assert (facts.decide(facts.proba) != facts.proba.argmax(axis=1)).any()
+
+
+@pytest.mark.parametrize("seed", [None, 0, 7])
+def test_only_a_model_without_a_seed_is_said_to_differ_when_fitted_again(seed):
+    model = GaussianMixtureClassifier(2, random_state=seed)
+    found = reproduce(SimpleNamespace(model=model)).body
+    assert ("another fit may differ" in found) == (seed is None)
+    for line in ("from latentia import GaussianMixtureClassifier", "n_components=2", "model.fit(X, y)"):
+        assert line in found
+
+
+def test_of_many_rows_each_is_judged_by_what_was_said_of_it(monkeypatch, rng):
+    """Of those that are predicted, too, if these are not all."""
+    monkeypatch.setattr(facts, "MAX_PREDICTED", 20)
+    proba, codes = rng.dirichlet(np.ones(3), 50), np.arange(50) % 3
+    proba[::7] = np.nan
+    record = {"n_rows": 50, "label_counts": np.bincount(codes).tolist()}
+    model = SimpleNamespace(held_out_proba_=proba, training_record_=record, classes_=np.arange(3))
+    found = Facts(model, np.zeros((50, 1)), codes)
+    assert found.rows.size == 20 and found.is_held_out
+    np.testing.assert_array_equal(found.judged, proba[found.rows])
+    np.testing.assert_array_equal(found.known, codes[found.rows])
+    np.testing.assert_array_equal(found.is_judged, found.rows % 7 != 0)
+    assert set(found.drawn) == set(range(20))
+    for other in (
+        np.where(codes == 2, -1, codes),
+        codes[:49],
+        codes % 2,
+        np.append(codes, -1),
+    ):  # other rows than those of the fit
+        assert not Facts(model, np.zeros((len(other), 1)), other).is_training_table
+
+
+def test_other_labels_are_other_rows_than_those_of_the_fit(rng):
+    X, Y = rng.normal(size=(30, 2)), (rng.random((30, 2)) < 0.5).astype(int)
+    model = ProbitEmbeddingClassifier(1, max_iter=50, tol=1.0, random_state=0).fit(X, Y)
+    assert Facts.of(model, X, Y).is_training_table
+    fewer = Y.copy()
+    fewer[np.flatnonzero(Y[:, 1])[0], 1] = 0
+    for other in (1 - Y, fewer):
+        assert not Facts.of(model, X, other).is_training_table
+    assert not Facts.of(model, X[:29], Y[:29]).is_training_table

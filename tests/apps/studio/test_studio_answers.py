@@ -438,3 +438,87 @@ def test_a_table_view_reads_binary_formats_as_they_are():
     view = TableView(Table("t.parquet", frame, is_text=False)).describe()
     kinds = {column["name"]: column["kind"] for column in view["columns"]}
     assert kinds["when"] == "left out" and view["target"] == "y"
+
+
+def test_a_new_table_ends_the_story_of_the_last_fit():
+    """The map stays until there is another; neither the progress nor a file from before is taken for the table's."""
+    workspace = Workspace()
+    workspace.open_table(mixed_csv(), "one.csv")
+    workspace.start_fit("kind", {}, "fast")
+    with pytest.raises(Problem, match="A fit is under way"):
+        workspace.open_table(mixed_csv(), "two.csv")
+    workspace.stop_fit()
+    workspace._job.wait(60)
+    fitted, version = workspace.describe(), workspace.describe_map()["version"]
+    assert fitted["fit"]["phase"] == "done" and fitted["map"] == version
+    opened = workspace.open_table(mixed_csv(20), "two.csv")
+    assert opened["fit"] is None and opened["map"] == version and opened["table"]["name"] == "two.csv"
+    assert workspace.describe_map()["origin"] == "one.csv"
+    assert len(workspace.file("table.csv")[0].splitlines()) == N_ROWS + 1
+    for ask in (workspace.fit_progress, workspace.stop_fit):
+        with pytest.raises(Problem, match="No fit has been started"):
+            ask()
+
+
+def test_what_a_column_may_be_follows_from_its_values():
+    n = 62
+    frame = pandas.DataFrame(
+        {
+            "two": np.arange(n) % 2 * 5,
+            "thirty": np.arange(n) % 30,
+            "thirty-one": np.arange(n) % 31,
+            "negative": np.arange(n) % 30 - 1,
+            "halves": np.arange(n) / 2,
+            "gaps": np.where(np.arange(n) % 3, np.arange(n) % 4, np.nan),
+            "empty": np.nan,
+            "infinite": np.where(np.arange(n) == 3, np.inf, np.arange(n) * 1.0),
+            "always": True,
+            "text": np.array(list("ab"))[np.arange(n) % 2],
+        }
+    )
+    view = TableView(Table("t.parquet", frame, is_text=False))
+    few = ["categorical", "ordinal"]
+    assert {name: view.allowed_kinds(name) for name in frame} == {
+        "two": ["continuous", "binary", *few, "count"],
+        "thirty": ["continuous", *few, "count"],
+        "thirty-one": ["continuous", "count"],
+        "negative": ["continuous", *few],
+        "halves": ["continuous"],
+        "gaps": ["continuous", *few, "count"],
+        "empty": ["continuous", *few],
+        "infinite": ["continuous", "count"],
+        "always": ["continuous", *few, "count"],
+        "text": ["categorical"],
+    }
+    told = {column["name"]: column for column in view.describe()["columns"]}
+    assert view.could_be_target == ["two", "thirty", "negative", "gaps", "text"] and view.target == "text"
+    assert told["always"]["kind"] == "continuous"  # it looks binary, but has one value
+    assert told["empty"]["kind"] == "left out" and told["gaps"]["missing"] == pytest.approx(21 / n)
+    assert (
+        told["thirty"]["levels"][0] == ["0", 3]
+        and len(told["thirty"]["levels"]) == 12
+        and not told["thirty-one"]["levels"]
+    )
+    assert sum(told["infinite"]["histogram"]["counts"]) == n - 1 and told["empty"]["histogram"] is None
+    assert (told["halves"]["histogram"]["low"], told["halves"]["histogram"]["high"]) == ("0", "30.5")
+
+
+@pytest.mark.parametrize(
+    "names, target",
+    [
+        (["Outcome", "species", "a"], "Outcome"),  # the first that is called like classes
+        (["a", "b", "many"], "b"),  # the last of those with few values
+        (["many", "ids"], "many"),
+        (["ids"], None),
+    ],
+)
+def test_the_likeliest_target(names, target):
+    n_values = {"many": 25, "ids": 40}
+    frame = pandas.DataFrame({name: np.arange(40) % n_values.get(name, 3) for name in names})
+    assert TableView(Table("t.parquet", frame, is_text=False)).target == target
+
+
+def test_notes_of_a_table_name_no_option_of_the_command_line():
+    cells = "\n".join(f"{k if k != 7 else 'many'},{'ab'[k % 2]}" for k in range(30))
+    notes = Workspace().open_table(f"x,y\n{cells}\n".encode(), "t.csv")["table"]["notes"]
+    assert notes == ["column 'x' is text, since it holds 'many' among 29 numbers"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import gzip
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 from studio_client import Studio
 
-from latentia.apps.studio import limits, server, uploads
+from latentia.apps.studio import guard, limits, server, uploads
 from latentia.apps.studio.routes import STATIC
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -275,3 +276,53 @@ def test_without_its_packages_the_command_names_the_extra(latentia, monkeypatch)
     monkeypatch.delitem(sys.modules, "latentia.apps.studio.server")
     ended = latentia("studio")
     assert ended.code == 2 and "latentia[studio]" in ended.errors[0]
+
+
+def body_in_parts(parts, seconds_between=0.0, limit=10):
+    """What a limited body gives of a request that comes in parts."""
+
+    async def read():
+        left = iter(parts)
+
+        async def receive():
+            await asyncio.sleep(seconds_between)
+            return {"type": "http.request", "body": next(left)}
+
+        body = guard.LimitedBody(receive, limit)
+        return [(await body())["body"] for _ in parts]
+
+    return asyncio.run(read())
+
+
+def test_a_body_may_be_as_long_as_the_limit_and_not_longer():
+    assert body_in_parts([b"12345", b"", b"67890"]) == [b"12345", b"", b"67890"]
+    with pytest.raises(guard.Refusal, match="more than") as refused:
+        body_in_parts([b"12345", b"67890", b"1"])
+    assert refused.value.status == 413
+
+
+def test_a_body_has_one_deadline_however_many_parts_it_comes_in(monkeypatch):
+    monkeypatch.setattr(guard, "ARRIVAL_SECONDS", 0.1)
+    assert body_in_parts([b"1"] * 3) == [b"1"] * 3
+    with pytest.raises(guard.Refusal, match="in time") as refused:
+        body_in_parts([b"1"] * 9, seconds_between=0.04)
+    assert refused.value.status == 408
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a signal to oneself is the end")
+def test_signals_are_handled_as_before_once_studio_has_ended():
+    def handler(number, frame):
+        raise AssertionError
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with server._ended_by_signals():
+            assert signal.getsignal(signal.SIGTERM) is not handler
+            signal.raise_signal(signal.SIGTERM)
+            raise AssertionError("nothing was interrupted")
+        assert signal.getsignal(signal.SIGTERM) is handler
+        with pytest.raises(KeyError), server._ended_by_signals():
+            raise KeyError
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
