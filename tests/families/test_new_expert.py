@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import N_FEATURES, N_ROWS
 from engine import test_sweep as sweep_laws
+from found_parts import N_FEATURES, N_ROWS
 from solvers import test_solvers as solver_laws
 from tolerances import EQUAL
 
