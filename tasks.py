@@ -11,7 +11,8 @@
                               oldest and the newest supported versions of the hard dependencies
 
 Each makes the virtual environment .venv beside this file and installs what it needs there, once.
-Of several tasks (python3 tasks.py test release check docs) two run at a time, and print when they end.
+Of several tasks (python3 tasks.py test release check docs) two run at a time, while the needs of others are
+installed, and print when they end.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import tomllib
 import venv
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -68,18 +68,11 @@ def pip_install(*arguments: str) -> None:
     run(PYTHON, "-m", "pip", "install", *quiet, *arguments)
 
 
-#: One task's needs at a time are installed into the environment that all share.
-INSTALLING = threading.Lock()
-
-
-def prepare(*tasks: str) -> None:
-    """Install what they need."""
-    needs = {need for task in tasks for need in NEEDS[task]}
-    with INSTALLING:
-        if needs:
-            install(*sorted(needs))
-        if "browser" in needs:
-            install_chromium()
+def prepare(step: str) -> None:
+    """Install what it needs."""
+    install(*NEEDS[step])
+    if "browser" in NEEDS[step]:
+        install_chromium()
 
 
 def install_chromium() -> None:
@@ -118,14 +111,19 @@ def matrix() -> None:
     pytest("-m", "matrix", *(sys.argv[2:] or ["tests", "benchmarks/tests"]))
 
 
-def docs() -> None:
-    site = ROOT / "docs" / "_build" / "html"
+SITE = ROOT / "docs" / "_build" / "html"
+
+
+def pages() -> None:
     quiet = ["--quiet", "--fail-on-warning", "--keep-going", "--nitpicky"]
     os.environ["MPLBACKEND"] = "agg"
     one_thread()
-    run(PYTHON, "-m", "sphinx", "-b", "html", *quiet, "-d", site.parent / "doctrees", "docs", site)
+    run(PYTHON, "-m", "sphinx", "-b", "html", *quiet, "-d", SITE.parent / "doctrees", "docs", SITE)
+
+
+def site() -> None:
     run(PYTHON, "-m", "pytest", "docs/tests")
-    print(f"The site: {site / 'index.html'}")
+    print(f"The site: {SITE / 'index.html'}")
 
 
 def release() -> None:
@@ -170,55 +168,66 @@ def check() -> None:
     run(PYTHON, "-m", "codespell_lib", *folders, "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 
 
-TASKS = {"demo": demo, "test": test, "matrix": matrix, "check": check, "docs": docs, "release": release}
+STEPS = {step.__name__: step for step in (demo, test, matrix, check, pages, site, release)}
 
-#: Extras of the package that a task needs, and other packages.
+#: Tasks, each of one step, but for the documentation: the browser that looks at it is installed while it is built.
+TASKS = {name: [name] for name in ("demo", "test", "matrix", "check", "release")} | {"docs": ["pages", "site"]}
+
+#: Extras of the package that a step needs, and other packages.
 NEEDS = {
     "demo": ["cli"],
     "test": ["test"],
     "matrix": ["test", "browser", "torch==2.13.0"],
     "check": ["test", "dev"],
-    "docs": ["test", "docs", "browser"],
+    "pages": ["test", "docs"],
+    "site": ["test", "docs", "browser"],
     "release": ["release", "hatchling"],
 }
 
 
-#: Tasks that run two processes themselves.
+#: Steps that run two processes themselves, and those that another must come before.
 ALONE = ("test", "matrix")
+AFTER = {"site": "pages"}
 
 
-def side_by_side(names: list[str]) -> None:
+def side_by_side(steps: list[str]) -> None:
     """Two at a time, each in its own process; meanwhile the needs of others are installed. Ends where one fails."""
     stages: list[list[str]] = []
-    for name in names:
-        if stages and not {name, *stages[-1]} & set(ALONE):
-            stages[-1].append(name)
+    for step in steps:
+        if stages and not {step, *stages[-1]} & set(ALONE):
+            stages[-1].append(step)
         else:
-            stages.append([name])
+            stages.append([step])
+    ready: dict[str, Future[None]] = {}
+    ended: dict[str, Future[subprocess.CompletedProcess[str]]] = {}
+
+    def in_a_process(step: str) -> subprocess.CompletedProcess[str]:
+        ready[step].result()
+        if AFTER.get(step) in ended and ended[AFTER[step]].result().returncode:
+            return subprocess.CompletedProcess([], 1, f"Not tried: {AFTER[step]} failed.")
+        command = [sys.executable, __file__, step]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
     for stage, following in zip(stages, [*stages[1:], []], strict=True):
-        with ThreadPoolExecutor(2) as pool:
-            running = {name: pool.submit(in_a_process, name) for name in stage}
-            prepared = pool.submit(prepare, *following)
-        for name, process in running.items():
-            print(f"--- {name}\n{process.result().stdout}", flush=True)
-        if any(process.result().returncode for process in running.values()):
+        stage.sort(key=lambda step: step in AFTER)
+        with ThreadPoolExecutor(1) as installing, ThreadPoolExecutor(2) as running:
+            ready |= {step: installing.submit(prepare, step) for step in [*stage, *following] if step not in ready}
+            for step in stage:
+                ended[step] = running.submit(in_a_process, step)
+        for step in stage:
+            print(f"--- {step}\n{ended[step].result().stdout}", flush=True)
+        if any(ended[step].result().returncode for step in stage):
             sys.exit(1)
-        prepared.result()
-
-
-def in_a_process(name: str) -> subprocess.CompletedProcess[str]:
-    prepare(name)
-    command = [sys.executable, __file__, name]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 if __name__ == "__main__":
     names = sys.argv[1:] if set(sys.argv[1:]) <= set(TASKS) else sys.argv[1:2]
-    if not names or names[0] not in TASKS:
+    if not names or names[0] not in TASKS and names[0] not in STEPS:
         sys.exit(__doc__)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles every module that it imports
-    if len(names) == 1:
-        prepare(names[0])
-        TASKS[names[0]]()
+    if len(names) > 1:
+        side_by_side([step for name in names for step in TASKS[name]])
     else:
-        side_by_side(names)
+        for step in TASKS.get(names[0], names):
+            prepare(step)
+            STEPS[step]()

@@ -28,3 +28,9 @@ def browser():
         )
         yield started
         started.close()
+
+
+def look_for_violations(page):
+    """What axe-core's rules say of a page; of what is well they only count, for writing it down takes longer than the rules."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed")
+    return axe.Axe().run(page, options={"resultTypes": ["violations"]})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import test_sweep
-from conftest import N_CLASSES, N_FEATURES, N_RESTARTS, N_ROWS
+from found_parts import N_CLASSES, N_FEATURES, N_RESTARTS, N_ROWS
 from tolerances import MAX_RELATIVE_DECREASE
 
 from latentia.engine.array_source import ArraySource

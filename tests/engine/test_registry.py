@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import test_objectives
 import test_sweep
-from conftest import FAMILIES, OBJECTIVES, concrete
+from found_parts import FAMILIES, OBJECTIVES, concrete
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import N_ROWS
+from found_parts import N_ROWS
 from tolerances import EQUAL, GRADIENT, STEP
 
 from latentia.engine.array_source import ArraySource

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from conftest import N_ROWS
+from found_parts import N_ROWS
 from sklearn import config_context
 from tolerances import EQUAL
 

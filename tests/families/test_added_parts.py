@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import N_CLASSES, N_FEATURES, N_RESTARTS, N_ROWS, OBJECTIVES, example
+from found_parts import N_CLASSES, N_FEATURES, N_RESTARTS, N_ROWS, OBJECTIVES, example
 from scipy.stats import binom
 from sklearn.datasets import load_iris
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE

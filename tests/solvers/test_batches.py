@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import FAMILIES, N_FEATURES, N_ROWS
+from found_parts import FAMILIES, N_FEATURES, N_ROWS
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia.engine.array_source import ArraySource
