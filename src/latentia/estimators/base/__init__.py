@@ -7,7 +7,7 @@
   `number_tables`: the same for models of p(y | x), which take numbers alone; `generative_options`,
   `generative_losses`: what they are told, and how restarts are compared;
 - `unlabeled_weight`: chooses how much unlabeled rows count (`ArraySource.with_unlabeled_weight`
-  applies it); `temperature`: how sure class probabilities may be; `learned_options`: when either
+  applies it); `tempering`: how sure class probabilities may be; `learned_options`: when either
   is left to the rows;
 - `weight_columns`: folds and all rows in one batch; `streaming`: `partial_fit`;
 - `callbacks`, `progress_line`: who hears of the steps of a fit, and the line of a slow one;

@@ -5,10 +5,10 @@ of rows, and what rows say of their classes, each by itself,
 
 .. math::
     p(x) = \sum_r v_r\, p_r(x), \qquad
-    p(c \mid x) \propto p(c) \sum_r v_r
-    \frac{p_r(x \mid c)^{1/T_r}}{\sum_{c'} p_r(x \mid c')^{1/T_r}},
+    p(c \mid x) \propto p(c) \sum_r v_r \frac{t_r(x, c)}{\sum_{c'} t_r(x, c')}, \qquad
+    t_r(x, c) = e^{b_{rc}} p_r(x \mid c)^{1/T_r}
 
-whose product is a density of rows and classes again, in which other class priors multiply the odds.
+(see `tempering`), whose product is a density of rows and classes again, in which other class priors multiply the odds.
 What members expect of missing cells is averaged, too. The votes v are the same for all rows: with
 the weights :math:`p(r \mid x) \propto p_r(x)` the model that says most of how rows look would have
 the only one, and the average would be hardly better than a single model, for classes and for cells.
@@ -29,6 +29,7 @@ from latentia.engine.masking import map_rows
 from latentia.engine.normal_cells import NormalCellsFamily
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
+from latentia.estimators.base.tempering import Tempering
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import PowerTransform
 from latentia.inputs.standardization import Standardizer
@@ -36,6 +37,8 @@ from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot,
 from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 F = TypeVar("F", bound=GenerativeFamily)
+
+NO_TEMPERING = Tempering()
 
 
 class FillOptions(NamedTuple):
@@ -54,7 +57,7 @@ class FittedModel(Generic[F]):
     params: Params
     preprocessor: Standardizer | PowerTransform
     encoder: ColumnEncoder
-    temperature: float = 1.0
+    tempering: Tempering = NO_TEMPERING
     others: tuple[FittedModel[F], ...] = ()  # of the same preprocessed columns, averaged over with this one
     n_votes: int = 1  # in such an average
 
@@ -70,15 +73,15 @@ class FittedModel(Generic[F]):
         return [one.n_votes / total for one in self.members]
 
     def tempered_log_likelihood(self, scores: Array) -> Array:
-        """What rows with such log joints (..., C, N) say of their class: ``log p(x | c) / T``."""
-        return (scores - asarray_like(self.params.log_prior, scores)[..., None]) / self.temperature
+        """What rows with such log joints (..., C, N) say of their class."""
+        return self.tempering(scores - asarray_like(self.params.log_prior, scores)[..., None])
 
     def temper(self, scores: Array) -> Array:
-        """Log joints (..., C, N) in which rows say less of the class: ``p(x | c)^(1/T)``.
+        """Log joints (..., C, N) in which rows say less of the class.
 
         p(x) stays what it was, so the joint density stays one.
         """
-        if self.temperature == 1.0:
+        if self.tempering.changes_nothing:
             return scores
         prior = asarray_like(self.params.log_prior, scores)[..., None]
         tempered = prior + self.tempered_log_likelihood(scores)

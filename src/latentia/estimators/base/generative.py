@@ -35,7 +35,7 @@ from latentia.estimators.base.generative_options import (
     check_unlabeled_weight,
 )
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
-from latentia.estimators.base.learned_options import LearnedOptionsMixin
+from latentia.estimators.base.learned_options import LearnedOptionsMixin, tempering_attributes
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.dataframes import frame_type
@@ -193,8 +193,8 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = self._model_at(family, trained, data, select_restart(solution.params, 0))
         is_posterior = isinstance(trained, PosteriorFamily)
-        temperature = self._choose_temperature(model, source, is_posterior, choice.temperature)
-        model = replace(model, temperature=temperature)
+        tempering = choice.tempering or self._choose_tempering(model, source, is_posterior)
+        model = replace(model, tempering=tempering)
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, is_posterior, choice.unlabeled_weight)
 
@@ -285,7 +285,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
     def _fitted_attributes(self, data: TrainingTable, fitted: GenerativeFit) -> Attributes:
         attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
         attributes["unlabeled_weight_"] = fitted.unlabeled_weight
-        attributes["temperature_"] = fitted.model.temperature
+        attributes |= tempering_attributes(fitted.model.tempering, fitted.model.family.n_classes)
         if fitted.is_posterior:
             attributes["log_evidence_"] = float(attributes["objective_curve_"][-1])
         return attributes | self._attributes_of(fitted.model)

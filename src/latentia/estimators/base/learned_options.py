@@ -11,8 +11,31 @@ import numpy as np
 from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.source import TableSource
 from latentia.estimators.base.fitted_model import FittedModel
-from latentia.estimators.base.temperature import choose_temperature
+from latentia.estimators.base.fitting import Attributes
+from latentia.estimators.base.tempering import Tempering, best_tempering
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
+from latentia.numerics.array_api import asarray_like, to_numpy, transpose
+
+#: Labeled rows that are looked at, at most, evenly spaced in the table.
+MAX_ROWS = 5000
+
+
+def tempering_attributes(tempering: Tempering, n_classes: int) -> Attributes:
+    """What is published of it."""
+    offsets = np.zeros(n_classes) if tempering.offsets is None else tempering.offsets
+    return {"temperature_": tempering.temperature, "class_offsets_": offsets}
+
+
+def tempering_of_rows(model: FittedModel, source: TableSource, with_offsets: bool = True) -> Tempering:
+    """The best one of the labeled rows."""
+    labeled = source.spread_rows(MAX_ROWS, labeled=True)
+    weight = np.ones(labeled.y.size) if labeled.weight is None else labeled.weight
+    family, params = model.family, model.params
+    scores = model.map_rows(
+        labeled.X, lambda rows: transpose(family.scores(params, rows)), family.score_floats_per_row(params)
+    )
+    log_likelihood = to_numpy(scores - asarray_like(params.log_prior, scores)).astype(float).T
+    return best_tempering(log_likelihood, labeled.y, weight, with_offsets)
 
 
 class LearnedOptionsMixin(Generic[F, P]):
@@ -23,23 +46,25 @@ class LearnedOptionsMixin(Generic[F, P]):
     #: What unlabeled rows weigh where the labels are too few to choose it by.
     _weight_of_few_labels = 0.1
 
-    def _choose_temperature(
-        self, model: FittedModel, source: TableSource, is_posterior: bool, of_held_out_labels: float | None = None
-    ) -> float:
+    def _choose_tempering(
+        self, model: FittedModel, source: TableSource, is_posterior: bool, with_offsets: bool = True
+    ) -> Tempering:
+        """That of the option, or of labeled rows that trained the model."""
         if not isinstance(self.temperature, str):
-            return float(self.temperature)
+            return Tempering(float(self.temperature))
         if not is_posterior:
-            return 1.0
-        return choose_temperature(model, source) if of_held_out_labels is None else of_held_out_labels
+            return Tempering()
+        return tempering_of_rows(model, source, with_offsets)
 
     def _choose_by_held_out_labels(self, family: F | P, source: TableSource, rng: np.random.Generator) -> HeldOutChoice:
-        """What unlabeled rows weigh, and a temperature where labels were held out to choose it."""
+        """What unlabeled rows weigh, and a tempering where labels were held out to choose it."""
         if not isinstance(self.unlabeled_weight, str):
             return HeldOutChoice(float(self.unlabeled_weight), None)
         if -1 not in source.label_totals or not source.label_totals[-1].n_weighted:
             return HeldOutChoice(1.0, None)
         tempered = isinstance(family, PosteriorFamily)  # points have the temperature one
-        return choose_by_held_out_labels(*self._rough(family), source, rng, self._weight_of_few_labels, tempered)
+        choice = choose_by_held_out_labels(*self._rough(family), source, rng, self._weight_of_few_labels, tempered)
+        return choice if self.temperature == "auto" else choice._replace(tempering=None)
 
     def _rough(self, family: F | P) -> tuple[F | P, int]:
         """A family that is good enough to compare settings by, and iterations of EM."""

@@ -29,6 +29,8 @@ from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.generative_losses import log_jacobian_sum
+from latentia.estimators.base.learned_options import tempering_attributes
+from latentia.estimators.base.tempering import Tempering
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.lazy_tables import refuse_lazy
 from latentia.inputs.options import check_number, random_generator
@@ -142,12 +144,12 @@ class StreamMixin(GenerativeClassifier[F, P]):
             stream = stream.learn(source, forgetting)
         data = stream.data
         model = self._model_at(stream.family, stream.trained, data, select_restart(stream.params, 0))
-        temperature = getattr(self, "temperature_", 1.0)  # of the batches before, where this one has no labels
+        tempering = Tempering(getattr(self, "temperature_", 1.0))  # of the batches before, if this has no labels
         if (source.y >= 0).any() or not isinstance(self.temperature, str):
-            temperature = self._choose_temperature(model, source, isinstance(stream.trained, PosteriorFamily))
-        model = replace(model, temperature=temperature)
-        attributes = data.attributes | stream.attributes | self._attributes_of(model)
-        self._set_learned(attributes | {"temperature_": model.temperature})
+            is_posterior = isinstance(stream.trained, PosteriorFamily)
+            tempering = self._choose_tempering(model, source, is_posterior, with_offsets=False)  # of few classes, maybe
+        attributes = data.attributes | stream.attributes | self._attributes_of(replace(model, tempering=tempering))
+        self._set_learned(attributes | tempering_attributes(tempering, data.n_classes))
         return self
 
     def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream[F, P], ArraySource]:

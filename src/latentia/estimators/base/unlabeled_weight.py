@@ -2,8 +2,8 @@
 
 Under a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So
 labels are held out in folds, and every weight is tried on all of them in one batch: a fold is a
-column of weights with zeros. The classes of the rows held out have a temperature (see
-`temperature`) for each weight, which is that of the final model, too: rows that trained it would
+column of weights with zeros. The classes of the rows held out have a temperature and offsets
+(see `tempering`) for each weight, which are those of the final model, too: rows that trained it would
 show less doubt than there is. Zero is kept unless another weight is better by more than half a
 standard error of the difference. Where few rows have labels, nothing is held out, and each
 estimator has a weight of its own.
@@ -21,7 +21,7 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
 from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
-from latentia.estimators.base.temperature import best_temperature, tempered_losses
+from latentia.estimators.base.tempering import Tempering, best_tempering
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
 
@@ -50,7 +50,7 @@ class HeldOutChoice(NamedTuple):
     """What labels held out ask for."""
 
     unlabeled_weight: float
-    temperature: float | None  # None: no labels were held out
+    tempering: Tempering | None  # None: no labels were held out
 
 
 def choose_by_held_out_labels(
@@ -61,24 +61,21 @@ def choose_by_held_out_labels(
     folds = assign_folds(source)
     if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
         return HeldOutChoice(of_few_labels, None)
-    scores = _held_out_scores(family, max_iter, source, folds, rng)
-    held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(len(scores))])
+    log_likelihoods = _held_out_log_likelihoods(family, max_iter, source, folds, rng)
+    held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
     codes = source.y[held_out]
     weight = np.ones(codes.size) if source.weight is None else source.weight[held_out]
-    losses, temperatures = [], []
-    for k in range(len(WEIGHTS)):
-        joint, prior = (np.concatenate([part[k] for part in parts]) for parts in zip(*scores, strict=True))
-        temperatures.append(best_temperature(joint, prior, codes, weight) if tempered else 1.0)
-        losses.append(np.minimum(tempered_losses(joint, prior, codes, temperatures[-1]), MAX_LOSS))
-    best = _best(np.stack(losses), weight)
-    return HeldOutChoice(WEIGHTS[best], temperatures[best])
+    temperings = [best_tempering(each, codes, weight) if tempered else Tempering() for each in log_likelihoods]
+    losses = [t.log_losses(each, codes, weight) for t, each in zip(temperings, log_likelihoods, strict=True)]
+    best = _best(np.minimum(losses, MAX_LOSS), weight)
+    return HeldOutChoice(WEIGHTS[best], temperings[best])
 
 
-def _held_out_scores(
+def _held_out_log_likelihoods(
     family: EMFamily, max_iter: int, source: ArraySource, folds: np.ndarray, rng: np.random.Generator
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each fold: log joints and log priors (n_weights, n_rows, C) of its rows, by models that
-    did not see them.
+) -> np.ndarray:
+    """Of each weight: log likelihoods (C, n_rows) of the rows of all folds, one after the other, by
+    models that did not see them.
     """
     n_folds = int(folds.max()) + 1
     settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
@@ -87,13 +84,12 @@ def _held_out_scores(
     batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
     params = family.init(batch, rng, len(settings))
     params = EM(max_iter, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
-    scores = []
+    parts = []
     for fold in range(n_folds):
         mine = take_restarts(params, list(range(fold * len(WEIGHTS), (fold + 1) * len(WEIGHTS))))
         joint = _log_joints(family, mine, source.subset(np.flatnonzero(folds == fold)))
-        prior = to_numpy(mine.log_prior).astype(float)
-        scores.append((joint, np.broadcast_to(prior[:, None, :], joint.shape)))
-    return scores
+        parts.append(joint - to_numpy(mine.log_prior).astype(float)[..., None])
+    return np.concatenate(parts, axis=-1)
 
 
 def _best(losses: np.ndarray, weight: np.ndarray) -> int:
@@ -123,7 +119,7 @@ def assign_folds(source: ArraySource) -> np.ndarray:
 
 
 def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:
-    """Of each restart, row and class, in the order of the rows."""
+    """Of each restart, class and row, in the order of the rows."""
     chunk: Chunk = source.all_rows()
     size = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
     parts = []
@@ -132,4 +128,4 @@ def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarra
         observed = None if chunk.rows.observed is None else chunk.rows.observed[here, ...]
         rows = chunk.rows._replace(values=chunk.rows.values[here, ...], observed=observed)
         parts.append(to_numpy(family.infer(params, rows).log_joint).astype(float))
-    return np.swapaxes(np.concatenate(parts, axis=-1), 1, 2)
+    return np.concatenate(parts, axis=-1)

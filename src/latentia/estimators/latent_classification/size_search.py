@@ -167,8 +167,8 @@ def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
     log_proba = []
     for fit, column, (_, test) in zip(fits, columns.T, folds, strict=True):
         source = ArraySource(data.X, data.codes, column, data.preprocessor)
-        temperature = model._choose_temperature(fit.model, source, fit.is_posterior)
-        log_proba.append(to_numpy(replace(fit.model, temperature=temperature).log_proba(take_rows(data.X, test))))
+        tempering = model._choose_tempering(fit.model, source, fit.is_posterior)
+        log_proba.append(to_numpy(replace(fit.model, tempering=tempering).log_proba(take_rows(data.X, test))))
     return log_proba
 
 

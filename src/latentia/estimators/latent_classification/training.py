@@ -18,6 +18,7 @@ from latentia.estimators.base.generative import GenerativeFit
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import warn_of_idle_components
 from latentia.estimators.base.streaming import StreamMixin
+from latentia.estimators.base.tempering import Tempering
 from latentia.estimators.base.unlabeled_weight import WEIGHTS
 from latentia.estimators.latent_classification.restart_selection import best_restart
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
@@ -181,11 +182,11 @@ class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
         max_iter = ROUGH_MAX_ITER if layout.n_bounded else super()._rough(family)[1]
         return family.with_bounds(ROUGH_BOUNDS, ROUGH_N_LATENT), max_iter
 
-    def _choose_temperature(
-        self, model: FittedModel, source: TableSource, is_posterior: bool, of_held_out_labels: float | None = None
-    ) -> float:
+    def _choose_tempering(
+        self, model: FittedModel, source: TableSource, is_posterior: bool, with_offsets: bool = True
+    ) -> Tempering:
         rough = replace(model, family=model.family.with_bounds(ROUGH_BOUNDS))
-        return super()._choose_temperature(rough, source, is_posterior, of_held_out_labels)
+        return super()._choose_tempering(rough, source, is_posterior, with_offsets)
 
     def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
         if isinstance(family, BayesianLatentFactors):
