@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia import MixtureOfExpertsClassifier
 from latentia.engine.array_source import ArraySource
-from latentia.estimators.base import temperature, unlabeled_weight
+from latentia.estimators.base import tempering, unlabeled_weight
 from latentia.estimators.latent_classification import size_grid, size_search
 from latentia.estimators.latent_classification.size_search import Search, Setting
 from latentia.estimators.latent_classifier import features, folds
@@ -220,17 +220,17 @@ def rows_of_searches() -> dict[str, Any]:
 
 
 @SCENARIOS
-def temperatures() -> dict[str, Any]:
+def temperings() -> dict[str, Any]:
     rng = np.random.RandomState(0)
-    joint = rng.normal(size=(40, 3)) * 6
-    prior = np.log([0.5, 0.3, 0.2])
-    codes = np.where(rng.uniform(size=40) < 0.6, joint.argmax(1), rng.randint(0, 3, 40))
+    joint = rng.normal(size=(3, 40)) * 6
+    codes = np.where(rng.uniform(size=40) < 0.6, joint.argmax(0), rng.randint(0, 3, 40))
     weight = rng.uniform(0.2, 2.0, 40)
-    sure = np.eye(3)[codes] * 3
+    sure = np.eye(3)[codes].T * 3
     return {
-        "best": [temperature.best_temperature(joint * s, prior, codes, weight) for s in (0.1, 1.0, 4.0)],
-        "sure": temperature.best_temperature(sure, prior, codes, weight),
-        "losses": temperature.tempered_losses(joint, prior, codes, 2.5),
+        "best": [tempering.best_tempering(joint * s, codes, weight) for s in (0.1, 1.0, 4.0)],
+        "plain": tempering.best_tempering(joint, codes, weight, with_offsets=False),
+        "sure": tempering.best_tempering(sure, codes, weight),
+        "losses": tempering.Tempering(2.5, np.array([0.3, 0.0, -0.2])).log_losses(joint, codes, weight),
     }
 
 

@@ -8,10 +8,11 @@ of rows, and what rows say of their classes, each by itself,
     p(c \mid x) \propto p(c) \sum_r v_r \frac{t_r(x, c)}{\sum_{c'} t_r(x, c')}, \qquad
     t_r(x, c) = e^{b_{rc}} p_r(x \mid c)^{1/T_r}
 
-(see `tempering`), whose product is a density of rows and classes again, in which other class priors multiply the odds.
-What members expect of missing cells is averaged, too. The votes v are the same for all rows: with
-the weights :math:`p(r \mid x) \propto p_r(x)` the model that says most of how rows look would have
-the only one, and the average would be hardly better than a single model, for classes and for cells.
+(see `tempering`), whose product is a density of rows and classes again, in which other class priors
+multiply the odds. What members expect of missing cells is averaged, too. The votes v are the same
+for all rows: with the weights :math:`p(r \mid x) \propto p_r(x)` the model that says most of how
+rows look would have the only one, and the average would be hardly better than a single model, for
+classes and for cells.
 """
 
 from __future__ import annotations

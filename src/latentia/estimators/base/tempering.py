@@ -59,23 +59,24 @@ def best_tempering(
     n_classes = len(log_likelihood)
     log_share = log_class_shares(codes, weight, n_classes)[:, None]
     log_likelihood = log_likelihood - log_likelihood.max(axis=0)
+    size = max(1.0, float(-log_likelihood.mean()))  # slopes by size / T are as large as those by the offsets
     is_own = np.arange(n_classes)[:, None] == codes
 
     def loss(free: np.ndarray) -> tuple[float, np.ndarray]:
-        """The log posterior and its slope by 1/T, in which it is convex, and by the offsets."""
-        power, offsets = free[0], free[1:]
+        """What is made small, and its slopes: by 1/T, in which it is convex, and by the offsets."""
+        power, offsets = free[0] / size, free[1:]
         log_proba = np.asarray(log_softmax(log_share + power * log_likelihood + offsets[:, None], axis=0))
         too_much = weight * (np.exp(log_proba) - is_own)
         value = -(weight @ log_proba[is_own.argmax(axis=0), np.arange(codes.size)])
         value += np.log(power) ** 2 + 0.5 * OFFSET_PRECISION * offsets @ offsets
         by_power = (too_much * log_likelihood).sum() + 2 * np.log(power) / power
-        return float(value), np.array([by_power, *(too_much.sum(axis=1) + OFFSET_PRECISION * offsets)])
+        return float(value), np.array([by_power / size, *(too_much.sum(axis=1) + OFFSET_PRECISION * offsets)])
 
-    begin = np.array([1.0, *np.zeros(n_classes)])
-    bounds = [(1 / MAX_TEMPERATURE, 1.0), *[(None, None) if with_offsets else (0.0, 0.0)] * n_classes]
+    begin = np.array([min(size, 3.0), *np.zeros(n_classes)])
+    bounds = [(size / MAX_TEMPERATURE, size), *[(None, None) if with_offsets else (0.0, 0.0)] * n_classes]
     exact = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 500}
     best = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=exact).x
-    return Tempering(float(1 / best[0]), best[1:] if with_offsets else None)
+    return Tempering(float(size / best[0]), best[1:] if with_offsets else None)
 
 
 def log_class_shares(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 Under a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So
 labels are held out in folds, and every weight is tried on all of them in one batch: a fold is a
-column of weights with zeros. The classes of the rows held out have a temperature and offsets
-(see `tempering`) for each weight, which are those of the final model, too: rows that trained it would
+column of weights with zeros. The classes of the rows held out have a temperature and offsets (see
+`tempering`) for each weight, which are those of the final model, too: rows that trained it would
 show less doubt than there is. Zero is kept unless another weight is better by more than half a
 standard error of the difference. Where few rows have labels, nothing is held out, and each
 estimator has a weight of its own.

@@ -62,7 +62,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
-        one; one for points.
+        one, with an offset for each class so that none is said too often; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by `solver` from the best EM solution.
@@ -135,6 +135,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         ``dof / (dof - 2)`` times as much is the covariance.
     unlabeled_weight_, temperature_ : float
         The weight of unlabeled rows and the temperature that were given or chosen.
+    class_offsets_ : array of shape (n_classes,)
+        What is added to the tempered log likelihoods of the classes.
     log_evidence_ : float
         The bound of the log evidence, under posteriors; compares models of the same rows.
     objective_curve_ : ndarray of shape (`n_iter_` + 1,)

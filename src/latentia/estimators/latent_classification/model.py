@@ -70,7 +70,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
-        one; one for points.
+        one, with an offset for each class so that none is said too often; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
         * margin by L-BFGS, from the mean of the posterior or, with "ml", the best EM solution.
@@ -163,6 +163,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         whose parameters are above.
     unlabeled_weight_, temperature_ : float
         Given or chosen.
+    class_offsets_ : array of shape (n_classes,)
+        What is added to the tempered log likelihoods of the classes.
     log_evidence_ : float
         Lower bound of the log evidence of a posterior, in the units of X.
     n_iter_, converged_, stopping_reason_ : int, bool, str
