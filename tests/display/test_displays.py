@@ -226,7 +226,7 @@ def test_label_matrices_are_calibrated_entry_by_entry():
 
 def test_what_was_tried_is_sorted_with_the_best_on_top(iris):
     X, y = iris
-    searched = LatentClassificationModelCV([1, 2], [1], cv=2, tol=0.1, random_state=0).fit(X, y)
+    searched = LatentClassificationModelCV([1, 2], [1], cv=2, n_init=1, tol=0.1, random_state=0).fit(X, y)
     display = SearchResultsDisplay.from_estimator(searched)
     assert set(display.names) == {"latent 1", "latent 2"}
     assert (np.diff(display.scores) <= 0).all() and display.score_name == "cross-validated accuracy"

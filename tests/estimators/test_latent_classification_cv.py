@@ -93,7 +93,7 @@ def test_folds_in_one_batch_are_folds_one_after_the_other(monkeypatch):
     rng, codes = np.random.default_rng(0), np.arange(120) % 2
     rows = (rng.normal(size=120) + 2 * codes)[:, None] * [1.0, -2.0, 0.5, 30.0] + rng.normal(size=(120, 4))
     folds = list(KFold(3, shuffle=True, random_state=0).split(rows))
-    model = LatentClassificationModel(1, 1, inference="ml", tol=1e-9, max_iter=5000, random_state=0)
+    model = LatentClassificationModel(1, 1, inference="ml", tol=1e-7, max_iter=5000, random_state=0)
     model.set_params(marginals="normal", ridge=0.0, unlabeled_weight=1.0)
     data = model._read_in_memory(rows, codes, rng.uniform(1, 2, 120))
     batch = score_folds(model, data, folds)

@@ -149,7 +149,7 @@ def test_hard_tables_get_sober_probabilities():
 def test_many_columns_and_many_rows():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
-    wide = rng.normal(size=(60, 700)) + 0.3 * y[:, None]
+    wide = rng.normal(size=(60, 200)) + 0.3 * y[:, None]
     assert LatentClassifier(max_iter=5, **FAST).fit(wide, y).score(wide, y) > 0.9
     y = rng.integers(0, 3, 12_000)
     long = rng.normal(size=(12_000, 4)) + y[:, None]

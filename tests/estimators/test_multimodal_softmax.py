@@ -75,10 +75,10 @@ def test_evidence_is_below_the_log_marginal_likelihood(rng):
     bound = (
         EM(max_iter=300, tol=1e-10).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 5)).value.max()
     )
-    alpha = rng.gamma(2.0, 1 / 3.0, size=(200_000, 3, 1))
-    scores = (rng.normal(size=(200_000, 3, 2)) / np.sqrt(alpha)) @ X1.T
+    alpha = rng.gamma(2.0, 1 / 3.0, size=(50_000, 3, 1))
+    scores = (rng.normal(size=(50_000, 3, 2)) / np.sqrt(alpha)) @ X1.T
     own = np.where(y == 0, logsumexp(scores[:, :2], axis=1), scores[:, 2])
-    exact = logsumexp((own - logsumexp(scores, axis=1)).sum(axis=1)) - np.log(200_000)
+    exact = logsumexp((own - logsumexp(scores, axis=1)).sum(axis=1)) - np.log(50_000)
     assert exact - 6.0 < bound < exact  # loose: half of the gap is the softmax bound's, half the posterior's
 
 
@@ -163,7 +163,7 @@ def test_memory_holds_no_matrix_per_row(rng):
 
 def test_search_table_and_evidence(moons):
     X, y = moons
-    options = dict(criterion="bound", n_init=2, tol=1e-3, random_state=0)
+    options = dict(criterion="bound", n_init=2, tol=1e-2, random_state=0)
     model = MultimodalSoftmaxClassifier(max_subclasses=3, threshold=[0.05, 0.1], **options).fit(X, y)
     table = model.search_results_
     best = int(np.argmax(table["log_evidence"]))
@@ -191,7 +191,7 @@ def test_the_search_finds_what_trying_all_finds(moons):
 @pytest.mark.parametrize("options", [{"criterion": "bic"}, {"inference": "ml", "criterion": "bic"}])
 def test_bic_chooses_too(moons, options):
     X, y = moons
-    model = MultimodalSoftmaxClassifier(max_subclasses=2, n_init=2, tol=1e-3, random_state=0, **options)
+    model = MultimodalSoftmaxClassifier(max_subclasses=2, n_init=1, tol=1e-2, random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # separable rows have no maximum of the likelihood
         model.fit(X, y)

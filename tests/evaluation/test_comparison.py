@@ -471,7 +471,7 @@ def test_labels_that_are_objects_do_for_classifiers_of_scikit_learn(blobs, kind)
     """As those with None for unlabeled rows are; also where scorers look at them."""
     X, y = blobs
     plain = (y == y[0]).astype(kind)
-    models = {"nb": GaussianNB(), "mixture": GaussianMixtureClassifier(random_state=0, tol=0.1)}
+    models = {"nb": GaussianNB(), "mixture": GaussianMixtureClassifier(covariance="diag", random_state=0, tol=0.1)}
     expected = compare(models, X, plain, cv=3, scoring="balanced_accuracy")
     objects = plain.astype(object)
     found = compare(models, X, objects, cv=3, scoring="balanced_accuracy")
@@ -485,7 +485,7 @@ def test_tables_of_arrow_change_nothing(blobs):
     pyarrow = pytest.importorskip("pyarrow")
     X, y = blobs
     table = pyarrow.table({f"x{k}": column for k, column in enumerate(X.T)})
-    mixture = {"mixture": GaussianMixtureClassifier(random_state=0, tol=0.1)}
+    mixture = {"mixture": GaussianMixtureClassifier(covariance="diag", random_state=0, tol=0.1)}
     expected = compare(mixture, X, y, cv=2).log_loss
     for labels in (y, pyarrow.array(y), pyarrow.chunked_array([y[:50], y[50:]])):
         np.testing.assert_allclose(compare(mixture, table, labels, cv=2).log_loss, expected)

@@ -108,7 +108,7 @@ def test_the_evidence_of_two_components_is_bounded_from_below(rng):
     x = np.r_[rng.normal(size=3) - 1.0, rng.normal(size=3) + 1.0]
     family = mixtures("diag", 2, pooled_rows=6.0)
     belief, bound = settle(family, x[:, None])
-    kappa, rate, n = belief.components.strength[0], belief.components.common[0, 0] / 2, 400_000
+    kappa, rate, n = belief.components.strength[0], belief.components.common[0, 0] / 2, 100_000
     share = rng.dirichlet([0.5, 0.5], n)[:, None, :]
     precision = rng.gamma(3.0, 1 / rate, (n, 1, 2))
     mean = rng.normal(size=(n, 1, 2)) / np.sqrt(kappa * precision)
@@ -223,7 +223,7 @@ def test_with_ever_more_pooled_rows_all_classes_share_one_covariance(rng):
     rows, gaps = MaskedRows(X, None), []
     for pooled in (3e1, 3e2, 3e3):
         own, tied = (mixtures(name, [1, 1, 1], pooled_rows=pooled) for name in ("full", "tied"))
-        scores = [f.model.scores(f.predictive(settle(f, X, y, 400)[0]), rows) for f in (own, tied)]
+        scores = [f.model.scores(f.predictive(settle(f, X, y, 150)[0]), rows) for f in (own, tied)]
         gaps.append(np.abs(scores[0] - scores[1]).max())
     assert gaps[0] > 0.5 and gaps[2] < 0.05 * gaps[0] and gaps[1] < 0.5 * gaps[0]
 

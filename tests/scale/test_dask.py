@@ -72,7 +72,7 @@ def agree(model, other, X, dask_X, tol=1e-8):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @ARRAYS
 def test_arrays_agree(model):
-    (X, y), options = table(), {"max_iter": 10}
+    (X, y), options = table(), {"max_iter": 5}
     dask_X, dask_y = in_parts(X, y)
     one, other = small(model, **options).fit(X, y), small(model, **options).fit(dask_X, dask_y)
     agree(one, other, X, dask_X)
