@@ -163,7 +163,7 @@ def test_memory_holds_no_matrix_per_row(rng):
 
 def test_search_table_and_evidence(moons):
     X, y = moons
-    options = dict(criterion="bound", n_init=1, tol=1e-2, random_state=0)
+    options = dict(criterion="bound", n_init=2, tol=1e-2, random_state=0)
     model = MultimodalSoftmaxClassifier(max_subclasses=3, threshold=[0.05, 0.1], **options).fit(X, y)
     table = model.search_results_
     best = int(np.argmax(table["log_evidence"]))
