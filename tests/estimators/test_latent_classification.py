@@ -128,7 +128,7 @@ def test_completion_fills_the_gaps_and_nothing_else(table, rng):
 
 def test_continuous_completion_is_the_conditional_expectation():
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(2, marginals="normal", **QUICK).fit(X, y)
+    model = LatentClassificationModel(2, marginals="normal", temperature=1.0, **QUICK).fit(X, y)
     gaps = X.copy()
     gaps[:, 2] = np.nan
     proba, expected = model.predict_proba(gaps), np.zeros(len(X))

@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier
-from latentia.estimators.base.tempering import MAX_TEMPERATURE, OFFSET_PRECISION, Tempering, best_tempering
+from latentia.estimators.base.tempering import MAX_TEMPERATURE, OFFSET_PRECISION, LabeledRows, Tempering, best_tempering
 
 
 def test_columns_that_repeat_each_other_are_tempered_and_a_row_of_weight_two_counts_twice(rng):
@@ -26,46 +26,48 @@ def test_rows_are_never_made_surer_than_they_are(doubt):
     codes = np.arange(60) % 2
     said = np.where(np.arange(60) % 10 < 10 * doubt, 1 - codes, codes)  # which is right more often than it says
     log_likelihood = np.log(np.where(np.eye(2)[said] > 0, 0.6, 0.4)).T
-    assert best_tempering(log_likelihood, codes, np.ones(60)).temperature == 1.0
+    assert best_tempering(LabeledRows(log_likelihood, np.ones(60), codes, np.ones(60))).temperature == 1.0
 
 
 def rows(rng, n_rows=90, size=4.0):
-    """Log likelihoods (C, N) that say class 0 too often, labels, weights."""
+    """With log likelihoods that say class 0 too often."""
     codes = rng.integers(0, 3, n_rows)
     log_likelihood = size * rng.normal(size=(3, n_rows)) + size * np.eye(3)[:, codes] + size * np.eye(3)[:, :1]
-    return log_likelihood, codes, rng.uniform(0.2, 2.0, n_rows)
+    return LabeledRows(log_likelihood, rng.integers(0, 6, n_rows), codes, rng.uniform(0.2, 2.0, n_rows))
 
 
-def objective(log_likelihood, codes, weight, log_temperature, offsets):
+def objective(data, log_temperature, offsets):
     """By hand."""
-    shares = 1 + np.bincount(codes, weight, minlength=3)
-    scores = np.log(shares / shares.sum()) + log_likelihood.T / np.exp(log_temperature) + offsets
+    log_likelihood, known, codes, weight = data
+    shares, prior_units = 1 + np.bincount(codes, weight, minlength=3), max(1.0, known.max()) * offsets
+    scores = np.log(shares / shares.sum()) + log_likelihood.T / np.exp(log_temperature) + known[:, None] * offsets
     losses = -log_softmax(scores, axis=1)[np.arange(codes.size), codes]
-    return weight @ losses + log_temperature**2 + OFFSET_PRECISION / 2 * offsets @ offsets
+    return weight @ losses + log_temperature**2 + OFFSET_PRECISION / 2 * prior_units @ prior_units
 
 
 @pytest.mark.parametrize("size", [0.1, 4.0, 300.0])
 def test_nothing_near_the_best_tempering_is_better(rng, size):
     data = rows(rng, size=size)
-    best = best_tempering(*data)
-    value = objective(*data, np.log(best.temperature), best.offsets)
+    best = best_tempering(data)
+    value = objective(data, np.log(best.temperature), best.offsets)
     for _ in range(40):
         step = 1e-2 * rng.normal(size=4)
         log_temperature = np.clip(np.log(best.temperature) + step[0], 0.0, np.log(MAX_TEMPERATURE))
         near = log_temperature, best.offsets + step[1:]
-        assert objective(*data, *near) >= value - 1e-7 * abs(value)
+        assert objective(data, *near) >= value - 1e-7 * abs(value)
 
 
 def test_offsets_bring_the_mean_probability_of_each_class_to_its_share(rng):
     """Up to their prior, whose slope is what is left of the difference."""
-    log_likelihood, codes, weight = rows(rng, 900)
-    best = best_tempering(log_likelihood, codes, weight)
+    log_likelihood, _, codes, weight = data = rows(rng, 900)
+    known = np.ones(900)
+    best = best_tempering(data._replace(known=known))
     shares = 1 + np.bincount(codes, weight, minlength=3)
-    proba = np.exp(log_softmax(np.log(shares)[:, None] + best(log_likelihood), axis=0))
+    proba = np.exp(log_softmax(np.log(shares)[:, None] + best(log_likelihood, known), axis=0))
     said, labeled = proba @ weight, np.bincount(codes, weight, minlength=3)
     np.testing.assert_allclose(said + OFFSET_PRECISION * best.offsets, labeled, rtol=1e-5)
     plain = Tempering(best.temperature)
-    unmoved = np.exp(log_softmax(np.log(shares)[:, None] + plain(log_likelihood), axis=0)) @ weight
+    unmoved = np.exp(log_softmax(np.log(shares)[:, None] + plain(log_likelihood, known), axis=0)) @ weight
     assert abs(unmoved - labeled).max() > 4 * abs(said - labeled).max()  # or the law would say nothing
 
 
@@ -86,3 +88,16 @@ def test_a_given_temperature_points_and_streams_have_no_offsets(rng):
     fitted.append(GaussianMixtureClassifier(2, covariance="diag", random_state=0).partial_fit(X, y, classes=[0, 1]))
     assert [model.temperature_ for model in fitted[:2]] == [2.0, 1.0]
     assert all((model.class_offsets_ == 0).all() and model.class_offsets_.shape == (2,) for model in fitted)
+
+
+def test_rows_without_any_cell_have_the_priors_and_offsets_count_by_known_cells(rng):
+    X, y = rng.normal(size=(90, 4)), np.arange(90) % 3
+    X[y == 0] **= 3
+    model = GaussianMixtureClassifier(covariance="diag", marginals="normal", random_state=0).fit(X, y)
+    assert abs(model.class_offsets_).max() > 0.003  # or the law would say nothing
+    np.testing.assert_allclose(model.predict_proba(np.full((1, 4), np.nan))[0], model.priors_, rtol=1e-9)
+    gaps = np.where([True, False, False, True], np.nan, X)
+    plain = GaussianMixtureClassifier(covariance="diag", marginals="normal", temperature=model.temperature_)
+    odds = model.predict_log_proba(gaps) - plain.set_params(random_state=0).fit(X, y).predict_log_proba(gaps)
+    expected = model.class_offsets_ - model.class_offsets_[0]
+    np.testing.assert_allclose(odds - odds[:, :1], np.broadcast_to(2 * expected, odds.shape), atol=1e-8)

@@ -82,7 +82,7 @@ def test_only_labeled_rows_count_towards_those_that_are_held_out(rng, monkeypatc
     def look(*args):
         raise InterruptedError
 
-    monkeypatch.setattr(unlabeled_weight, "_held_out_scores", look)
+    monkeypatch.setattr(unlabeled_weight, "_held_out_log_likelihoods", look)
     X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
     model = GaussianMixtureClassifier(1, covariance="diag", unlabeled=-1, random_state=0)
     few = np.where(np.arange(90) < unlabeled_weight.MIN_LABELED - 1, y, -1)
@@ -100,7 +100,7 @@ def test_of_many_rows_each_is_as_likely_to_choose_the_weight_whatever_it_weighs(
         drawn.append(source.weight)
         raise InterruptedError
 
-    monkeypatch.setattr(unlabeled_weight, "_held_out_scores", look)
+    monkeypatch.setattr(unlabeled_weight, "_held_out_log_likelihoods", look)
     X, y = rng.normal(size=(600, 2)), np.arange(600) % 2
     weight = np.where(np.arange(600) % 10 < 5, 0.01, 1.0)
     with pytest.raises(InterruptedError):

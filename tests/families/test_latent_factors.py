@@ -221,7 +221,8 @@ def test_a_family_of_known_loadings_is_recovered_from_its_own_sample(rng):
 
 def test_without_latents_it_is_a_mixture_that_the_classes_share(rng):
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(0, 3, noise="untied", marginals="normal", random_state=0).fit(X, y)
+    options = {"marginals": "normal", "temperature": 1.0, "random_state": 0}
+    model = LatentClassificationModel(0, 3, noise="untied", **options).fit(X, y)
     joint = np.full((len(X), 3), -np.inf)
     for c in range(3):
         for m in range(3):
@@ -299,7 +300,7 @@ def test_factors_come_in_the_order_scale_and_sign_that_is_documented(rng):
 
 def test_factors_are_the_posterior_means(rng):
     X, y = load_iris(return_X_y=True)
-    model = LatentClassificationModel(2, marginals="normal", tol=1e-2, random_state=0).fit(X, y)
+    model = LatentClassificationModel(2, marginals="normal", temperature=1.0, tol=1e-2, random_state=0).fit(X, y)
     L, shift = model.loadings_[0], model.intercepts_[0]
     proba, expected = model.predict_proba(X), np.zeros((len(X), 2))
     for c in range(3):

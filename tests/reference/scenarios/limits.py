@@ -55,7 +55,7 @@ LOW: dict[str, dict[str, Any]] = {
     "inputs.label_doubts": {"ENOUGH": 5, "FIRST": 6},
     "estimators.base.generative": {"TRANSFORM_ROWS": 17},
     "estimators.base.unlabeled_weight": {"MAX_ROWS": 24, "MIN_LABELED": 9},
-    "estimators.base.temperature": {"MAX_ROWS": 13},
+    "estimators.base.learned_options": {"MAX_ROWS": 13},
     "estimators.latent_classification.restart_selection": {"ACCURACY_ROWS": 15},
     "estimators.latent_classifier.answers": {"EXPLAINED_ROWS": 8},
     "estimators.latent_classifier.classifier": {

@@ -225,12 +225,13 @@ def temperings() -> dict[str, Any]:
     joint = rng.normal(size=(3, 40)) * 6
     codes = np.where(rng.uniform(size=40) < 0.6, joint.argmax(0), rng.randint(0, 3, 40))
     weight = rng.uniform(0.2, 2.0, 40)
-    sure = np.eye(3)[codes].T * 3
+    rows = tempering.LabeledRows(joint, rng.randint(0, 6, 40), codes, weight)
+    sure = rows._replace(log_likelihood=np.eye(3)[codes].T * 3)
     return {
-        "best": [tempering.best_tempering(joint * s, codes, weight) for s in (0.1, 1.0, 4.0)],
-        "plain": tempering.best_tempering(joint, codes, weight, with_offsets=False),
-        "sure": tempering.best_tempering(sure, codes, weight),
-        "losses": tempering.Tempering(2.5, np.array([0.3, 0.0, -0.2])).log_losses(joint, codes, weight),
+        "best": [tempering.best_tempering(rows._replace(log_likelihood=joint * s)) for s in (0.1, 1.0, 4.0)],
+        "plain": tempering.best_tempering(rows, with_offsets=False),
+        "sure": tempering.best_tempering(sure),
+        "losses": rows.log_losses(tempering.Tempering(2.5, np.array([0.3, 0.0, -0.2]))),
     }
 
 

@@ -43,7 +43,7 @@ class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gen
         def components(rows: MaskedRows) -> Array:
             posterior = family.infer(params, rows)
             xp = namespace(posterior.log_joint)
-            scale = softmax(model.temper(posterior.log_joint), axis=-2) / posterior.normalizer
+            scale = softmax(model.temper(posterior.log_joint, rows), axis=-2) / posterior.normalizer
             each = posterior.unnormalized * scale[:, None, :]  # (C, K, N), some of them padding
             each = xp.reshape(each, (-1, each.shape[-1]))
             return transpose(xp.take(each, asarray_like(flat, each, dtype=xp.int64), axis=0))

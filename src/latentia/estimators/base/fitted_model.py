@@ -6,7 +6,7 @@ of rows, and what rows say of their classes, each by itself,
 .. math::
     p(x) = \sum_r v_r\, p_r(x), \qquad
     p(c \mid x) \propto p(c) \sum_r v_r \frac{t_r(x, c)}{\sum_{c'} t_r(x, c')}, \qquad
-    t_r(x, c) = e^{b_{rc}} p_r(x \mid c)^{1/T_r}
+    t_r(x, c) = e^{k b_{rc}} p_r(x \mid c)^{1/T_r}
 
 (see `tempering`), whose product is a density of rows and classes again, in which other class priors
 multiply the odds. What members expect of missing cells is averaged, too. The votes v are the same
@@ -30,7 +30,7 @@ from latentia.engine.masking import map_rows
 from latentia.engine.normal_cells import NormalCellsFamily
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
-from latentia.estimators.base.tempering import Tempering
+from latentia.estimators.base.tempering import Tempering, count_known
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import PowerTransform
 from latentia.inputs.standardization import Standardizer
@@ -73,11 +73,12 @@ class FittedModel(Generic[F]):
         total = sum(one.n_votes for one in self.members)
         return [one.n_votes / total for one in self.members]
 
-    def tempered_log_likelihood(self, scores: Array) -> Array:
+    def tempered_log_likelihood(self, scores: Array, rows: MaskedRows) -> Array:
         """What rows with such log joints (..., C, N) say of their class."""
-        return self.tempering(scores - asarray_like(self.params.log_prior, scores)[..., None])
+        log_likelihood = scores - asarray_like(self.params.log_prior, scores)[..., None]
+        return self.tempering(log_likelihood, count_known(rows))
 
-    def temper(self, scores: Array) -> Array:
+    def temper(self, scores: Array, rows: MaskedRows) -> Array:
         """Log joints (..., C, N) in which rows say less of the class.
 
         p(x) stays what it was, so the joint density stays one.
@@ -85,7 +86,7 @@ class FittedModel(Generic[F]):
         if self.tempering.changes_nothing:
             return scores
         prior = asarray_like(self.params.log_prior, scores)[..., None]
-        tempered = prior + self.tempered_log_likelihood(scores)
+        tempered = prior + self.tempered_log_likelihood(scores, rows)
         return logsumexp(scores, axis=-2)[..., None, :] + log_softmax(tempered, axis=-2)
 
     def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
@@ -98,9 +99,9 @@ class FittedModel(Generic[F]):
         """Log joints (C, N) of preprocessed rows, tempered, averaged over the members."""
         each = [one.family.scores(one.params, rows) for one in self.members]
         if len(each) == 1:
-            return self.temper(each[0])
+            return self.temper(each[0], rows)
         xp, voters = namespace(each[0]), list(zip(self.members, each, map(log, self.vote_shares), strict=True))
-        scaled = [log_softmax(one.tempered_log_likelihood(s), axis=-2) + vote for one, s, vote in voters]
+        scaled = [log_softmax(one.tempered_log_likelihood(s, rows), axis=-2) + vote for one, s, vote in voters]
         density = logsumexp(xp.stack([logsumexp(s, axis=-2) + vote for _, s, vote in voters]), axis=0)
         prior = asarray_like(self.params.log_prior, density)[..., None]
         return density + log_softmax(prior + logsumexp(xp.stack(scaled), axis=0), axis=-2)

@@ -285,7 +285,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
     def _fitted_attributes(self, data: TrainingTable, fitted: GenerativeFit) -> Attributes:
         attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
         attributes["unlabeled_weight_"] = fitted.unlabeled_weight
-        attributes |= tempering_attributes(fitted.model.tempering, fitted.model.family.n_classes)
+        attributes |= tempering_attributes(fitted.model)
         if fitted.is_posterior:
             attributes["log_evidence_"] = float(attributes["objective_curve_"][-1])
         return attributes | self._attributes_of(fitted.model)

@@ -9,21 +9,22 @@ from typing import Generic
 import numpy as np
 
 from latentia.engine.posterior_family import F, P, PosteriorFamily
-from latentia.engine.source import TableSource
+from latentia.engine.source import MaskedRows, TableSource
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.tempering import Tempering, best_tempering
+from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
-from latentia.numerics.array_api import asarray_like, to_numpy, transpose
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
 
 #: Labeled rows that are looked at, at most, evenly spaced in the table.
 MAX_ROWS = 5000
 
 
-def tempering_attributes(tempering: Tempering, n_classes: int) -> Attributes:
-    """What is published of it."""
-    offsets = np.zeros(n_classes) if tempering.offsets is None else tempering.offsets
-    return {"temperature_": tempering.temperature, "class_offsets_": offsets}
+def tempering_attributes(model: FittedModel) -> Attributes:
+    """What is published of its tempering."""
+    (temperature, offsets), prior = model.tempering, model.params.log_prior
+    zero = namespace(prior).zeros_like(prior)
+    return {"temperature_": temperature, "class_offsets_": zero if offsets is None else asarray_like(offsets, prior)}
 
 
 def tempering_of_rows(model: FittedModel, source: TableSource, with_offsets: bool = True) -> Tempering:
@@ -31,11 +32,14 @@ def tempering_of_rows(model: FittedModel, source: TableSource, with_offsets: boo
     labeled = source.spread_rows(MAX_ROWS, labeled=True)
     weight = np.ones(labeled.y.size) if labeled.weight is None else labeled.weight
     family, params = model.family, model.params
-    scores = model.map_rows(
-        labeled.X, lambda rows: transpose(family.scores(params, rows)), family.score_floats_per_row(params)
-    )
-    log_likelihood = to_numpy(scores - asarray_like(params.log_prior, scores)).astype(float).T
-    return best_tempering(log_likelihood, labeled.y, weight, with_offsets)
+
+    def of_rows(rows: MaskedRows) -> Array:
+        """Log likelihoods of the classes, and beside them the numbers of known cells."""
+        log_likelihood = transpose(family.scores(params, rows)) - params.log_prior
+        return namespace(log_likelihood).concat([log_likelihood, count_known(rows)[:, None]], axis=1)
+
+    found = to_numpy(model.map_rows(labeled.X, of_rows, family.score_floats_per_row(params))).astype(float).T
+    return best_tempering(LabeledRows(found[:-1], found[-1], labeled.y, weight), with_offsets)
 
 
 class LearnedOptionsMixin(Generic[F, P]):

@@ -148,8 +148,9 @@ class StreamMixin(GenerativeClassifier[F, P]):
         if (source.y >= 0).any() or not isinstance(self.temperature, str):
             is_posterior = isinstance(stream.trained, PosteriorFamily)
             tempering = self._choose_tempering(model, source, is_posterior, with_offsets=False)  # of few classes, maybe
-        attributes = data.attributes | stream.attributes | self._attributes_of(replace(model, tempering=tempering))
-        self._set_learned(attributes | tempering_attributes(tempering, data.n_classes))
+        model = replace(model, tempering=tempering)
+        attributes = data.attributes | stream.attributes | self._attributes_of(model)
+        self._set_learned(attributes | tempering_attributes(model))
         return self
 
     def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream[F, P], ArraySource]:

@@ -3,14 +3,15 @@ r"""How much a row says of its class: a temperature and class offsets, learned f
 Under a model that is only nearly right, the cells of a row repeat each other and class
 probabilities are too sure. So the class of a row has
 
-.. math:: p(c \mid x) \propto p(c)\, e^{b_c} p(x \mid c)^{1/T}, \qquad T \ge 1.
+.. math:: p(c \mid x) \propto p(c)\, e^{k b_c} p(x \mid c)^{1/T}, \qquad T \ge 1,
 
-The power of a density is none, and :math:`-b_c` stands for the log of its integral: without it, the
-classes that a model makes look likelier than they are would be said too often. T and b are where
-labeled rows have the least log loss, if p(c) are their class shares (the labels may be given evenly
-while classes are not, and other priors may be asked for), under weak priors at one and at zero.
-They are rows held out where some are for the weight of unlabeled rows (see `unlabeled_weight`),
-else those of the training.
+in which k is the number of known cells of the row. Offsets b make up for classes that the
+model says too often: the power of a density does not integrate to one, and neither do densities
+that are only nearly right divide the rows as the classes do. T and b are where labeled rows have
+the least log loss, if p(c) are their class shares (the labels may be given evenly while classes are
+not, and other priors may be asked for), under weak priors at one and at zero. They are rows held
+out where some are for the weight of unlabeled rows (see `unlabeled_weight`), else those of the
+training.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from latentia.numerics.array_api import Array, asarray_like
+from latentia.engine.source import MaskedRows
+from latentia.numerics.array_api import Array, asarray_like, namespace
 from latentia.numerics.logspace import log_softmax
 
 #: The largest temperature.
@@ -34,30 +36,52 @@ class Tempering(NamedTuple):
     """What becomes of the log likelihoods of classes: they are divided, and moved."""
 
     temperature: float = 1.0
-    offsets: np.ndarray | None = None  # (C,); None: zero
+    offsets: np.ndarray | None = None  # (C,) of each known cell; None: zero
 
     @property
     def changes_nothing(self) -> bool:
         return self.temperature == 1.0 and self.offsets is None
 
-    def __call__(self, log_likelihood: Array) -> Array:
-        """Of log likelihoods (..., C, N)."""
+    def __call__(self, log_likelihood: Array, known: Array) -> Array:
+        """Of log likelihoods (..., C, N) of rows with so many known cells, (N,)."""
         tempered = log_likelihood / self.temperature
-        return tempered if self.offsets is None else tempered + asarray_like(self.offsets, tempered)[:, None]
-
-    def log_losses(self, log_likelihood: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """The log loss of each of these labeled rows, (C, N)."""
-        log_share = log_class_shares(codes, weight, len(log_likelihood))
-        log_proba = log_softmax(log_share[:, None] + self(log_likelihood), axis=0)
-        return np.asarray(-log_proba[codes, np.arange(codes.size)])
+        return tempered if self.offsets is None else tempered + asarray_like(self.offsets, tempered)[:, None] * known
 
 
-def best_tempering(
-    log_likelihood: np.ndarray, codes: np.ndarray, weight: np.ndarray, with_offsets: bool = True
-) -> Tempering:
-    """With which rows of these classes and log likelihoods (C, N) have the least log loss."""
-    n_classes = len(log_likelihood)
-    log_share = log_class_shares(codes, weight, n_classes)[:, None]
+class LabeledRows(NamedTuple):
+    """What a tempering is chosen by."""
+
+    log_likelihood: np.ndarray  # (C, N)
+    known: np.ndarray  # (N,) numbers of cells
+    codes: np.ndarray  # (N,)
+    weight: np.ndarray  # (N,)
+
+    @property
+    def log_class_shares(self) -> np.ndarray:
+        """Logs (C, 1) of the shares of labels, of which each class is given one more."""
+        counts = 1.0 + np.bincount(self.codes, self.weight, minlength=len(self.log_likelihood))
+        return np.asarray(np.log(counts / counts.sum()))[:, None]
+
+    def log_losses(self, tempering: Tempering) -> np.ndarray:
+        """The log loss of each row."""
+        tempered = tempering(self.log_likelihood, self.known)
+        log_proba = log_softmax(self.log_class_shares + tempered, axis=0)
+        return np.asarray(-log_proba[self.codes, np.arange(self.codes.size)])
+
+
+def count_known(rows: MaskedRows) -> Array:
+    """The number (N,) of each row's known cells."""
+    xp = namespace(rows.values)
+    cells = xp.ones_like(rows.values) if rows.observed is None else xp.astype(rows.observed, rows.values.dtype)
+    return xp.sum(cells, axis=-1)
+
+
+def best_tempering(rows: LabeledRows, with_offsets: bool = True) -> Tempering:
+    """With which the rows have the least log loss."""
+    log_likelihood, known, codes, weight = rows
+    most = max(1.0, float(np.max(known[weight > 0], initial=0.0)))
+    known = known / most  # so that offsets of rows without gaps have the prior, whatever their columns
+    n_classes, log_share = len(log_likelihood), rows.log_class_shares
     log_likelihood = log_likelihood - log_likelihood.max(axis=0)
     size = max(1.0, float(-log_likelihood.mean()))  # slopes by size / T are as large as those by the offsets
     is_own = np.arange(n_classes)[:, None] == codes
@@ -65,21 +89,15 @@ def best_tempering(
     def loss(free: np.ndarray) -> tuple[float, np.ndarray]:
         """What is made small, and its slopes: by 1/T, in which it is convex, and by the offsets."""
         power, offsets = free[0] / size, free[1:]
-        log_proba = np.asarray(log_softmax(log_share + power * log_likelihood + offsets[:, None], axis=0))
+        log_proba = np.asarray(log_softmax(log_share + power * log_likelihood + offsets[:, None] * known, axis=0))
         too_much = weight * (np.exp(log_proba) - is_own)
         value = -(weight @ log_proba[is_own.argmax(axis=0), np.arange(codes.size)])
         value += np.log(power) ** 2 + 0.5 * OFFSET_PRECISION * offsets @ offsets
         by_power = (too_much * log_likelihood).sum() + 2 * np.log(power) / power
-        return float(value), np.array([by_power / size, *(too_much.sum(axis=1) + OFFSET_PRECISION * offsets)])
+        return float(value), np.array([by_power / size, *(too_much @ known + OFFSET_PRECISION * offsets)])
 
     begin = np.array([min(size, 3.0), *np.zeros(n_classes)])
     bounds = [(size / MAX_TEMPERATURE, size), *[(None, None) if with_offsets else (0.0, 0.0)] * n_classes]
     exact = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 500}
     best = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=exact).x
-    return Tempering(float(size / best[0]), best[1:] if with_offsets else None)
-
-
-def log_class_shares(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """Logs (C,) of the shares of labels, of which each class is given one more."""
-    counts = 1.0 + np.bincount(codes, weight, minlength=n_classes)
-    return np.asarray(np.log(counts / counts.sum()))
+    return Tempering(float(size / best[0]), best[1:] / most if with_offsets else None)

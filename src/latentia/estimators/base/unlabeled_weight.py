@@ -21,7 +21,7 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
 from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
-from latentia.estimators.base.tempering import Tempering, best_tempering
+from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
 
@@ -65,8 +65,10 @@ def choose_by_held_out_labels(
     held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
     codes = source.y[held_out]
     weight = np.ones(codes.size) if source.weight is None else source.weight[held_out]
-    temperings = [best_tempering(each, codes, weight) if tempered else Tempering() for each in log_likelihoods]
-    losses = [t.log_losses(each, codes, weight) for t, each in zip(temperings, log_likelihoods, strict=True)]
+    known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
+    seen = [LabeledRows(each, known, codes, weight) for each in log_likelihoods]
+    temperings = [best_tempering(rows) if tempered else Tempering() for rows in seen]
+    losses = [rows.log_losses(tempering) for rows, tempering in zip(seen, temperings, strict=True)]
     best = _best(np.minimum(losses, MAX_LOSS), weight)
     return HeldOutChoice(WEIGHTS[best], temperings[best])
 

@@ -136,7 +136,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
     unlabeled_weight_, temperature_ : float
         The weight of unlabeled rows and the temperature that were given or chosen.
     class_offsets_ : array of shape (n_classes,)
-        What is added to the tempered log likelihoods of the classes.
+        What each known cell adds to the tempered log likelihoods of the classes.
     log_evidence_ : float
         The bound of the log evidence, under posteriors; compares models of the same rows.
     objective_curve_ : ndarray of shape (`n_iter_` + 1,)

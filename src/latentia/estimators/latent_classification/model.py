@@ -164,7 +164,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     unlabeled_weight_, temperature_ : float
         Given or chosen.
     class_offsets_ : array of shape (n_classes,)
-        What is added to the tempered log likelihoods of the classes.
+        What each known cell adds to the tempered log likelihoods of the classes.
     log_evidence_ : float
         Lower bound of the log evidence of a posterior, in the units of X.
     n_iter_, converged_, stopping_reason_ : int, bool, str
