@@ -143,10 +143,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         The objective, summed over rows, after each sweep of the solver that ended the fit.
     n_iter_, converged_, stopping_reason_ : int, bool, str
         Iterations of that solver, whether it converged, and why it stopped.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of features, and their names when X has string column names.
 
     References
     ----------
