@@ -101,3 +101,12 @@ def test_rows_without_any_cell_have_the_priors_and_offsets_count_by_known_cells(
     odds = model.predict_log_proba(gaps) - plain.set_params(random_state=0).fit(X, y).predict_log_proba(gaps)
     expected = model.class_offsets_ - model.class_offsets_[0]
     np.testing.assert_allclose(odds - odds[:, :1], np.broadcast_to(2 * expected, odds.shape), atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [0.1, 4.0, 40.0])
+def test_rounding_does_not_change_the_best_tempering(rng, size):
+    data = rows(rng, size=size)
+    moved = data._replace(log_likelihood=data.log_likelihood + 100.0)  # the same for all classes
+    one, other = best_tempering(data), best_tempering(moved)
+    assert one.temperature == pytest.approx(other.temperature, rel=1e-10)
+    np.testing.assert_allclose(one.offsets, other.offsets, atol=1e-10)

@@ -16,10 +16,11 @@ training.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root
 
 from latentia.engine.source import MaskedRows
 from latentia.numerics.array_api import Array, asarray_like, namespace
@@ -100,4 +101,23 @@ def best_tempering(rows: LabeledRows, with_offsets: bool = True) -> Tempering:
     bounds = [(size / MAX_TEMPERATURE, size), *[(None, None) if with_offsets else (0.0, 0.0)] * n_classes]
     exact = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 500}
     best = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=exact).x
+    best = _where_slopes_are_zero(lambda free: loss(free)[1], best, bounds)
     return Tempering(float(size / best[0]), best[1:] / most if with_offsets else None)
+
+
+def _where_slopes_are_zero(
+    slope: Callable[[np.ndarray], np.ndarray], near: np.ndarray, bounds: list[Any]
+) -> np.ndarray:
+    """The optimum to rounding, from one to half the digits, which is all that values can tell."""
+    free = np.array([low is None or low < x < high for x, (low, high) in zip(near, bounds, strict=True)])
+
+    def at(some: np.ndarray) -> np.ndarray:
+        moved = near.copy()
+        moved[free] = some
+        return moved
+
+    if not free.any():
+        return near
+    found = root(lambda some: slope(at(some))[free], near[free], tol=1e-13)
+    better = np.abs(slope(at(found.x))[free]).sum() <= np.abs(slope(near)[free]).sum()
+    return at(found.x) if better else near
