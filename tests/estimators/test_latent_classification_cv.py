@@ -390,14 +390,15 @@ def test_a_class_that_a_fold_lacks_counts_as_hardly_possible():
             self.classes_ = np.unique(y)
 
         def predict_log_proba(self, X):
-            return np.tile([-0.1, -1e3], (len(X), 1))
+            return np.tile([-0.1, other], (len(X), 1))
 
     codes = np.array([0, 2, 0, 2, 1, 0])
     data = SimpleNamespace(X=np.zeros((6, 1)), codes=codes, weight=None, n_classes=3)
-    for seen, (own, loss) in {0: (True, 0.1), 1: (False, 50.0), 2: (False, 50.0)}.items():
-        test = np.flatnonzero(codes == seen)[-1:]
-        (score,) = score_folds(Model(), data, [(np.array([0, 1, 2]), test)])
-        assert (score.right, score.weight) == (own, 1.0) and score.log_loss == pytest.approx(loss)
+    for other in (-3.0, -1e3):
+        for seen, (own, loss) in {0: (True, 0.1), 1: (False, 50.0), 2: (False, min(-other, 50.0))}.items():
+            test = np.flatnonzero(codes == seen)[-1:]
+            (score,) = score_folds(Model(), data, [(np.array([0, 1, 2]), test)])
+            assert (score.right, score.weight) == (own, 1.0) and score.log_loss == pytest.approx(loss)
 
 
 def test_labels_that_are_held_out_have_no_say_in_what_is_predicted_of_them(rng):

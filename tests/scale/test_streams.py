@@ -148,14 +148,20 @@ def arrays_in(value, seen=None):
 
 @MODELS
 def test_later_batches_may_have_gaps_where_the_first_has_none(model):
+    """And are learned from as if the first had shown, in a row without weight, that there can be gaps."""
     X, y = stream(200)
     full, y = np.nan_to_num(X), np.maximum(y, 0)
-    model = clone(model).set_params(random_state=0, max_iter=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.partial_fit(full[:100], y[:100], classes=[0, 1])
-        before = model.score_samples(X)
-        model.partial_fit(np.where(np.arange(4) % 2, np.nan, X[100:]), y[100:])
-    after = model.score_samples(X)
-    assert np.isfinite(before).all() and np.isfinite(after).all() and not np.allclose(before, after)
-    assert np.isfinite(model.predict_proba(X)).all()
+    later = np.where(np.arange(4) % 2, np.nan, X[100:])
+    warned, weight = full[:101].copy(), np.r_[np.ones(100), 0.0]
+    warned[-1, 0] = np.nan
+    answers = []
+    for first, n_rows in ((full, 100), (warned, 101)):
+        own = clone(model).set_params(random_state=0, max_iter=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            own.partial_fit(first[:n_rows], y[:n_rows], classes=[0, 1], sample_weight=weight[:n_rows])
+            before = own.score_samples(X)
+            own.partial_fit(later, y[100:])
+        answers.append(own.score_samples(X))
+        assert not np.allclose(before, answers[-1])
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-6)

@@ -69,7 +69,7 @@ class ArraySource(TableSource):
         cache_mib: float | None = None,
         gather_chunk_rows: int = 4096,
     ):
-        self.X = self.rows_like = X
+        self.X = X
         self.y = np.asarray(y)
         self.weight = None if weight is None else np.asarray(weight)
         self.preprocess = preprocess or MaskMissing()
@@ -89,6 +89,10 @@ class ArraySource(TableSource):
     @property
     def any_unlabeled(self) -> bool:
         return not self.skip_unlabeled and self._has_codes and bool((self.y < 0).any())
+
+    @property
+    def rows_like(self) -> Array:
+        return self.X
 
     @cached_property
     def total_weight(self) -> float:

@@ -60,7 +60,6 @@ class Source(ABC):
 
     n_rows: int
     n_features: int
-    rows_like: Array | None = None  # an array that lives where the rows do, if that is known
 
     @property
     @abstractmethod
@@ -71,6 +70,11 @@ class Source(ABC):
     @abstractmethod
     def total_weight(self) -> float:
         """Sum of the sample weights."""
+
+    @property
+    def rows_like(self) -> Array | None:
+        """An array that lives where the rows do, if that is known."""
+        return None
 
     def take_restarts(self, index: np.ndarray) -> Source:
         """The source that these restarts see; the same unless each has weights of its own."""

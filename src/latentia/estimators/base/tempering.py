@@ -6,9 +6,9 @@ probabilities are too sure. So the class of a row has
 .. math:: p(c \mid x) \propto p(c)\, e^{k b_c} p(x \mid c)^{1/T}, \qquad T \ge 1,
 
 in which k is the number of known cells of the row. Offsets b make up for classes that the
-model says too often: the power of a density does not integrate to one, and neither do densities
-that are only nearly right divide the rows as the classes do. T and b are where labeled rows have
-the least log loss, if p(c) are their class shares (the labels may be given evenly while classes are
+model says too often: the power of a density does not integrate to one, and densities that are only
+nearly right do not divide the rows as the classes do. T and b are where labeled rows have the
+least log loss, if p(c) are their class shares (the labels may be given evenly while classes are
 not, and other priors may be asked for), under weak priors at one and at zero. They are rows held
 out where some are for the weight of unlabeled rows (see `unlabeled_weight`), else those of the
 training.
@@ -97,16 +97,30 @@ def best_tempering(rows: LabeledRows, with_offsets: bool = True) -> Tempering:
         by_power = (too_much * log_likelihood).sum() + 2 * np.log(power) / power
         return float(value), np.array([by_power / size, *(too_much @ known + OFFSET_PRECISION * offsets)])
 
+    def curvature(free: np.ndarray) -> np.ndarray:
+        """The slopes of the slopes."""
+        power, offsets = free[0] / size, free[1:]
+        proba = np.exp(log_softmax(log_share + power * log_likelihood + offsets[:, None] * known, axis=0))
+        by_power = log_likelihood / size
+        spread = proba * (by_power - (proba * by_power).sum(axis=0))  # of the probabilities, by the power
+        mixed = spread @ (weight * known)
+        of_offsets = np.diag(proba @ (weight * known**2) + OFFSET_PRECISION) - (proba * (weight * known**2)) @ proba.T
+        of_power = weight @ (spread * by_power).sum(axis=0) + 2 * (1 - np.log(power)) / free[0] ** 2
+        return np.block([[np.array([[of_power]]), mixed[None, :]], [mixed[:, None], of_offsets]])
+
     begin = np.array([min(size, 3.0), *np.zeros(n_classes)])
     bounds = [(size / MAX_TEMPERATURE, size), *[(None, None) if with_offsets else (0.0, 0.0)] * n_classes]
     exact = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 500}
     best = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=exact).x
-    best = _where_slopes_are_zero(lambda free: loss(free)[1], best, bounds)
+    best = _where_slopes_are_zero(lambda free: loss(free)[1], curvature, best, bounds)
     return Tempering(float(size / best[0]), best[1:] / most if with_offsets else None)
 
 
 def _where_slopes_are_zero(
-    slope: Callable[[np.ndarray], np.ndarray], near: np.ndarray, bounds: list[Any]
+    slope: Callable[[np.ndarray], np.ndarray],
+    curvature: Callable[[np.ndarray], np.ndarray],
+    near: np.ndarray,
+    bounds: list[Any],
 ) -> np.ndarray:
     """The optimum to rounding, from one to half the digits, which is all that values can tell."""
     free = np.array([low is None or low < x < high for x, (low, high) in zip(near, bounds, strict=True)])
@@ -118,6 +132,7 @@ def _where_slopes_are_zero(
 
     if not free.any():
         return near
-    found = root(lambda some: slope(at(some))[free], near[free], tol=1e-13)
+    inner = np.ix_(free, free)
+    found = root(lambda some: slope(at(some))[free], near[free], jac=lambda some: curvature(at(some))[inner], tol=1e-13)
     better = np.abs(slope(at(found.x))[free]).sum() <= np.abs(slope(near)[free]).sum()
     return at(found.x) if better else near
