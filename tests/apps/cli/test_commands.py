@@ -24,7 +24,7 @@ from latentia.__main__ import main
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.text_tables import MISSING
-from latentia.apps.tables.typed_columns import find_features, read_labels
+from latentia.apps.tables.typed_columns import amounts_note, find_features, read_labels
 from latentia.persistence.model_files import save_model
 
 
@@ -777,3 +777,14 @@ def test_rows_without_a_label_do_not_hide_that_each_row_has_its_own_class(n_clas
     if n_classes > 20:
         with pytest.raises(Failure, match=f"has {n_classes} different values in {n_labeled - 1} labels"):
             read_labels(table(n_labeled - 1), "y")
+
+
+def test_who_may_have_meant_an_amount_is_told_that_each_number_is_a_class():
+    def note(classes):
+        cells = pd.Series([None, *classes] * 3, dtype=object)
+        return amounts_note(read_labels(Table("t.csv", pd.DataFrame({"age": cells}), True), "age"), "age")
+
+    ages = [str(20 + k) for k in range(21)]
+    assert note(ages) == ["the target 'age' holds 21 different numbers; each is learned as a class, not as an amount"]
+    assert note([f"{age}.5" for age in ages]) == note(ages)
+    assert note(ages[1:]) == note([*ages[1:], "old"]) == []

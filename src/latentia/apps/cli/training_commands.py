@@ -24,7 +24,14 @@ from latentia.apps.report import report_html
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
-from latentia.apps.tables.typed_columns import Features, class_text, features_as_fitted, find_features, read_labels
+from latentia.apps.tables.typed_columns import (
+    Features,
+    amounts_note,
+    class_text,
+    features_as_fitted,
+    find_features,
+    read_labels,
+)
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -121,7 +128,7 @@ def _learnable(
     if not names:
         raise bad_table(table.source, f"one column, {target!r}; there is none to learn from")
     features = find_features(table, names, {name: kinds[name] for name in names if name in kinds})
-    for note in features.notes:
+    for note in amounts_note(labels, target) + features.notes:
         screen.note(note)
     for name, reason in features.left_out.items():
         screen.note(f"column {name!r} is left out: {reason}")

@@ -27,6 +27,9 @@ WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(?:\.0*)?", re.ASCII)
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
 
+#: A target of more different numbers than this may be meant as a number.
+MANY_CLASSES = 20
+
 #: Numbers with leading zeros of more different values than this may be none but padded numbers.
 MANY_CODES = 10
 
@@ -207,12 +210,22 @@ def read_labels(table: Table, target: str) -> np.ndarray:
     if n_classes < 2:
         what = f"one class, {known[0]!r}" if known else "no label in any row"
         raise bad_table(table.source, f"the target {target!r} has {what}; two classes are needed")
-    if n_classes > 20 and 2 * n_classes > len(known):
+    if n_classes > MANY_CLASSES and 2 * n_classes > len(known):
         raise bad_table(
             table.source,
             f"the target {target!r} has {n_classes} different values in {len(known)} labels; classes have several rows",
         )
     return labels
+
+
+def amounts_note(labels: np.ndarray, target: str) -> list[str]:
+    """A word where the classes may be amounts, such as ages."""
+    classes = {label for label in labels if label is not None}
+    if len(classes) <= MANY_CLASSES or not all(NUMBER.fullmatch(str(label)) for label in classes):
+        return []
+    return [
+        f"the target {target!r} holds {len(classes)} different numbers; each is learned as a class, not as an amount"
+    ]
 
 
 def _whole(label: Any) -> int | None:
