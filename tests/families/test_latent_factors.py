@@ -11,9 +11,9 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
-from latentia.engine.source import Chunk, MaskedRows
+from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.families.latent_factors import initialization, structure_search
+from latentia.families.latent_factors import structure_search
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.canonical_form import to_canonical_form
 from latentia.families.latent_factors.column_layout import ColumnLayout
@@ -455,17 +455,6 @@ def test_what_no_row_speaks_of_stays_as_it_was(tied, rng):
     for name, take in told_of.items():
         for a, b in zip(take(new), take(old), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9, err_msg=name)
-
-
-def test_rows_that_were_drawn_by_their_weight_weigh_the_same_and_as_much_as_before(rng, monkeypatch):
-    """Those of a class with more rows than a start looks at; the others keep their own, and each restart may have some."""
-    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 4)
-    y, weights = np.array([0, 1, 0, 1, 0, 0, 1]), rng.uniform(0.5, 9.0, (7, 2))
-    for weight in (weights[:, 0], weights):
-        chunk = Chunk(MaskedRows(np.zeros((7, 1)), None), y, weight, None)
-        found = initialization.sample_weights(chunk, y)
-        np.testing.assert_allclose(found[y == 0], np.broadcast_to(weight[y == 0].mean(axis=0), found[y == 0].shape))
-        np.testing.assert_array_equal(found[y == 1], weight[y == 1])
 
 
 def test_lazy_bounds_never_fall_and_end_where_settled_ones_do(rng):
