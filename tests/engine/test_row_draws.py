@@ -15,6 +15,36 @@ def test_rows_are_drawn_in_proportion_to_their_weight():
     np.testing.assert_allclose(np.bincount(drawn, minlength=5) / 2000, weight / 10, atol=0.04)
 
 
+def test_a_row_that_was_drawn_by_its_weight_is_not_weighed_again(rng):
+    """Those of a small label are all there, and keep their weights; those of a large one stand for as much each."""
+    y, weight = np.repeat([0, 1, -1], (6000, 30, 20)), rng.choice([1.0, 2.0, 9.0, 0.0], 6050)
+    weight[y == 1] = rng.uniform(0.1, 3.0, 30)
+    source = ArraySource(weight[:, None], y, weight)  # whose only column is the weight
+    drawn, large = source.sample_rows(600, rng), weight[y == 0]
+    of_large = drawn.y == 0
+    assert of_large.sum() == 600 and np.ptp(drawn.weight[of_large]) < 1e-12
+    assert drawn.weight[of_large][0] == pytest.approx(drawn.rows.values[of_large].mean())  # together what they weigh
+    expected = np.average(large, weights=large)
+    assert np.average(drawn.rows.values[of_large, 0]) == pytest.approx(expected, abs=5 * large.std() / np.sqrt(600))
+    np.testing.assert_array_equal(drawn.weight[~of_large], drawn.rows.values[~of_large, 0])
+    alike = source.draw_rows(600, rng, by_weight=False)  # where each weighs what it weighs
+    np.testing.assert_array_equal(alike.weight, alike.X[:, 0])
+
+
+def test_restarts_that_have_drawn_together_weigh_rows_by_their_own(rng):
+    """A row that one of them leaves out has no weight there, however it was drawn."""
+    weights = rng.uniform(0.5, 2.0, (5000, 2)) * (np.arange(5000)[:, None] % 5 != np.arange(2))
+    x = np.arange(5000) % 7 + weights[:, 0]
+    drawn = ArraySource(x[:, None], np.zeros(5000, int), weights).sample_rows(1000, rng)
+    rows, mean = drawn.rows.values[:, 0], drawn.weight.mean(axis=1)
+    np.testing.assert_allclose(mean, mean[0])
+    for k in range(2):
+        assert (drawn.weight[:, k] == 0).sum() > 100
+        assert np.average(rows, weights=drawn.weight[:, k]) == pytest.approx(
+            np.average(x, weights=weights[:, k]), abs=0.4
+        )
+
+
 def test_a_table_in_parts_draws_the_rows_of_the_whole_in_their_order(rng):
     y = rng.integers(-1, 3, 90)
     X, weight = rng.normal(size=(90, 2)), rng.integers(0, 4, 90).astype(float)

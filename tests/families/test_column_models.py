@@ -303,6 +303,29 @@ def test_the_mode_of_a_count_is_its_most_probable_value(shape):
     np.testing.assert_array_equal(found, pmf.argmax(axis=1))
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("kind", ["categorical", "ordinal"])
+def test_a_cell_of_categories_is_completed_by_the_most_probable_one(kind, size, rng):
+    """However many there are: categories have no mean, so nothing between them is expected either."""
+    (model,) = COLUMN_MODELS[kind].split_columns([0], [size])
+    predictors = 2 * rng.normal(size=(40, model.n_predictors))
+    density = [model.log_density(np.full((40, 1), float(code)), None, predictors) for code in range(size)]
+    expected = model.expected(predictors, np.zeros_like(predictors))
+    for mode in (False, True):
+        np.testing.assert_array_equal(model.impute(expected, mode)[:, 0], np.argmax(density, axis=0))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", [kind for kind, model in COLUMN_MODELS.items() if model.is_coded])
+def test_a_column_of_one_value_tells_nothing_and_is_completed_by_it(kind):
+    X, y = np.full((12, 1), 3.0), np.arange(12) % 2
+    model = LatentClassificationModel(1, 1, kinds=[kind], n_init=1, max_iter=2, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), 0.5, atol=1e-9)
+    assert model.impute([[np.nan]], method="mode") == 3.0
+    drawn = model.sample(30)[0]
+    assert (drawn == 3.0).all() or kind == "binary"  # which has a second value, though no row shows it
+
+
 def test_a_completed_binary_cell_has_the_doubt_of_its_predictor():
     """Where the factors are each uncertain and their sum is known, so is a column that follows the sum."""
     family = LatentFactors(ColumnLayout([Gaussian([0]), Bernoulli([1])]), 1, 2)

@@ -433,6 +433,30 @@ def test_an_update_takes_the_moments_of_the_posteriors(rng):
         np.testing.assert_allclose(new.variances[c], np.diag(cov) + z.var(axis=0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_what_no_row_speaks_of_stays_as_it_was(tied, rng):
+    """A class without rows, a component that explains none, and a column without a value."""
+    X, y = rng.normal(size=(N, D)), np.arange(N) % 2
+    X[:, 1] = np.nan
+    family = a_family(2, 2, tied, complete=False)
+    rows = ArraySource(X, y)
+    old = some_params(family, rows, rng)
+    old = old._replace(
+        log_mix=np.array([0.0, -1e4]) + np.zeros_like(old.log_mix),
+        variances=np.exp(rng.normal(size=old.variances.shape)),
+        loadings=rng.normal(size=old.loadings.shape),
+    )
+    new = family.update(old, RowProblem(family, Likelihood(), rows).sweep(old).stats)
+    told_of = {
+        "class": lambda p: (p.log_mix[:, 2], p.means[:, 2], p.variances[:, 2]),
+        "component": lambda p: (p.loadings[:, 1], p.offsets[:, 1], *(() if tied else [p.noise[:, 1]])),
+        "column": lambda p: (p.loadings[:, :, 1], p.offsets[:, :, 1], p.noise[..., 1]),
+    }
+    for name, take in told_of.items():
+        for a, b in zip(take(new), take(old), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
 def test_lazy_bounds_never_fall_and_end_where_settled_ones_do(rng):
     """One round of the bounds in each sweep: EM rises all the same, to the same place."""
     y = np.arange(60) % 3

@@ -7,11 +7,14 @@ import pandas as pd
 import pytest
 from scale_cases import CHUNKS, CLASSES, OUTPUTS, table
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 
 import latentia
 from latentia.engine import array_source
 from latentia.estimators.base import table_reading
+from latentia.estimators.latent_softmax.parted_score import r_squared
 from latentia.inputs import scanned_tables, small_tables
+from latentia.inputs.lazy_tables import lazy_table
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -184,11 +187,12 @@ def test_label_matrices(size, tmp_path):
         assert model.multilabel_ and ("label_names_" in vars(model)) == (what in ("Dask frame", "files"))
 
 
-def test_records_are_those_of_the_whole_table(size):
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_records_are_those_of_the_whole_table(n_classes, size):
     X, y = table()
-    X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)  # equal rows are counted, too
+    X, y = np.repeat(X, 2, axis=0), np.minimum(np.repeat(y, 2), n_classes - 1)  # equal rows are counted, too
     rows, labels = da.from_array(X, chunks=(100, 3)), da.from_array(y, chunks=100)
-    for name in ("softmax, points", "embedding", "mixture"):
+    for name in ("softmax, points", "embedding", "mixture") if n_classes == 3 else ("embedding",):
         model = clone(CLASSES[name]).set_params(unlabeled=-1, max_iter=2)
         record = model.fit(X, y).training_record_
         other = model.fit(rows, labels).training_record_
@@ -241,6 +245,15 @@ def test_the_score_of_outputs(n_outputs, size, tmp_path):
     assert model.score(files) == pytest.approx(model.score(X, y), rel=1e-10)
     with pytest.raises(ValueError, match="NaN"):
         model.score(rows, da.where(outputs > 1, np.nan, outputs))
+
+
+@pytest.mark.parametrize("off", [[0.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.5, 0.5, 0.1], [0.5, 0.0, 0.0]], ids=str)
+def test_an_output_that_does_not_vary_scores_one_where_it_is_met_and_else_zero(off):
+    """As scikit-learn has it."""
+    y = np.column_stack([np.full(50, 3.0), np.full(50, -1.0), np.arange(50.0)])
+    rows = lazy_table(da.from_array(y, chunks=(20, 3)))
+    found = r_squared(rows, lambda X: np.asarray(X) + off, da.from_array(y, chunks=(20, 3)), None)
+    assert found == pytest.approx(r2_score(y, y + off), rel=1e-12)
 
 
 @pytest.mark.matrix

@@ -8,7 +8,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -160,11 +160,8 @@ class ArraySource(TableSource):
         counts = (self._mean_weight > 0) & (self.y >= 0 if self._skips else True)
         return map(self.subset, random_batches(np.flatnonzero(counts), n_rows, rng))
 
-    def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
-        return np.sort(np.concatenate([draw.rows for draw in self.draw(n_rows, seed, "counted").values()]))
-
     def draw(self, n_rows: Limits, seed: int, rates: str, first_row: int = 0) -> dict[int, Draw]:
-        """Rows of each label by "weight", or alike those "counted" or "all"; from `first_row`."""
+        """As for any table, whose first row is number `first_row` of a larger one."""
         weight = None if self.weight is None or rates == "all" else self._mean_weight
         if weight is not None and rates == "counted":
             weight = (weight > 0).astype(float)
@@ -179,13 +176,6 @@ class ArraySource(TableSource):
                 return add_totals(fn(chunk) for rows in ranges for chunk in read(rows))
 
         return add_totals(parallel(run, pack_tasks(tasks, MAX_TASKS), is_numpy_array(self.X)))
-
-    def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> ArraySource:
-        counts = [total.n_weighted if by_weight else total.n_rows for total in self.label_totals.values()]
-        seed = int(rng.integers(2**62)) if max(counts) > n_rows else 0
-        draws = self.draw(n_rows, seed, "weight" if by_weight else "all")
-        rows = [draw.rows for label, draw in draws.items() if not (self._skips and label < 0)]
-        return self.subset(np.concatenate(rows))
 
     def first_rows(self, n_rows: int) -> ArraySource:
         return self.subset(np.flatnonzero(self._mean_weight > 0)[:n_rows])

@@ -14,7 +14,7 @@ for each row of an array is kept, or made, in the parts:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -117,17 +117,6 @@ class ChunkedSource(TableSource):
         starts = np.concatenate([[0], np.cumsum(n_labeled)])
         return self._take(evenly_spaced(int(starts[-1]), n_rows), starts, _TakeLabeled())
 
-    def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> ArraySource:
-        totals = self.label_totals
-        counts = [total.n_weighted if by_weight else total.n_rows for total in totals.values()]
-        seed = int(rng.integers(2**62)) if max(counts) > n_rows else 0
-        draws = self._draw(n_rows, seed, "weight" if by_weight else "all")
-        return self.subset(np.concatenate([draw.rows for label, draw in draws.items() if label in totals]))
-
-    def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
-        draws = self._draw(n_rows, seed, "counted")
-        return np.sort(np.concatenate([draw.rows for draw in draws.values()]))
-
     def subset(self, index: np.ndarray) -> ArraySource:
         return self._take(np.sort(index)).subset(np.argsort(np.argsort(index)))
 
@@ -156,7 +145,7 @@ class ChunkedSource(TableSource):
         parts = self.parts.map(_MapColumns(fn)).keep()
         return ChunkedSource(parts, self.totals, n_features, self.is_weighted, self.skip_unlabeled)
 
-    def _draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
+    def draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
         draw, join = _Draw(n_rows, seed, rates), partial(join_draws, n_rows=n_rows)
         return join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
 

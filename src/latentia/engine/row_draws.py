@@ -8,7 +8,7 @@ and the least keys of all parts together are those of the whole table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +63,22 @@ def join_draws(parts: list[dict[int, Draw]], n_rows: Limits) -> dict[int, Draw]:
 
 def _limit(n_rows: Limits, label: int) -> int:
     return n_rows if isinstance(n_rows, int) else n_rows.get(label, 0)
+
+
+def divide_by_draw(weight: np.ndarray, groups: Sequence[tuple[int, bool]]) -> np.ndarray:
+    """Weights (N,) or (N, S) of rows in groups, one after the other, of which some were drawn.
+
+    A row that was drawn by its weight has had its say: all of a group stand for as much, and
+    together for what they weigh. Where each restart has its own weights, the mean has drawn.
+    """
+    weight, end = weight.astype(float), 0
+    for size, was_drawn in groups:
+        begin, end = end, end + size
+        if was_drawn:
+            mine = weight[begin:end].reshape(size, -1)
+            drawn_by = mine.mean(axis=1, keepdims=True)
+            weight[begin:end] = (mine * (drawn_by.mean() / drawn_by)).reshape(weight[begin:end].shape)
+    return weight
 
 
 def evenly_spaced(n_rows: int, n_wanted: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 import numpy as np
 
 from latentia.engine.pytree import Tree, tree_add
+from latentia.engine.row_draws import Draw, Limits, divide_by_draw
 from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
@@ -159,8 +160,12 @@ class TableSource(Source):
         """The same table, in which the rows of these numbers count nothing."""
 
     @abstractmethod
+    def draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
+        """Random rows of each label: by their "weight", or alike those "counted" or "all"."""
+
     def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
         """Sorted numbers of so many random rows of each label, of those that count."""
+        return np.sort(np.concatenate([draw.rows for draw in self.draw(n_rows, seed, "counted").values()]))
 
     def hold_out(self, share: float, rng: np.random.Generator) -> tuple[TableSource, Any]:
         """The table without a random share of each class, and an `ArraySource` of that share.
@@ -194,11 +199,20 @@ class TableSource(Source):
         rows.
         """
 
-    @abstractmethod
     def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:
         """An `ArraySource` of at most `n_rows` random rows of each label, one label after the
-        other; rows of larger weight are drawn more often if asked.
+        other. If asked, rows of larger weight are drawn more often; those then weigh the same.
         """
+        totals = self.label_totals
+        counts = {label: total.n_weighted if by_weight else total.n_rows for label, total in totals.items()}
+        seed = int(rng.integers(2**62)) if max(counts.values()) > n_rows else 0
+        found = self.draw(n_rows, seed, "weight" if by_weight else "all")
+        draws = {label: draw for label, draw in found.items() if label in totals}
+        sample = self.subset(np.concatenate([draw.rows for draw in draws.values()]))
+        if not by_weight or sample.weight is None:
+            return sample
+        sizes = [(draw.rows.size, counts[label] > n_rows) for label, draw in draws.items()]
+        return sample.with_weight(divide_by_draw(sample.weight, sizes))
 
     def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
         chunk: Chunk = self.draw_rows(n_rows, rng).all_rows()

@@ -48,8 +48,7 @@ def initial_params(
     """Parameters of each restart, beside the source's arrays."""
     sample = source.sample_rows(SAMPLE_ROWS, rng)
     y = to_numpy(sample.y)
-    weight = sample_weights(sample, y)
-    weight = weight if weight.ndim == 1 else weight.mean(axis=1)
+    weight = sample.mean_weight()
     offsets, rows = initial_predictors(layout, sample, weight)
     weight /= weight.sum()
     C, M, q = sizes
@@ -92,16 +91,6 @@ def initial_predictors(layout: ColumnLayout, sample: Chunk, weight: np.ndarray) 
         offsets.append(to_numpy(offset).astype(float))
         rows.append(to_numpy(centered).astype(float))
     return np.concatenate(offsets), np.concatenate(rows, axis=1)
-
-
-def sample_weights(sample: Chunk, y: np.ndarray) -> np.ndarray:
-    """Weights of the rows; those of a class that was too large were drawn by their weight."""
-    weight = np.ones(len(y)) if sample.weight is None else to_numpy(sample.weight).astype(float)
-    for label in np.unique(y):
-        in_class = y == label
-        if in_class.sum() >= SAMPLE_ROWS:
-            weight[in_class] = weight[in_class].mean(axis=0)
-    return weight
 
 
 def principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

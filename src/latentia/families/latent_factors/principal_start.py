@@ -18,7 +18,6 @@ from latentia.families.latent_factors.initialization import (
     initial_predictors,
     orient_axes,
     principal_axes,
-    sample_weights,
 )
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import asarray_like, to_numpy
@@ -40,8 +39,8 @@ def principal_start(model: LatentFactors, source: Source, rng: np.random.Generat
     """Parameters of each restart, beside the source's arrays."""
     sample = source.sample_rows(SAMPLE_ROWS, rng)
     y = to_numpy(sample.y)
-    weights = sample_weights(sample, y)  # (N,) or (N, S)
-    weight = weights.reshape(len(y), -1).mean(axis=1)
+    weight = sample.mean_weight()
+    weights = weight if sample.weight is None else to_numpy(sample.weight).astype(float)  # (N,) or (N, S)
     offsets, rows = initial_predictors(model.layout, sample, weight)
     C, M, q, H = model.n_classes, model.n_components, model.n_latent, rows.shape[1]
     axes, deviations = principal_axes(rows, weight / weight.sum())
