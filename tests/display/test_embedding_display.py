@@ -78,6 +78,13 @@ def test_classes_share_a_panel(classes):
     assert legend(EmbeddingDisplay.from_estimator(model, X, y, label_names=list("uvw"))) == ["u", "v", "w"]
 
 
+def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
+    X, y = classes
+    numbers = np.where(np.arange(60) < 5, 0, 1 + (y == "x"))
+    display = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier(unlabeled=0).fit(X, numbers), X, numbers)
+    np.testing.assert_array_equal(display.labels[:, 0], numbers - 1)
+
+
 def test_two_classes_lie_on_a_line(classes):
     X, y = classes
     y = np.where(y == "x", "benign", "malignant")

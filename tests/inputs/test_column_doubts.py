@@ -172,6 +172,9 @@ def test_the_target_among_the_columns_is_named(labels):
     for known, rows in [(np.where(gap, None, labels), 120 - gap.sum()) for gap in gaps]:
         with pytest.warns(UserWarning, match=f"column 'churned' of X equals y in all {rows} labeled rows: is it the"):
             quick().fit(frame, known)
+    order = np.argsort(labels, kind="stable")
+    with pytest.warns(UserWarning, match="column 'churned' of X equals y in all 120 labeled rows"):
+        quick().fit(frame.iloc[order], labels[order])  # sorted by class: the first rows are of one
     other = labels.copy()
     other[-1] = other[0]
     quick().fit(frame, other)  # one difference is enough

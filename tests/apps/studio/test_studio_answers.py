@@ -342,6 +342,15 @@ def test_a_model_file_shows_rows_of_its_own_and_then_those_of_a_table(tmp_path):
         workspace.file("table.csv")
 
 
+def test_a_model_of_an_array_has_a_report_that_counts_rows_from_one(tmp_path, rng):
+    model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(rng.normal(size=(30, 2)), np.arange(30) % 2)
+    model.save(tmp_path / "m.latentia")
+    workspace = Workspace()
+    workspace.open_path(str(tmp_path / "m.latentia"))
+    page = workspace.file("report.html")[0].decode()
+    assert "<title>class in rows drawn from the model</title>" in page and "Rows are counted from 1." in page
+
+
 def test_classes_that_are_numbers_are_known_in_every_type(tmp_path, rng):
     frame = pandas.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30)})
     model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(frame, np.arange(30) % 3)
