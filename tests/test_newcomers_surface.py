@@ -25,6 +25,7 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.estimators.base import progress_line
+from latentia.solvers import Step
 
 GENERATIVE = [
     GaussianMixtureClassifier(2, n_init=2, random_state=0),
@@ -302,6 +303,17 @@ def test_a_slow_fit_shows_one_line_on_a_terminal_and_removes_it(model, iris, slo
     assert f"{type(model).__name__}: 30.0 s, " in shown and "step" in shown
     assert "\n" not in shown  # one line, updated in place
     assert shown.endswith("\r") and shown.split("\r")[-2].strip() == ""  # and blank at the end
+
+
+def test_a_shorter_line_leaves_nothing_of_a_longer_one(slow_clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(progress_line.sys, "stderr", terminal)
+    monkeypatch.setattr(progress_line, "PATIENCE", 0.0)
+    line = progress_line.ProgressLine("Model")
+    for value in (-123456.0, 1.0):
+        line(Step("EM", 1, value, 1, dict))
+    longer, shorter = terminal.getvalue().split("\r")[1:]
+    assert len(shorter) == len(longer) > len(shorter.rstrip())
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

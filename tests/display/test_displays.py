@@ -1,5 +1,6 @@
 """Every display draws, and draws what it should."""
 
+import copy
 import inspect
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from latentia import (
     SearchResultsDisplay,
     StructureDisplay,
 )
+from latentia.apps.report.facts import Facts
 from latentia.display.objective_curve import visible_range
 from latentia.display.search_results import SCORES
 from latentia.families.latent_factors.factor_shares import loading_correlations
@@ -151,6 +153,26 @@ def test_loadings_are_correlations_of_samples(factors):
         assert (row**2).sum() == pytest.approx(shares[order.index(name)], abs=0.02)  # weak factors may be left out
 
 
+@pytest.mark.parametrize("cls", [LoadingsDisplay, StructureDisplay])
+def test_factors_keep_their_numbers_where_weak_ones_are_left_out(factors, cls):
+    weak = copy.copy(factors)
+    weak.loadings_ = factors.loadings_ * [1e-6, 1.0, 1.0]
+    display = cls.from_estimator(weak, plot=False)
+    numbers = [int(name.removeprefix("factor ")) for name in display.factor_names]
+    assert numbers and 1 not in numbers
+    found = loading_correlations(weak.loadings_, weak.loading_features_, weak.noise_variances_)
+    rows = display.row_names if cls is LoadingsDisplay else display.feature_names
+    places = [weak.feature_names_in_.tolist().index(name) for name in rows]
+    np.testing.assert_allclose(display.correlations, found[np.ix_(places, np.array(numbers) - 1)])
+
+
+def test_columns_of_a_graph_stand_by_the_factors_that_they_have_an_edge_to():
+    edges = np.array([[True, False], [False, True]])
+    display = StructureDisplay(np.array([[0.3, 0.9], [0.9, 0.3]]), edges, ["a", "b"], ["factor 1", "factor 2"]).plot()
+    places = {text.get_text(): text.get_position()[0] for text in display.ax_.texts}
+    assert places["a"] < places["b"] and places["factor 1"] < places["factor 2"]
+
+
 def test_shares_of_several_components_do_not_cancel():
     """Squares of the correlations are shares of the variance of a column, over all components."""
     loadings = np.array([[[1.0, 0.5], [0.0, 2.0]], [[-0.8, 0.5], [0.0, 1.0]]])
@@ -202,6 +224,15 @@ def test_calibration_bins_hold_all_probabilities_and_their_outcomes(iris):
     assert f"{display.error:.3f}" in display.ax_.get_title()
     partly = y.astype(object).where(y.index < 100, None)
     assert CalibrationDisplay.from_estimator(model, X, partly, plot=False).counts.sum() == 300
+
+
+def test_rows_without_a_label_are_those_that_the_model_was_told_of(factors, iris):
+    X, y = iris
+    model, marked = copy.copy(factors).set_params(unlabeled=9), np.where(np.arange(150) < 100, y, 9)
+    assert CalibrationDisplay.from_estimator(model, X, marked, plot=False).counts.sum() == 300
+    expected = np.where(marked == 9, -1, marked)
+    np.testing.assert_array_equal(LatentMapDisplay.from_estimator(model, X, marked, plot=False).codes, expected)
+    np.testing.assert_array_equal(Facts.of(model, X, marked).codes, expected)  # and of the report
 
 
 def test_intervals_of_calibration_cover_the_truth():

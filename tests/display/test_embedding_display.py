@@ -10,6 +10,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 from latentia.display.embedding import EmbeddingDisplay  # noqa: E402
+from latentia.display.embedding_panels import class_colors  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +79,13 @@ def test_classes_share_a_panel(classes):
     assert legend(EmbeddingDisplay.from_estimator(model, X, y, label_names=list("uvw"))) == ["u", "v", "w"]
 
 
+def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
+    X, y = classes
+    numbers = np.where(np.arange(60) < 5, 0, 1 + (y == "x"))
+    display = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier(unlabeled=0).fit(X, numbers), X, numbers)
+    np.testing.assert_array_equal(display.labels[:, 0], numbers - 1)
+
+
 def test_two_classes_lie_on_a_line(classes):
     X, y = classes
     y = np.where(y == "x", "benign", "malignant")
@@ -87,8 +95,11 @@ def test_two_classes_lie_on_a_line(classes):
     heights = sum(bar.get_height() for bar in display.axes_[0].patches)
     assert heights == 60  # every row once
     regions = display.axes_[0].images[0]
-    left, right = regions.get_array()[0, 0], regions.get_array()[0, -1]
-    assert not np.allclose(left, right)  # the tint changes where the decision does
+    ends = model.predict(X[[display.embedding.argmin(), display.embedding.argmax()]])
+    assert sorted(ends) == ["benign", "malignant"]  # the tint is that of the class that is predicted there
+    for end, tint in zip(ends, regions.get_array()[0, [0, -1]], strict=True):
+        color = class_colors(2)[model.classes_.tolist().index(end)]
+        np.testing.assert_allclose(tint, matplotlib.colors.to_rgb(color))
 
 
 def test_labels_of_one_dimension_have_histograms():

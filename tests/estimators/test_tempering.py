@@ -85,8 +85,10 @@ def test_a_given_temperature_points_and_streams_have_no_offsets(rng):
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
     models = [GaussianMixtureClassifier(temperature=2.0), GaussianMixtureClassifier(inference="ml")]
     fitted = [model.set_params(random_state=0).fit(X, y) for model in models]
+    some = np.where(np.arange(60) % 3 == 0, -1, y)  # whose weight labels are held out for, which ask for another
+    fitted.insert(0, GaussianMixtureClassifier(temperature=2.0, unlabeled=-1, random_state=0).fit(X, some))
     fitted.append(GaussianMixtureClassifier(2, covariance="diag", random_state=0).partial_fit(X, y, classes=[0, 1]))
-    assert [model.temperature_ for model in fitted[:2]] == [2.0, 1.0]
+    assert [model.temperature_ for model in fitted[:3]] == [2.0, 2.0, 1.0]
     assert all((model.class_offsets_ == 0).all() and model.class_offsets_.shape == (2,) for model in fitted)
 
 

@@ -330,6 +330,8 @@ def test_weights_pass_through_a_pipeline_and_are_refused_where_fit_takes_none(bl
     piped = compare(make_pipeline(StandardScaler(), GaussianNB()), X, y, sample_weight=w)
     bare = compare(GaussianNB(), X, y, sample_weight=w)
     np.testing.assert_allclose(piped.log_loss, bare.log_loss, rtol=1e-6)
+    nested = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), GaussianNB()))
+    np.testing.assert_allclose(compare(nested, X, y, sample_weight=w).log_loss, bare.log_loss, rtol=1e-6)
     with pytest.raises(ValueError, match="'k-NN'.*takes none"):
         compare({"k-NN": KNeighborsClassifier()}, X, y, sample_weight=w)
 
@@ -460,8 +462,15 @@ def test_frames_without_pandas_say_what_is_missing(blobs, monkeypatch):
 
 
 def test_printed_table_aligns_and_names_everything(blobs):
-    result = compare(TWO, {"first": blobs, "second set": load_iris(return_X_y=True)})
-    grid = str(result).split("\n\n")[0].splitlines()
+    result = compare(TWO, {"first": blobs, "second set": load_iris(return_X_y=True)}, scoring="balanced_accuracy")
+    grid, summary = (table.splitlines() for table in str(result).split("\n\n")[:2])
+    for e, name in enumerate(TWO):  # means over the data sets
+        shown = [f"{100 * result.accuracy[:, e].mean():.1f}", f"{result.log_loss[:, e].mean():.3f}"]
+        line = next(line for line in summary if line.startswith(f"{name} "))
+        assert line.split()[len(name.split()) :][:3] == [
+            *shown,
+            f"{result.scores['balanced_accuracy'][:, e].mean():.3f}",
+        ]
     assert len({len(line) for line in grid}) == 1
     assert "second set" in grid[3] and f"{100 * result.accuracy[1, 1]:.1f}" in grid[3]
     assert all(name in grid[0] for name in TWO)

@@ -86,9 +86,10 @@ def test_the_cures_cure():
 
 @few_steps
 def test_a_word_among_few_values_or_merged_ones_is_a_warning():
-    few = with_words("ten", numbers=np.arange(N) % 10)
-    for frame, options in ((few, {}), (with_words("ten"), {"max_categories": 5})):
-        with pytest.warns(UserWarning, match="column 'age' of X holds 'ten' among 119 numbers, so all its values are"):
+    few, twice = with_words("ten", numbers=np.arange(N) % 10), with_words("ten", "ten", numbers=np.arange(N) % 10)
+    for frame, options in ((few, {}), (twice, {}), (with_words("ten"), {"max_categories": 5})):
+        said = r"column 'age' of X holds 'ten'( \(2 times\))? among 11[89] numbers, so all its values are"
+        with pytest.warns(UserWarning, match=said):
             assert quick(**options).fit(frame, y).kinds_[0] == "categorical"
         quick(kinds={"age": "categorical"}, **options).fit(frame, y)
 
@@ -172,10 +173,20 @@ def test_the_target_among_the_columns_is_named(labels):
     for known, rows in [(np.where(gap, None, labels), 120 - gap.sum()) for gap in gaps]:
         with pytest.warns(UserWarning, match=f"column 'churned' of X equals y in all {rows} labeled rows: is it the"):
             quick().fit(frame, known)
+    order = np.argsort(labels, kind="stable")
+    with pytest.warns(UserWarning, match="column 'churned' of X equals y in all 120 labeled rows"):
+        quick().fit(frame.iloc[order], labels[order])  # sorted by class: the first rows are of one
     other = labels.copy()
     other[-1] = other[0]
     quick().fit(frame, other)  # one difference is enough
     quick().fit(frame[:18], labels[:18])  # few rows may agree by chance
+
+
+@few_steps
+def test_the_target_is_named_whatever_marks_rows_without_a_label():
+    frame = pd.DataFrame({"b": NUMBERS, "churned": y})
+    with pytest.warns(UserWarning, match="column 'churned' of X equals y in all 80 labeled rows"):
+        quick(unlabeled=9).fit(frame, np.where(np.arange(N) % 3 == 1, 9, y))
 
 
 def test_the_target_in_an_array_is_named_by_its_number():

@@ -15,8 +15,9 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
+from latentia.inputs.label_digest import digest_labels, read_classes
 from latentia.inputs.label_matrix import check_label_columns, encode_label_matrix
-from latentia.inputs.labels import encode_known_labels, encode_labels, split_unlabeled
+from latentia.inputs.labels import encode_known_labels, encode_labels, read_labels, split_unlabeled
 from latentia.inputs.splits import make_folds
 from latentia.inputs.weights import check_weight
 
@@ -228,3 +229,14 @@ def test_groups_stay_together_whichever_rows_a_splitter_does_not_see():
     assert sorted(groups[test].tolist() for _, test in folds) == [[g] * 3 for g in range(4)]
     for train, test in folds:
         assert train.tolist() == [0, 1, *(row for row in range(2, 14) if groups[row] != groups[test[0]])]
+
+
+@pytest.mark.parametrize("y", [[3, -1, 5, None, 3, -1, None], ["a", "nan", "b", None, "a", "nan", "b"]])
+def test_of_labels_in_parts_the_same_is_told_as_of_the_whole(y):
+    labels = np.array(y, dtype=object)
+    with pytest.warns(UserWarning) as whole:
+        classes = read_labels(labels, 7, "auto").classes
+    with pytest.warns(UserWarning) as parts:
+        found = read_classes([digest_labels(labels[:3]), digest_labels(labels[3:])], "auto")
+    assert found.tolist() == classes.tolist()
+    assert [str(w.message) for w in parts] == [str(w.message) for w in whole]

@@ -5,6 +5,7 @@ import pytest
 from tolerances import SAMPLING
 
 from latentia.engine.source import MaskedRows
+from latentia.inputs import power_transform
 from latentia.inputs.power_transform import PowerTransform, learn_power_transform
 from latentia.inputs.standardization import Standardizer, column_moments
 
@@ -83,6 +84,15 @@ def test_a_row_of_weight_two_is_that_row_twice_and_one_without_weight_is_absent(
     again = np.repeat(skewed, weight.astype(int), axis=0)
     for a, b in zip(parts(learned(far, weight)), parts(learned(again)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_of_many_rows_some_tell_the_transform_each_by_its_own_weight(skewed, rng, monkeypatch):
+    monkeypatch.setattr(power_transform, "MAX_ROWS", 100)
+    weight, chosen = rng.uniform(size=400) * (np.arange(400) > 200), np.linspace(0, 399, 100).astype(int)
+    standardizer = Standardizer.from_moments(*column_moments(skewed, None, np.float64))
+    of_all = learn_power_transform(skewed, weight, standardizer, [True] * 4)
+    of_some = learn_power_transform(skewed[chosen], weight[chosen], standardizer, [True] * 4)
+    np.testing.assert_array_equal(of_all(skewed).values, of_some(skewed).values)
 
 
 def test_single_precision_is_near_double(skewed):

@@ -8,6 +8,10 @@ import pandas as pd
 import pytest
 
 import latentia
+from latentia.inputs.column_kinds import found_kind
+from latentia.inputs.column_levels import Levels, Merging
+from latentia.inputs.dataframes import ColumnType
+from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.rows import plain_table, warn_of_other_order
 
 ESTIMATORS = [
@@ -187,6 +191,7 @@ def test_tables_of_arrow_keep_the_order_of_levels_and_may_be_batches(rng, y):
     full = model.impute(table).column("level").combine_chunks()
     assert full.type.ordered and full.null_count == 0
     assert full.to_pylist()[1:7] == ["middle", "high", "low", "middle", "high", "low"]
+    np.testing.assert_array_equal(model.predict_proba(table.to_pandas()), model.predict_proba(table))  # gaps are gaps
     batch = table.to_batches()[0]
     np.testing.assert_array_equal(model.predict_proba(batch), model.predict_proba(table))
     parts = pyarrow.concat_tables([table.slice(0, 10), table.slice(10)])
@@ -235,3 +240,29 @@ def test_only_the_same_rows_in_another_order_are_told(rows, labels, is_told):
         warn_of_other_order(X, y)
         warn_of_other_order(X.to_numpy(), y)
     assert len(caught) == is_told
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_gaps_of_a_category_that_is_binary_get_one_of_its_values(rng, y):
+    code = pd.Categorical(np.where(np.arange(40) % 5 == 0, None, 10 + 10 * y), [10, 20])
+    frame = pd.DataFrame({"x": rng.normal(size=40) + y, "code": code})
+    model = latentia.LatentClassificationModel(1, kinds={"code": "binary"}, max_iter=5, random_state=0).fit(frame, y)
+    full = model.impute(frame)["code"]
+    assert full.dtype == code.dtype and not full.isna().any()
+
+
+@pytest.mark.parametrize("dtype", [ColumnType("int64"), None], ids=["frame", "objects"])
+def test_whole_numbers_are_binary_if_there_are_two_or_a_fold_shows_one_of_zero_and_one(dtype):
+    kinds = [found_kind(dtype, values) for values in ([3, 7], [0, 1], [0], [1], [7], [0, 1, 2])]
+    assert kinds == ["binary"] * 4 + ["continuous"] * 2
+
+
+def test_a_column_has_no_more_codes_than_allowed_and_the_rarest_values_share_one(rng):
+    for _ in range(100):
+        counts = rng.integers(1, 8, rng.integers(1, 9))
+        merging = Merging(int(rng.integers(1, 6)), int(rng.integers(1, 6)))
+        levels = Levels.of(PlainValues.from_values(list("abcdefgh")[: counts.size])).merge(counts, merging)
+        shares = np.bincount(levels.codes)[levels.codes] > 1
+        assert levels.n_codes <= merging.max_categories
+        assert not shares.any() or shares.all() or counts[shares].max() <= counts[~shares].min()
+        assert (counts[~shares] >= merging.min_frequency).all() or (~shares).sum() == levels.n_codes

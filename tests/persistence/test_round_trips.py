@@ -300,6 +300,13 @@ def test_many_values_of_a_kind_stay_apart(kind):
         assert [repr(v) for v in (found if held is values else found.values())] == [repr(v) for v in values]
 
 
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict"])
+def test_arrays_that_nobody_holds_stay_apart(library):
+    encoder, xp = Encoder(), pytest.importorskip(library)
+    assert [encoder.encode(xp.asarray([k, k]), "made")["array"] for k in range(20)] == list(range(20))
+    assert [array[0] for array in encoder.arrays] == list(range(20))
+
+
 def test_shared_parts_are_stored_once(tmp_path):
     encoder, part = Encoder(), GaussianMixtureClassifier(priors=np.ones(3))
     found = Decoder(encoder.arrays).decode(encoder.encode([part, part, [part.priors]], "parts"))

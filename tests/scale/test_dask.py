@@ -125,7 +125,7 @@ def mixed_table(n=300):
     frame = pd.DataFrame({"a": rng.normal(size=n) + y, "b": rng.normal(size=n)})
     frame["color"] = np.array(["red", "green", "blue"])[(y + rng.integers(0, 2, n)) % 3]
     frame["sure"] = rng.random(n) < (y + 1) / 3
-    frame["size"] = pd.Categorical(np.array(["s", "m", "l"])[(y + rng.integers(0, 2, n)) % 3], ["s", "m", "l"])
+    frame["size"] = pd.Categorical(np.array(["s", "m", "l"])[(y + rng.integers(0, 2, n)) % 3], ["s", "xs", "m", "l"])
     frame["visits"] = rng.poisson(y + 1.0)
     frame.loc[rng.random(n) < 0.1, ["a", "color"]] = np.nan
     frame["kind"] = np.array(["x", "z"], dtype=object)[y]
@@ -155,6 +155,13 @@ def test_mixed_frames_agree():
     assert not completed.isna().any().any()
     pd.testing.assert_frame_equal(completed.astype(filled.dtypes), filled, rtol=1e-5, check_index_type=False)
     assert set(other.predict(lazy).compute()) <= {"x", "z"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_part_without_a_known_cell_does_not_change_what_the_columns_are():
+    X, y = np.where(np.arange(60)[:, None] // 20 == 1, np.nan, np.eye(3)[np.arange(60) % 3]), np.arange(60) % 2
+    model = LatentClassificationModel(1, max_iter=2, random_state=0)
+    assert model.fit(da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)).kinds_ == ("binary",) * 3
 
 
 def test_every_fitted_estimator_predicts_lazily():

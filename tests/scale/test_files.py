@@ -75,7 +75,7 @@ def test_other_kinds_of_files(frame, tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     frame.assign(place=np.where(frame["a"] > 0, "p", "q")).to_parquet(tmp_path / "folder", partition_cols=["place"])
     for name in ("rows.feather", "rows.csv"):
-        agree(model, frame, scan(tmp_path / name, target="label", columns=list("abc")))
+        agree(model, frame, scan(tmp_path / name, target="label", columns=list("abc"), weight="w"))
     (tmp_path / "feathers" / "part=1").mkdir(parents=True)
     frame.to_feather(tmp_path / "feathers" / "part=1" / "rows.feather")
     agree(model, frame, scan(tmp_path / "feathers", target="label", columns=list("abc")))
@@ -84,6 +84,15 @@ def test_other_kinds_of_files(frame, tmp_path):
     assert set(pd.concat(list(folder))["place"]) == {"p", "q"}
     mixed = LatentClassificationModel(1, random_state=0, tol=1.0).fit(folder)
     assert mixed.kinds_[-1] == "categorical" and mixed.predict(folder).compute().shape == (500,)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_rows_of_a_part_are_in_no_other(frame, tmp_path, small_parts, ending):
+    path = tmp_path / f"rows.{ending}"
+    getattr(frame, f"to_{ending}")(path)
+    parts = list(scan(path, columns=list("abcw")))
+    assert [len(part) for part in parts] == [70] * 7 + [10]
+    np.testing.assert_array_equal(pd.concat(parts), frame[list("abcw")])
 
 
 def test_answers_are_written_as_they_are_computed(frame, tmp_path, small_parts):

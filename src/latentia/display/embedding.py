@@ -243,7 +243,7 @@ def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:
         if codes.shape != expected:
             raise ValueError(f"y has shape {codes.shape}; expected is {expected}.")
         return codes
-    own = encode_known_labels(y, estimator.classes_, n_rows)
+    own = encode_known_labels(y, estimator.classes_, n_rows, estimator.unlabeled)
     n_classes = len(estimator.classes_)
     if n_classes <= 2:
         return own[:, None]

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.inputs.labels import NO_Y, Mark, encode_labels, holds_lists, is_missing, warn_of_assumed
+from latentia.inputs.labels import (
+    NO_Y,
+    Mark,
+    encode_labels,
+    holds_lists,
+    is_missing,
+    warn_of_assumed,
+    warn_of_empty_texts,
+)
 from latentia.numerics.array_api import to_numpy
 
 
@@ -53,4 +61,6 @@ def read_classes(parts: Sequence[LabelDigest], unlabeled: Mark) -> np.ndarray:
     if encoded.n_assumed:
         n_assumed = sum(int(part.counts[part.labels == -1].sum()) for part in parts)
         warn_of_assumed(n_assumed, sum(int(part.counts.sum()) + part.n_missing for part in parts))
+    in_parts = [[int(part.counts[part.labels == label].sum()) for part in parts] for label in encoded.classes.tolist()]
+    warn_of_empty_texts(encoded.classes, np.sum(in_parts, axis=1))
     return encoded.classes

@@ -73,7 +73,7 @@ def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
     encoded = encode_labels(y, n_rows, unlabeled)
     if encoded.n_assumed:
         warn_of_assumed(encoded.n_assumed, n_rows)
-    warn_of_empty_texts(encoded.classes, encoded.codes)
+    warn_of_empty_texts(encoded.classes, np.bincount(encoded.codes[encoded.codes >= 0]))
     return encoded
 
 
@@ -81,13 +81,13 @@ def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
 EMPTY_TEXTS = ("", "nan", "NaN", "None", "<NA>")
 
 
-def warn_of_empty_texts(classes: np.ndarray, codes: np.ndarray) -> None:
-    """Empty labels that were made text are classes, which is seldom meant."""
-    for code, label in enumerate(classes.tolist()):
+def warn_of_empty_texts(classes: np.ndarray, n_rows: np.ndarray) -> None:
+    """Empty labels that were made text are classes, of so many rows each, which is seldom meant."""
+    for label, count in zip(classes.tolist(), n_rows.tolist(), strict=True):
         if isinstance(label, str) and label in EMPTY_TEXTS:
             warn_at_caller(
-                f"y holds the text {label!r} in {int((codes == code).sum())} rows, which counts as a class like any "
-                "other; None or NaN marks unlabeled rows."
+                f"y holds the text {label!r} in {count} rows, which counts as a class like any other; None or NaN "
+                "marks unlabeled rows."
             )
 
 

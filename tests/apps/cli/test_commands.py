@@ -280,6 +280,7 @@ def test_words_among_numbers_and_dates_are_named_with_the_cure(latentia, tmp_pat
     ended = latentia("fit", table, "-t", "kind", "-o", model, "--effort", "fast", *options)
     assert ended.code == 0 and library.load(model).kinds_ == ("continuous", "continuous", "categorical")
     assert latentia("predict", model, table).code == 0  # the marks of gaps are part of the model
+    assert latentia("report", model, table, "-o", tmp_path / "r.html").code == 0
 
 
 def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
@@ -444,6 +445,13 @@ def test_marks_of_gaps_that_are_numbers_count_however_they_are_written(ending, t
     columns = find_features(found, found.names).frame
     assert columns.isna().to_numpy().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
     assert [str(columns[name].dtype) for name in "ab"] == ["float64", "Int64"]
+
+
+def test_a_blank_line_is_an_empty_cell_where_there_is_one_column_and_nothing_else(tmp_path):
+    path = tmp_path / "a.csv"
+    for text, rows in (("a\n1\n\n3\n", [["1"], [None], ["3"]]), ("a,b\n1,2\n\n3,4\n", [["1", "2"], ["3", "4"]])):
+        path.write_text(text)
+        assert read_table(str(path), Reading()).frame.to_numpy().tolist() == rows
 
 
 def test_names_ids_and_dates_are_left_out_and_said(tmp_path):

@@ -18,7 +18,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.apps.report import facts, report_html, write_report
+from latentia.apps.report import facts, reason_sections, report_html, write_report
 from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
@@ -173,6 +173,10 @@ def test_reasons_are_differences_to_rows_with_a_hidden_cell(stack, monkeypatch):
     monkeypatch.setattr("latentia.estimators.latent_classifier.answers.EXPLAINED_ROWS", 1)
     np.testing.assert_allclose(reasons_array(model.explain(rows)), found, rtol=1e-9, atol=1e-9)
     assert (found[rows["age"].isna(), 1] == 0).all()
+    some = reason_sections._contributions(
+        Facts.of(model, rows, None), np.arange(8), np.array([0, 2])
+    )  # of a wide table
+    np.testing.assert_allclose(some, found[:, [0, 2]], rtol=1e-6, atol=1e-9)
 
 
 def test_a_summary_of_a_stack_has_its_candidates_and_what_to_expect(stack):

@@ -342,6 +342,15 @@ def test_a_model_file_shows_rows_of_its_own_and_then_those_of_a_table(tmp_path):
         workspace.file("table.csv")
 
 
+def test_a_model_of_an_array_has_a_report_that_counts_rows_from_one(tmp_path, rng):
+    model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(rng.normal(size=(30, 2)), np.arange(30) % 2)
+    model.save(tmp_path / "m.latentia")
+    workspace = Workspace()
+    workspace.open_path(str(tmp_path / "m.latentia"))
+    page = workspace.file("report.html")[0].decode()
+    assert "<title>class in rows drawn from the model</title>" in page and "Rows are counted from 1." in page
+
+
 def test_classes_that_are_numbers_are_known_in_every_type(tmp_path, rng):
     frame = pandas.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30)})
     model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(frame, np.arange(30) % 3)
@@ -354,6 +363,24 @@ def test_classes_that_are_numbers_are_known_in_every_type(tmp_path, rng):
     frame.to_parquet(tmp_path / "t.parquet")
     workspace.open_path(str(tmp_path / "t.parquet"))
     assert workspace.describe_map()["codes"] == [-1 if k == 4 else k % 3 for k in range(30)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_marks_of_gaps_that_a_model_knows_are_gaps_of_a_table_beside_it(tmp_path, rng, ending):
+    frame = pandas.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30), "y": np.arange(30) % 2})
+    model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(frame[["a", "b"]], frame["y"])
+    model.target_name_, model.missing_marks_ = "y", ("-999", "unknown")
+    model.save(tmp_path / "m.latentia")
+    frame.loc[3, ["a", "b"]] = -999.0
+    frame = frame.assign(b=frame["b"].astype(object).where(frame.index != 5, "unknown")) if ending == "csv" else frame
+    frame.to_csv(tmp_path / "t.csv", index=False) if ending == "csv" else frame.to_parquet(tmp_path / "t.parquet")
+    workspace = Workspace()
+    for name in ("m.latentia", f"t.{ending}"):
+        workspace.open_path(str(tmp_path / name))
+    found = workspace.describe_map()
+    gaps = [2 * (k == 3) + (k == 5 and ending == "csv") for k in range(30)]
+    assert found["origin"] == f"t.{ending}" and found["gaps"] == gaps
+    assert workspace.describe()["table"]["missing"] == 0.0  # which a fit of the table would know nothing of
 
 
 def test_model_files_of_strangers_are_refused_in_a_sentence(tmp_path):

@@ -129,4 +129,5 @@ def model_file(model: Any) -> bytes:
 
 def report_file(view: MapView) -> bytes:
     title = f"{view.target} in {view.origin}"
-    return report_html(view.model, numbered(view.as_fitted(view.frame)), view.labels, title=title).encode()
+    frame = numbered(pandas.DataFrame(view.as_fitted(view.frame)))  # arrays have no names of rows
+    return report_html(view.model, frame, view.labels, title=title).encode()

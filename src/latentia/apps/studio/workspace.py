@@ -179,6 +179,7 @@ def _rows_for(model: Any, table: Table) -> tuple[pandas.DataFrame, Any] | None:
     """The rows of a table as a model takes them, and their classes where it knows them; None if the
     table is another one.
     """
+    table = table.for_model(model)
     try:
         frame = features_as_fitted(table, model)
         to_numpy(model.predict_proba(frame.head(5)))

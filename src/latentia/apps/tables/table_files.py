@@ -6,6 +6,7 @@ import gzip
 import io
 import sys
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +14,7 @@ from typing import IO, Any
 import pandas
 
 from latentia.apps.tables.failures import bad_table
-from latentia.apps.tables.text_tables import MISSING, read_text
+from latentia.apps.tables.text_tables import MISSING, Cells, read_text
 from latentia.inputs.column_doubts import is_numeric
 
 #: First bytes of a format.
@@ -74,6 +75,15 @@ class Table:
     def names(self) -> list[str]:
         return list(self.frame.columns)
 
+    def for_model(self, model: Any) -> Table:
+        """With gaps where the table has marks of them that a model knows, as if it was read so."""
+        marks = frozenset(getattr(model, "missing_marks_", ()))
+        if not self.is_text:
+            return replace(self, frame=_without_marks(self.frame.copy(), marks))
+        cells = Cells(marks)
+        columns = {name: [None if cell is None else cells[cell] for cell in self.frame[name]] for name in self.names}
+        return replace(self, frame=_text_frame(columns))
+
 
 def read_table(path: str, reading: Reading) -> Table:
     """Read CSV, TSV, Parquet, Arrow or Feather, compressed by gzip or not; "-" is standard
@@ -121,8 +131,11 @@ def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
 def _text(file: IO[bytes], source: str, reading: Reading) -> Table:
     delimiter = "\t" if Path(source).suffix.lower() == ".tsv" else None
     found = read_text(file, source, reading.encoding, reading.delimiter or delimiter, reading.missing)
-    frame = pandas.DataFrame({name: pandas.Series(cells, dtype=object) for name, cells in found.columns.items()})
-    return Table(source, frame, is_text=True, decimal_comma=found.delimiter == ";")
+    return Table(source, _text_frame(found.columns), is_text=True, decimal_comma=found.delimiter == ";")
+
+
+def _text_frame(columns: Mapping[str, Sequence[str | None]]) -> pandas.DataFrame:
+    return pandas.DataFrame({name: pandas.Series(cells, dtype=object) for name, cells in columns.items()})
 
 
 def _nullable(kind: Any) -> Any:
