@@ -139,6 +139,7 @@ def test_a_size_or_another_way_of_training_is_taken_as_given(table):
     assert LatentClassificationModel(**QUICK).fit(frame, y).averaged_components_ == [1]
 
 
+@pytest.mark.matrix
 def test_few_labels_allow_few_components(table):
     X, y = table
     few = np.where(np.arange(len(y)) % 12 == 0, y, -1)
@@ -155,6 +156,7 @@ def test_a_component_needs_as_many_rows_as_there_are_columns(table):
     assert LatentClassificationModel(**QUICK).fit(wide[::2], y[::2]).averaged_components_ == [1, 2]
 
 
+@pytest.mark.matrix
 def test_of_large_tables_the_others_see_a_sample(table, monkeypatch):
     X, y = (np.repeat(a, 4, axis=0) for a in table)
     whole = LatentClassificationModel(**QUICK).fit(X, y)

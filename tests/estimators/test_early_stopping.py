@@ -80,6 +80,7 @@ def test_a_held_out_row_of_weight_two_is_that_row_twice(family, rows, params, rn
     np.testing.assert_allclose(weighted, repeated, **EQUAL)
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_rows_that_stay_are_not_copied_from_a_memory_map(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)

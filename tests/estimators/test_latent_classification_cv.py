@@ -89,6 +89,7 @@ def test_a_fold_in_a_batch_is_that_fold_alone_and_does_not_see_the_labels_held_o
     assert mistaken.right < 0.2 and mistaken.log_loss > 1.5
 
 
+@pytest.mark.matrix
 def test_folds_in_one_batch_are_folds_one_after_the_other(monkeypatch):
     """Where one solution exists: one factor of the columns, of any start and units."""
     rng, codes = np.random.default_rng(0), np.arange(120) % 2

@@ -29,6 +29,7 @@ def fitted(halves):
     return LatentClassifier(random_state=0).fit(halves[0], halves[2])
 
 
+@pytest.mark.matrix
 def test_what_it_expects_is_what_new_rows_show(fitted, halves):
     _, X, _, y = halves
     losses = -fitted.predict_log_proba(X)[np.arange(y.size), y]

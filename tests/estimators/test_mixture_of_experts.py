@@ -366,6 +366,7 @@ def test_a_linear_fit_converges_from_every_start(size):
         assert MixtureOfExpertsRegressor(1, inference="ml", random_state=seed).fit(X, y).converged_
 
 
+@pytest.mark.matrix
 def test_each_of_two_experts_finds_its_small_noise():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 500)

@@ -161,6 +161,7 @@ def test_memory_holds_no_matrix_per_row(rng):
     assert peak < 20_000 * 31 * 31 * 8 / 3
 
 
+@pytest.mark.matrix
 def test_search_table_and_evidence(moons):
     X, y = moons
     options = dict(criterion="bound", n_init=2, tol=1e-2, random_state=0)

@@ -123,6 +123,7 @@ def check_finite(model, X):
     assert np.isfinite(model.means_).all() and np.isfinite(model.covariances_).all()
 
 
+@pytest.mark.matrix
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),

@@ -187,6 +187,7 @@ def test_no_shortcut_where_rows_are_needed(rng):
     assert a_family(2, 1, True, complete=True).specialized_problem(Likelihood(), unlabeled) is None
 
 
+@pytest.mark.matrix
 def test_worst_step_of_em_over_random_problems():
     worst = np.inf
     for trial in range(30):
@@ -366,6 +367,7 @@ def test_a_learned_structure_holds_loadings_at_zero():
     assert n_parameters[0] - n_parameters[1] == 2 * (~model.edges_).sum()
 
 
+@pytest.mark.matrix
 def test_a_start_learns_its_structure_whatever_others_do(rng):
     """But for the order of the factors, which is rounding's where two of them swap roles."""
     X, y = load_iris(return_X_y=True)

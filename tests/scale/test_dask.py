@@ -70,6 +70,7 @@ def agree(model, other, X, dask_X, tol=1e-8):
         np.testing.assert_allclose(lazy.compute(), expected, rtol=tol, atol=tol)
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @ARRAYS
 def test_arrays_agree(model):
@@ -181,6 +182,7 @@ def test_every_fitted_estimator_predicts_lazily():
         assert model.score(lazy, da.from_array(y, chunks=50)) == pytest.approx(model.score(X, y))
 
 
+@pytest.mark.matrix
 def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
     monkeypatch.setattr(generative_input, "SAMPLE_MIB", 300 * 4 * 8 / 2**20)

@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 #: Those that are quick enough to be tried whenever tests run.
-DEFAULT = ("mixture, early", "softmax, points", "embedding", "linear experts, search")
+DEFAULT = ("softmax, points", "embedding")
 #: Whose rows stay in parts however few there are: for them a large table is only one that nothing keeps.
 IN_PARTS = ("mixture", "factors")
 CASES = [

@@ -163,6 +163,7 @@ def test_reports_count_the_rows_of_a_file_from_one(latentia, fitted, tmp_path):
     assert "<h1>kind in table.csv</h1>" in page and str(fitted) not in page  # pages are for others, folders are not
 
 
+@pytest.mark.matrix
 def test_padded_numbers_are_codes_with_a_word_and_numbers_if_asked_for(latentia, tmp_path):
     path, model = tmp_path / "a.csv", tmp_path / "m.latentia"
     rng = np.random.default_rng(0)

@@ -200,6 +200,7 @@ def test_eight_in_ten_hidden_cells_lie_in_their_range(studio):
     assert 0.66 < inside / rows.size < 0.94  # four standard errors around 0.8, nearly
 
 
+@pytest.mark.matrix
 def test_the_code_that_is_taken_along_fits_the_same_model(studio, tmp_path, monkeypatch, capsys):
     for name in ("table.csv", "code.py", "model.latentia", "report.html"):
         (tmp_path / name).write_bytes(studio.send("GET", f"/api/take/{name}").content)

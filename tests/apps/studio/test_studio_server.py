@@ -182,6 +182,7 @@ def test_an_error_that_nobody_foresaw_is_told_to_the_page(studio, monkeypatch):
     assert studio.send("GET", "/api/state").status == 200
 
 
+@pytest.mark.matrix
 def test_fifty_requests_at_once_are_all_answered(studio):
     def ask(number):
         if number % 5 == 0:
