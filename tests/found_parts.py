@@ -77,6 +77,7 @@ TRAITS = {
     "em": lambda family: isinstance(family, EMFamily),
     "generative": lambda family: isinstance(family, GenerativeFamily),
     "conditional": lambda family: isinstance(family, ConditionalFamily),
+    "of classes": lambda family: isinstance(family, EMFamily) and not isinstance(family, ConditionalFamily),
     "factors": lambda family: isinstance(family, LatentFactors),
 }
 

@@ -80,6 +80,15 @@ def test_it_starts_where_the_repeated_rows_do(family, rows, rng):
     assert_same(*(family.init(source, np.random.default_rng(0), 3) for source in sources))
 
 
+@pytest.mark.families("of classes")
+def test_a_class_that_a_restart_has_no_row_of_has_a_start(family, rows, rng):
+    """Its rows may be those that are held out; and no restart need have one."""
+    weights = np.stack([np.where(rows.y == 2, 0.0, 1.0), np.ones(rows.n_rows)], axis=1)
+    without = rows.subset(np.flatnonzero(rows.y != 2))
+    for source in (ArraySource(rows.X, rows.y, weights), without):
+        assert not any(np.isnan(a).any() for a in leaves(family.init(source, rng, 2)))
+
+
 def test_restarts_do_not_see_each_other(family, objective, rows, params):
     problem = RowProblem(family, objective, rows)
     both = problem.sweep(params)

@@ -16,6 +16,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import leaves
+from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.fitted import AVERAGES
 from latentia.families.experts.gating_tree import gate_responsibilities, path_scores
@@ -85,6 +86,12 @@ def test_a_tree_with_one_branch_at_the_root_is_flat(moons):
     )
     np.testing.assert_allclose(a, b, **EQUAL)
     trees = [ExpertTreeSpec(branches, SoftmaxExpert(2)) for branches in ((3,), (1, 3), (2, 3))]
+    spreads = {
+        trees[0]: flat.posterior_around((gate,), expert, 0.1),
+        trees[1]: tree.posterior_around((np.ones((1, 1, 1, 3)), gate), expert, 0.1),
+    }
+    priors = [ExactPosterior(spec).log_prior(ExactPosterior(spec).from_bound(p)) for spec, p in spreads.items()]
+    np.testing.assert_allclose(*priors, **EQUAL)
     assert trees[1].log_permutations == pytest.approx(trees[0].log_permutations)
     assert trees[1].n_free(3) == trees[0].n_free(3) == (2 + 3) * 3
     assert trees[2].log_permutations == pytest.approx(np.log(2) + 2 * np.log(6))
@@ -249,6 +256,7 @@ def test_fits_in_torch(moons, bent):
     [
         (MixtureOfExpertsClassifier, {"n_experts": "few"}, "n_experts='few'; allowed are 'auto'"),
         (MixtureOfExpertsClassifier, {"n_experts": [2, 2]}, r"n_experts=\[2, 2\] has 2 entries"),
+        (MixtureOfExpertsClassifier, {"n_experts": []}, r"n_experts=\[\] has 0 entries"),
         (MixtureOfExpertsClassifier, {"depth": 3}, "depth=3; allowed are 1"),
         (MixtureOfExpertsClassifier, {"depth": 1.0}, "depth=1.0; allowed are 1"),
         (MixtureOfExpertsRegressor, {"depth": 2.0}, "depth=2.0; allowed are 1"),

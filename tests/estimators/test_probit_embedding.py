@@ -21,6 +21,7 @@ from tolerances import EQUAL, NAMESPACE
 
 from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.estimators.probit_embedding.prediction import learned_attributes
 from latentia.estimators.probit_embedding.training import best_size
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
@@ -218,6 +219,10 @@ def test_relevance_and_effective_dimensions_by_hand(unit):
     by_dimension, by_feature = squares.sum(axis=(1, 2)), squares.sum(axis=(0, 1))
     assert model.n_effective_latent_ == (by_dimension > 0.01 * by_dimension.sum()).sum()
     np.testing.assert_allclose(model.feature_relevance_, by_feature / by_feature.sum(), **EQUAL)
+    fitted = model._model  # the share is of all, of which two large ones make more
+    size = np.sqrt(np.array([1.0, 0.9, 0.015, 0.03]) / by_dimension)
+    scaled = fitted.params._replace(projection=fitted.params.projection * size[:, None])
+    assert learned_attributes(fitted._replace(params=scaled))["n_effective_latent_"] == 3
 
 
 def test_row_priors_find_the_features():

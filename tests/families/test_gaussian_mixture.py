@@ -8,10 +8,13 @@ from sklearn.base import clone
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
+from latentia.engine.array_source import ArraySource
+from latentia.engine.objectives import Likelihood
+from latentia.engine.problem import RowProblem
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture import missing_data, missingness_patterns, scattered_rows
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import student_variance
+from latentia.families.gaussian_mixture.family import GaussianMixtures, student_variance
 
 
 @pytest.fixture(
@@ -222,3 +225,30 @@ def test_classes_get_matrices_of_their_own_by_what_a_cell_gains_however_many_row
     y = np.repeat([0, 1], len(X))
     model = GaussianMixtureClassifier(marginals="normal", random_state=0).fit(both, y, np.full(len(y), weight))
     assert model.covariance_ == chosen
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_what_no_row_speaks_of_stays_as_it_was(covariance, rng):
+    """A class without rows, and a component that explains none."""
+    family = GaussianMixtures(np.array([2, 2, 2]), COVARIANCES[covariance](1e-3))
+    rows = ArraySource(rng.normal(size=(30, 2)), np.arange(30) % 2)
+    old = family.init(rows, rng, 2)
+    log_weights = np.tile(np.log([0.3, 0.7]), (2, 3, 1))
+    log_weights[:, 1, 1] = -1e4
+    old = old._replace(log_weights=log_weights, covariance=1.7 * old.covariance)
+    new = family.update(old, RowProblem(family, Likelihood(), rows).sweep(old).stats)
+    np.testing.assert_array_equal(new.log_weights[:, 2], old.log_weights[:, 2])
+    for name in ["means"] if covariance == "tied" else ["means", "covariance"]:
+        a, b = getattr(new, name), getattr(old, name)
+        np.testing.assert_array_equal(a[:, 2], b[:, 2])
+        np.testing.assert_array_equal(a[:, 1, 1], b[:, 1, 1])
+        assert (a[:, :2, 0] != b[:, :2, 0]).all()  # of which rows speak
+
+
+@pytest.mark.filterwarnings("ignore")  # of columns without a value
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_table_of_gaps_alone_leaves_the_class_priors(covariance, inference):
+    X, y = np.full((8, 2), np.nan), np.array([0, 0, 0, 1] * 2)
+    model = GaussianMixtureClassifier(2, covariance=covariance, inference=inference, n_init=1, max_iter=3).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(np.array([[np.nan, np.nan], [0.3, -1.0]])), [[0.75, 0.25]] * 2)

@@ -1,6 +1,7 @@
 """Clusters to begin with."""
 
 import numpy as np
+import pytest
 
 from latentia.families.building_blocks import kmeans
 
@@ -21,3 +22,10 @@ def test_a_row_of_weight_two_is_that_row_twice(rng):
     repeated = kmeans.cluster_restarts(np.repeat(X, weight, axis=0), 4, 3, np.random.default_rng(1))
     for a, b in zip(weighted, repeated, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [None, np.empty(0)], ids=["plain", "weighted"])
+def test_a_class_without_rows_begins_at_the_origin(weight, rng):
+    means, variances, weights = kmeans.cluster_restarts(np.empty((0, 3)), 2, 4, rng, weight)
+    np.testing.assert_array_equal(means, np.zeros((4, 2, 3)))
+    assert np.isfinite(variances).all() and np.allclose(weights.sum(axis=1), 1.0)

@@ -459,6 +459,29 @@ def test_what_no_row_speaks_of_stays_as_it_was(tied, rng):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_column_without_values_has_no_say_in_the_structure_of_others(rng):
+    X, y = rng.normal(size=(60, D)), np.arange(60) % C
+    X[:, 3] += 2 * X[:, 0]
+    X[:, 1] = np.nan
+    family = LatentFactors(ColumnLayout.continuous_columns(D), C, 2, all_edges=False)
+    rows = ArraySource(X, y)
+    params = EM(10).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 1)).params
+    found, _ = family.update_structure(params, RowProblem(family, Likelihood(), rows).sweep(params).stats)
+    others = np.array([0, 2, 3, 4])
+    alone = LatentFactors(ColumnLayout.continuous_columns(D - 1), C, 2, all_edges=False)
+    cut = params._replace(
+        loadings=params.loadings[:, :, others],
+        offsets=params.offsets[:, :, others],
+        noise=params.noise[:, :, others],
+        edges=params.edges[:, others],
+    )
+    rows = ArraySource(X[:, others], y)
+    expected, _ = alone.update_structure(cut, RowProblem(alone, Likelihood(), rows).sweep(cut).stats)
+    np.testing.assert_array_equal(found.edges[:, others], expected.edges)
+    assert np.isin(found.edges, [0.0, 1.0]).all() and 0 < expected.edges.mean() < 1  # or the law would say nothing
+
+
 def test_lazy_bounds_never_fall_and_end_where_settled_ones_do(rng):
     """One round of the bounds in each sweep: EM rises all the same, to the same place."""
     y = np.arange(60) % 3

@@ -7,8 +7,8 @@ from tolerances import SAMPLING
 
 from latentia.engine.source import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights
-from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert, LinearPosterior
+from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance
+from latentia.families.experts.linear_gaussian_expert import NOISE_FLOOR, LinearGaussianExpert, LinearPosterior
 from latentia.families.experts.variational import Experts, ExpertsPosterior
 from latentia.numerics.packed_symmetric import packed_outer
 
@@ -87,3 +87,18 @@ def test_the_point_of_the_noise_is_its_expected_variance(posterior):
     """Where that exists: of next to no rows, one over the mean of the precision."""
     some = posterior._replace(shape=np.array([[3.0, 1.2]]), rate=np.array([[0.7, 0.4]]))
     np.testing.assert_allclose(some.noise_variance[0], [stats.invgamma(3.0, scale=0.7).mean(), 0.4 / 1.2])
+
+
+def test_noise_below_the_floor_has_its_point_just_above_it(posterior):
+    """Outputs may be met to rounding; the point is what a search goes on from."""
+    point = family().expert.point_of(posterior._replace(rate=np.array([[1e-30, 0.0]])))
+    np.testing.assert_allclose(point.noise_variance, NOISE_FLOOR, rtol=2e-3)
+    assert np.isfinite(point.log_noise).all()
+
+
+def test_no_score_has_a_negative_variance_however_far_its_row_lies(rng):
+    """Where the posterior is flat across a direction, rounding is all that is left of the variance along it."""
+    x = 1e8 * rng.normal(size=(200, 3))
+    along = x / np.linalg.norm(x, axis=1, keepdims=True)
+    covariance = np.eye(3) - along[:, :, None] * along[:, None, :]
+    assert (score_variance(covariance, packed_outer(x)) >= 0).all()

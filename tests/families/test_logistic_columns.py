@@ -90,6 +90,13 @@ def test_the_shape_of_counts_follows_their_variance(mean, variance, ratio):
     assert NegativeBinomial.column_size(cells) == pytest.approx(ratio * mean)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counts_stay_numbers_however_far_their_predictors_are(dtype, rng):
+    model, far = NegativeBinomial([0], [2.0]), np.array([[-1e4], [1e4]], dtype)
+    assert np.isfinite(model.expected(far, np.ones_like(far))).all()
+    assert np.isfinite(model.sample(far.astype(float), far[:, :0], rng)).all()
+
+
 def test_columns_without_counts_have_a_shape():
     assert NegativeBinomial.column_size(np.zeros(5)) == NegativeBinomial.column_size(np.zeros(0)) == 1.0
 

@@ -200,6 +200,19 @@ def test_records_are_those_of_the_whole_table(n_classes, size):
         assert other["n_rows"] == 480 and other["label_counts"] == np.bincount(y[y >= 0]).tolist()
 
 
+@pytest.mark.parametrize("name", ["softmax, points", "linear experts"])
+def test_rows_that_are_dropped_are_told_of_alike(name, size):
+    X, y = table(outputs=name in OUTPUTS)
+    model = clone({**CLASSES, **OUTPUTS}[name]).set_params(max_iter=1, n_init=1)
+
+    def told(*given):
+        with pytest.warns(UserWarning, match="of 240 rows have no (label|output) and are dropped") as found:
+            model.fit(*given)
+        return [str(w.message) for w in found if "dropped" in str(w.message)]
+
+    assert told(X, y) == told(da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=100))
+
+
 def test_weighted_rows(size):
     X, y = table()
     weight = np.random.default_rng(1).uniform(0, 2, len(y))
@@ -234,6 +247,7 @@ def test_the_score_of_outputs(n_outputs, size, tmp_path):
     X, y = table(outputs=True)
     X, y = X[50:], y[50:, 0] if n_outputs == 1 else y[50:]
     weight = np.random.default_rng(0).uniform(size=190)
+    weight[:60] = 0.0  # all of a part
     model = latentia.MixtureOfExpertsRegressor(1, inference="ml", max_iter=5).fit(X, y)
     rows, outputs = da.from_array(X, chunks=((60, 0, 130), 3)), da.from_array(y, chunks=70)
     assert model.score(rows, outputs) == pytest.approx(model.score(X, y), rel=1e-10)

@@ -14,6 +14,7 @@ from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.objectives import Hybrid
 from latentia.engine.parts import LocalParts
 from latentia.engine.problem import RowProblem
+from latentia.engine.pytree import add_restart_axis, tree_map
 from latentia.solvers import Adam, Outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*stopped before it converged")
@@ -71,10 +72,30 @@ def test_no_ascent_returns_the_start():
     model = family.fit(*load_iris(return_X_y=True))._model
     X, y = load_iris(return_X_y=True)
     problem = RowProblem(model.family, Hybrid(1.0), ArraySource(X, y, preprocess=model.preprocessor))
-    start = latentia.engine.pytree.add_restart_axis(model.params)
+    start = add_restart_axis(model.params)
     found = Adam(32, 3, 50.0).solve(problem, start)
     assert found.outcomes == [Outcome.NO_ASCENT] and found.n_iter[0] == 0
     np.testing.assert_array_equal(found.params.means, start.means)
+
+
+def test_a_batch_that_no_component_explains_moves_nothing(monkeypatch):
+    """Its gradient is no number, and would leave none."""
+    X, y = load_iris(return_X_y=True)
+    model = GaussianMixtureClassifier(1, objective="hybrid", max_iter=1).fit(X, y)._model
+    problem = RowProblem(model.family, Hybrid(1.0), ArraySource(X, y, preprocess=model.preprocessor))
+    batches = RowProblem.batches
+
+    class Unexplained(RowProblem):
+        def sweep(self, params):
+            return tree_map(lambda a: a * np.nan, super().sweep(params))
+
+    def with_another(self, n_rows, rng):
+        yield Unexplained(self.family, self.objective, self.source)
+        yield from batches(self, n_rows, rng)
+
+    monkeypatch.setattr(RowProblem, "batches", with_another)
+    found = Adam(32, 3, 0.02).solve(problem, add_restart_axis(model.params))
+    assert found.outcomes != [Outcome.NO_ASCENT] and found.value[0] > found.curves[0][0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
