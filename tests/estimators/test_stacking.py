@@ -120,6 +120,26 @@ def test_a_part_of_what_was_held_out_is_that_part_of_everything(rng):
     np.testing.assert_array_equal(part.log_prior, whole.log_prior)
 
 
+def test_unlabeled_rows_without_weight_ask_for_no_further_candidates(rng):
+    X, y = rng.normal(size=(30, 3)), np.where(np.arange(30) < 10, -1, np.arange(30) % 2)
+    reader = LatentClassificationModel(kinds="continuous", unlabeled=-1)
+    tables = [(X, y, np.ones(30)), (X, y, (y >= 0) * 1.0), (X[10:], y[10:], None)]
+    read = [make_candidates("balanced", reader._read_input(*table), Options(1, 2, 1e-2)) for table in tables]
+    some, none, labeled = ([candidate.name for candidate in candidates] for candidates in read)
+    assert none == labeled and set(labeled) < set(some)
+
+
+@few_steps
+def test_what_is_said_of_rows_of_a_class_that_a_fold_lacks_adds_up_to_one(rng, monkeypatch):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
+    data = LatentClassificationModel(kinds="continuous")._read_input(X, y, None)
+    folds = search_folds([(np.flatnonzero(y != 2), np.flatnonzero(y == 2))], data, 100, 1, rng)
+    candidates = make_candidates("fast", data, Options(1, 2, 1e-2))[:3]
+    said = np.exp(run_search(candidates, data, folds, 0, None, lambda trial: False).held_out.log_proba)
+    np.testing.assert_allclose(said.sum(axis=2), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(said[..., 2], 1 / 22, rtol=1e-4)  # as if the next row was the first of its class
+
+
 def test_a_class_that_a_softmax_has_not_seen_is_impossible_for_it(rng):
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 3
     reader = LatentClassificationModel(1, 1, kinds="continuous", max_iter=2, random_state=0)

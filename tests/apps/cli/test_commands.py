@@ -21,10 +21,11 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
+from latentia.apps.cli import options
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
-from latentia.apps.tables.text_tables import MISSING
-from latentia.apps.tables.typed_columns import find_features, read_labels
+from latentia.apps.tables.text_tables import MISSING, find_delimiter
+from latentia.apps.tables.typed_columns import features_as_fitted, find_features, read_labels
 from latentia.persistence.model_files import save_model
 
 
@@ -452,6 +453,25 @@ def test_a_blank_line_is_an_empty_cell_where_there_is_one_column_and_nothing_els
     for text, rows in (("a\n1\n\n3\n", [["1"], [None], ["3"]]), ("a,b\n1,2\n\n3,4\n", [["1", "2"], ["3", "4"]])):
         path.write_text(text)
         assert read_table(str(path), Reading()).frame.to_numpy().tolist() == rows
+
+
+def test_the_delimiter_is_the_one_by_which_records_are_as_long_as_the_header():
+    assert find_delimiter(["a;b, c, d\n", "1;2\n", "3;4\n"]) == ";"
+    assert find_delimiter(["a,b,c|d\n", "1,2,3|4\n"]) == ","  # of several the one that makes more cells
+
+
+def test_a_column_may_have_the_sign_of_its_option_in_its_name():
+    assert options.kinds(["a=b=count", "c=binary"]) == {"a=b": "count", "c": "binary"}
+
+
+def test_a_model_of_an_array_takes_all_columns_but_its_target(rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    model = library.GaussianMixtureClassifier(inference="ml").fit(X, y)
+    frame = pd.DataFrame({"a": X[:, 0], "kind": y, "b": X[:, 1]})
+    with pytest.raises(Failure, match="3 columns; the model was fitted on 2"):
+        features_as_fitted(Table("t", frame, is_text=False), model)
+    model.target_name_ = "kind"
+    assert list(features_as_fitted(Table("t", frame, is_text=False), model)) == ["a", "b"]
 
 
 def test_names_ids_and_dates_are_left_out_and_said(tmp_path):

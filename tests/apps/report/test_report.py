@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from copy import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -180,7 +182,8 @@ def test_reasons_are_differences_to_rows_with_a_hidden_cell(stack, monkeypatch):
 
 
 def test_a_summary_of_a_stack_has_its_candidates_and_what_to_expect(stack):
-    model, *_ = stack
+    model, board = copy(stack[0]), stack[0]._model.leaderboard
+    model._model = replace(model._model, leaderboard=board | {"weight": [0.0, *board["weight"][1:]]})
     text = model.summary()
     assert f"expected accuracy  {model.expected_accuracy_:.1%}" in re.sub(" {3,}", "  ", text)
     for name, weight in zip(model.leaderboard_["candidate"], model.leaderboard_["weight"], strict=True):
