@@ -270,6 +270,8 @@ def test_label_matrices_are_calibrated_entry_by_entry():
     codes = np.array([[1, 0], [-1, 1]])
     display = CalibrationDisplay.from_predictions(codes, np.array([[0.9, 0.2], [0.5, 0.9]]), n_bins=2, plot=False)
     assert display.counts.tolist() == [1, 2] and display.observed.tolist() == [0.0, 1.0]
+    unknown = CalibrationDisplay.from_predictions([0, 1], [[0.9, 0.1], [np.nan, np.nan]], n_bins=2, plot=False)
+    assert unknown.counts.tolist() == [1, 1] and unknown.observed.tolist() == [0.0, 1.0]  # of the first row alone
 
 
 def test_what_was_tried_is_sorted_with_the_best_on_top(iris):

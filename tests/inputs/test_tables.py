@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import latentia
-from latentia.inputs.column_kinds import found_kind
+from latentia.inputs.column_kinds import found_kind, given_kinds
 from latentia.inputs.column_levels import Levels, Merging
-from latentia.inputs.dataframes import ColumnType
+from latentia.inputs.dataframes import ColumnType, distinct_values
 from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.rows import plain_table, warn_of_other_order
 
@@ -303,3 +303,15 @@ def test_some_of_the_values_of_a_column_are_those_values(index):
         taken = values.take(numbers)
         assert len(taken) == len(numbers) and taken.tolist() == [index[k] for k in numbers]
         assert taken.to_index().tolist() == taken.tolist()
+
+
+def test_kinds_are_given_by_names_and_by_numbers_where_no_column_has_such_a_name():
+    known = ("count", "binary")
+    assert given_kinds({0: "count"}, [1, 0], known) == [None, "count"]
+    assert given_kinds({0: "count", -1: "binary"}, ["a", "b"], known) == ["count", "binary"]
+    assert given_kinds({"b": "count"}, ["a", "b"], known) == [None, "count"]
+
+
+def test_bytes_are_text():
+    values, numbers = distinct_values(np.array([[b"red"], [b"blue"], [b"red"]]), 0)
+    assert values == ["blue", "red"] and numbers.tolist() == [1, 0, 1]

@@ -78,6 +78,8 @@ def test_other_kinds_of_files(frame, tmp_path):
         agree(model, frame, scan(tmp_path / name, target="label", columns=list("abc"), weight="w"))
     (tmp_path / "feathers" / "part=1").mkdir(parents=True)
     frame.to_feather(tmp_path / "feathers" / "part=1" / "rows.feather")
+    for mark in ("_SUCCESS", ".rows.feather.crc"):  # as programs leave them beside their files
+        (tmp_path / "feathers" / "part=1" / mark).write_text("")
     agree(model, frame, scan(tmp_path / "feathers", target="label", columns=list("abc")))
     folder = scan(tmp_path / "folder", target="label")
     assert folder.columns == ["a", "b", "c", "w", "place"] and len(folder) == 500

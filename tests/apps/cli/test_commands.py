@@ -299,7 +299,8 @@ def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])
     after = pd.read_csv(tmp_path / "full.csv", dtype=str)
-    assert ended.code == 0 and "cells filled" in ended.out
+    n_gaps = before[["size", "color", "two", "code"]].isna().sum().sum()
+    assert ended.code == 0 and f"{n_gaps} cells filled" in ended.out and before["kind"].isna().any()
     assert list(after) == list(before) and after[["size", "color", "two", "code"]].notna().all(axis=None)
     for name in ("color", "code", "kind"):
         known = before[name].notna()
@@ -339,6 +340,8 @@ def test_explain_ranks_columns_and_writes_rows(latentia, fitted, tmp_path):
     model = library.load(fitted / "model.latentia")
     facts = json.loads(latentia("explain", fitted / "model.latentia", fitted / "table.csv", "--json").out)
     assert list(facts["importance"])[0] == "size" and len(facts["rows"]) == 60 and len(model.classes_) == 2
+    adds = [abs(row["adds:size"]) for row in facts["rows"]]  # of two classes, one loses what the other gains
+    assert list(facts["importance"]["size"].values()) == pytest.approx([np.mean(adds)] * 2)
 
 
 @pytest.mark.matrix
