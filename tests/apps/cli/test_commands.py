@@ -21,7 +21,7 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
-from latentia.apps.cli import options
+from latentia.apps.cli import options, training_commands
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.text_tables import MISSING, find_delimiter
@@ -593,6 +593,18 @@ def test_an_output_that_cannot_be_finished_is_named_and_leaves_nothing_behind(la
         ended = latentia(*command, "-o", tmp_path / "out.csv")
         assert ended.errors == [f"latentia: {tmp_path / 'out.csv'}: No space left on device"]
         assert ended.code == 5 and not list(tmp_path.iterdir())
+
+
+def test_folds_and_seed_are_handed_on(latentia, fitted, monkeypatch):
+    heard = []
+
+    def compare(candidates, X, y, folds, **options):
+        heard.append((folds, options, {m.random_state for name, m in candidates.items() if name.startswith("Latent")}))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(training_commands, "compare_classifiers", compare)
+    assert latentia("compare", fitted / "table.csv", "-t", "kind", "--folds", 3, "--seed", 7).code == 3
+    assert heard == [(3, {"random_state": 7}, {7})]
 
 
 @pytest.mark.matrix
