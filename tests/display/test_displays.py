@@ -3,6 +3,7 @@
 import copy
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from latentia import (
     StructureDisplay,
 )
 from latentia.apps.report.facts import Facts
+from latentia.display.fitted_parts import class_names
 from latentia.display.objective_curve import visible_range
 from latentia.display.search_results import SCORES
 from latentia.families.latent_factors.factor_shares import loading_correlations
@@ -166,6 +168,21 @@ def test_factors_keep_their_numbers_where_weak_ones_are_left_out(factors, cls):
     np.testing.assert_allclose(display.correlations, found[np.ix_(places, np.array(numbers) - 1)])
 
 
+@pytest.mark.parametrize("cls, most", [(LoadingsDisplay, "max_rows"), (StructureDisplay, "max_columns")])
+def test_of_many_columns_those_are_shown_that_the_factors_tell_most_of(factors, cls, most):
+    found = np.abs(loading_correlations(factors.loadings_, factors.loading_features_, factors.noise_variances_))
+    display = cls.from_estimator(factors, plot=False, **{most: 2})
+    rows = display.row_names if cls is LoadingsDisplay else display.feature_names
+    assert set(rows) == set(factors.feature_names_in_[np.argsort(found.max(axis=1))[2:]])
+
+
+def test_labels_of_a_matrix_have_their_names_or_numbers():
+    labels = {"multilabel_": True, "classes_": np.arange(2)}
+    assert class_names(SimpleNamespace(**labels, label_names_=np.array(["cat", "dog"]))) == ["cat", "dog"]
+    assert class_names(SimpleNamespace(**labels)) == ["label 0", "label 1"]
+    assert class_names(SimpleNamespace(classes_=np.array([3, 5]))) == ["3", "5"]
+
+
 def test_columns_of_a_graph_stand_by_the_factors_that_they_have_an_edge_to():
     edges = np.array([[True, False], [False, True]])
     display = StructureDisplay(np.array([[0.3, 0.9], [0.9, 0.3]]), edges, ["a", "b"], ["factor 1", "factor 2"]).plot()
@@ -253,6 +270,8 @@ def test_label_matrices_are_calibrated_entry_by_entry():
     codes = np.array([[1, 0], [-1, 1]])
     display = CalibrationDisplay.from_predictions(codes, np.array([[0.9, 0.2], [0.5, 0.9]]), n_bins=2, plot=False)
     assert display.counts.tolist() == [1, 2] and display.observed.tolist() == [0.0, 1.0]
+    unknown = CalibrationDisplay.from_predictions([0, 1], [[0.9, 0.1], [np.nan, np.nan]], n_bins=2, plot=False)
+    assert unknown.counts.tolist() == [1, 1] and unknown.observed.tolist() == [0.0, 1.0]  # of the first row alone
 
 
 def test_what_was_tried_is_sorted_with_the_best_on_top(iris):

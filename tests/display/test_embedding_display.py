@@ -43,6 +43,8 @@ def test_every_label_has_a_panel_with_its_rows_and_its_line():
         np.testing.assert_array_equal(inside, model.predict(X)[:, label] == 1)  # the line parts the predictions
     words = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert words == ["unknown", "absent", "present"]
+    model.label_names_ = np.array(list("efgh"), dtype=object)  # as of a data frame
+    assert [ax.get_title() for ax in EmbeddingDisplay.from_estimator(model, X, Y).axes_] == list("efgh")
 
 
 def test_other_dimensions_stand_at_their_mean():

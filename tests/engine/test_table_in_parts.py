@@ -9,7 +9,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.masking import MaskMissing
 from latentia.engine.parts import LocalParts
-from latentia.inputs.target_parts import output_moments
+from latentia.inputs.target_parts import OutputReader, output_moments
 
 
 def in_parts(X, y, weight, cuts=(20, 21, 60)):
@@ -103,3 +103,9 @@ def test_moments_of_outputs_in_parts_are_those_of_the_whole(mean, weighted):
         expected = np.average(y, axis=0, weights=weight)
         np.testing.assert_allclose(found_mean, expected, rtol=1e-12)
         np.testing.assert_allclose(variance, np.average((y - expected) ** 2, axis=0, weights=weight), rtol=1e-6)
+
+
+def test_the_largest_output_is_that_of_all_parts():
+    reader, parts = OutputReader(), [np.array([[1.0, -2.0]]), np.array([[np.nan, np.nan], [-3.0, 1.0]])]
+    targets = reader.learn([reader.digest(y, len(y)) for y in parts])
+    assert targets.largest.tolist() == [3.0, 2.0] and targets.n_outputs == 2

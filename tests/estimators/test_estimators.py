@@ -25,6 +25,8 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.engine.array_source import ArraySource
+from latentia.estimators.gaussian_mixture.model_choice import _class_sizes
 
 BRIEF = {"n_init": 1, "max_iter": 3, "tol": 1e-3, "random_state": 0}
 
@@ -123,6 +125,14 @@ def test_components_by_bic_count_weights():
     with pytest.warns(UserWarning, match="sample_weight sums to 1 over 60 rows"):
         normal = GaussianMixtureClassifier(**options).fit(X, y, sample_weight=np.full(60, 1 / 60))
     assert normal.n_components_.tolist() == [1, 1]
+
+
+def test_components_by_bic_take_weights_that_are_shares_for_no_fewer_rows(rng):
+    y = np.arange(60) % 2
+    source = ArraySource(rng.normal(size=(60, 1)), y, None)
+    assert _class_sizes(source, 2).tolist() == [30, 30]
+    assert _class_sizes(source.with_weight(np.full(60, 3.0)), 2).tolist() == [90, 90]
+    assert _class_sizes(source.with_weight(np.where(np.arange(60) < 10, 0.0, 0.01)), 2).tolist() == [25, 25]
 
 
 def test_rare_classes_keep_honest_probabilities():

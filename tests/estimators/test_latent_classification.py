@@ -14,6 +14,7 @@ from tolerances import EQUAL
 
 from latentia import CompletionDisplay, LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.array_source import ArraySource
+from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
@@ -429,3 +430,17 @@ def test_a_picture_of_completions_shows_what_the_model_says(rng):
     probable = model.impute(rows, method="mode", condition="class")
     np.testing.assert_array_equal(shown.probable.reshape(3, 6), probable)
     assert (probable != model.impute(rows, method="mode")).any()  # or the law would say nothing
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_whoever_listens_sees_models_at_every_step_of_both_solvers(rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    model = LatentClassificationModel(1, 1, objective="conditional", max_iter=2, random_state=0)
+    notifier, seen = StepNotifier(), {}
+
+    def look(step):
+        seen[step.solver] = notifier.attributes_at(step.params())["_model"].log_proba(X)
+
+    notifier.listeners.append(look)
+    model._train(model._read_input(X, y, None), rng, notifier)
+    assert len(seen) == 2 and all(np.isfinite(said).all() for said in seen.values())

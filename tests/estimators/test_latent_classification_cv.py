@@ -139,7 +139,8 @@ def test_given_priors_are_those_of_the_final_fit_also_where_a_training_part_lack
     X = rng.normal(size=(30, 3)) + y[:, None]
     folds = [(np.arange(24), np.arange(24, 30)), (np.arange(6, 30), np.arange(6))]
     priors = [0.5, 0.1, 0.4]
-    model = LatentClassificationModelCV([1], [1], cv=folds, priors=priors, **QUICK | {"max_iter": 3}).fit(X, y)
+    options = {"priors": priors, "loss_matrix": 1 - np.eye(3)}  # both of all classes
+    model = LatentClassificationModelCV([1], [1], cv=folds, **options, **QUICK | {"max_iter": 3}).fit(X, y)
     np.testing.assert_allclose(model.best_estimator_.priors_, priors)
     plain = LatentClassificationModelCV([1], [1], cv=folds, **QUICK | {"max_iter": 3}).fit(X, y)
     assert model.best_score_ == plain.best_score_  # folds are scored under the shares of their classes

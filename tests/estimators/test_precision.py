@@ -88,6 +88,17 @@ def test_any_var_floor_on_columns_that_follow_from_others(covariance, dtype, obj
         check_finite(model.fit(X, y), X)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_var_floor_below_the_rounding_unit_stands_for_that_unit(dtype, rng):
+    y = np.arange(40) % 2
+    X = np.column_stack([1 - y, rng.normal(size=40)]).astype(dtype)  # the first column is constant in each class
+    floors = [float(np.finfo(dtype).eps), 1e-300]
+    options = dict(covariance="diag", **POINTS)
+    unit, tiny = (GaussianMixtureClassifier(var_floor=floor, **options).fit(X, y) for floor in floors)
+    np.testing.assert_array_equal(tiny.covariances_, unit.covariances_)
+    assert (unit.covariances_ > 0).all()
+
+
 @pytest.mark.filterwarnings("ignore:sample_weight sums to")
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_the_unit_of_the_weights_does_not_matter_to_points(covariance):

@@ -12,7 +12,7 @@ from tolerances import EQUAL, REFIT
 from latentia import LatentClassificationModel, LatentClassifier
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
 from latentia.estimators.latent_classifier.features import MAX_DISTANCE, KernelMap, NumberColumns
-from latentia.estimators.latent_classifier.folds import search_folds
+from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, predict_held_out, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
@@ -79,6 +79,16 @@ def test_the_pool_is_the_mean_of_members_tempered_about_the_shares_of_the_classe
     np.testing.assert_allclose(model.predict_log_proba(X), expected, **EQUAL)
 
 
+@pytest.mark.filterwarnings("ignore:Column 1 has no known value")
+def test_columns_without_a_value_are_left_out(rng):
+    X = np.where(np.arange(3) == 1, np.nan, rng.normal(size=(20, 3)))
+    data = LatentClassificationModel(kinds="continuous")._read_input(X, np.arange(20) % 2, None)
+    columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
+    np.testing.assert_array_equal(columns(X), X[:, [0, 2]])
+    assert columns.n_columns == 2
+    assert make_candidates("fast", data, Options(1, 2, 1e-2))[0].settings["n_latent"] == 2
+
+
 def test_a_missing_category_is_missing_in_all_columns_made_of_it():
     X = np.array([[0.5, 2.0, 7.0], [np.nan, np.nan, 7.0], [1.5, 0.0, np.nan]])
     numbers = NumberColumns((1, 3, 0))(X)  # the last column has no values
@@ -118,6 +128,35 @@ def test_a_part_of_what_was_held_out_is_that_part_of_everything(rng):
         np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[kept])
     np.testing.assert_array_equal(part.log_proba, whole.log_proba[:, kept])
     np.testing.assert_array_equal(part.log_prior, whole.log_prior)
+
+
+def test_unlabeled_rows_without_weight_ask_for_no_further_candidates(rng):
+    X, y = rng.normal(size=(30, 3)), np.where(np.arange(30) < 10, -1, np.arange(30) % 2)
+    reader = LatentClassificationModel(kinds="continuous", unlabeled=-1)
+    tables = [(X, y, np.ones(30)), (X, y, (y >= 0) * 1.0), (X[10:], y[10:], None)]
+    read = [make_candidates("balanced", reader._read_input(*table), Options(1, 2, 1e-2)) for table in tables]
+    some, none, labeled = ([candidate.name for candidate in candidates] for candidates in read)
+    assert none == labeled and set(labeled) < set(some)
+
+
+@few_steps
+def test_what_is_said_of_rows_of_a_class_that_a_fold_lacks_adds_up_to_one(rng, monkeypatch):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
+    data = LatentClassificationModel(kinds="continuous")._read_input(X, y, None)
+    folds = search_folds([(np.flatnonzero(y != 2), np.flatnonzero(y == 2))], data, 100, 1, rng)
+    candidates = make_candidates("fast", data, Options(1, 2, 1e-2))[:3]
+    said = np.exp(run_search(candidates, data, folds, 0, None, lambda trial: False).held_out.log_proba)
+    np.testing.assert_allclose(said.sum(axis=2), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(said[..., 2], 1 / 22, rtol=1e-4)  # as if the next row was the first of its class
+
+
+@few_steps
+@pytest.mark.parametrize("n_searched", [24, 30])
+def test_members_of_a_search_among_some_rows_are_not_those_of_all(rng, n_searched):
+    data = LatentClassificationModel(kinds="continuous")._read_input(rng.normal(size=(30, 2)), np.arange(30) % 2, None)
+    fold = SearchFold(np.arange(12), np.arange(12, n_searched))
+    found = run_search(make_candidates("fast", data, Options(1, 2, 1e-2))[:1], data, [fold], 0, None, bool)
+    assert (found.members is None) == (n_searched < 30)
 
 
 def test_a_class_that_a_softmax_has_not_seen_is_impossible_for_it(rng):

@@ -303,3 +303,11 @@ def test_a_row_of_weight_two_is_that_row_twice():
     repeated = LatentClassificationModel(2, **options).fit(np.concatenate([X, X[twice]]), np.concatenate([y, y[twice]]))
     np.testing.assert_array_equal(weighed.edges_, repeated.edges_)
     np.testing.assert_allclose(weighed.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+def test_without_factors_there_is_no_structure_to_learn(rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    options = dict(inference="ml", n_init=1, max_iter=5, tol=1.0, random_state=0)
+    learned, full = (LatentClassificationModel(0, 2, structure=s, **options).fit(X, y) for s in ("learn", "full"))
+    np.testing.assert_array_equal(learned.predict_proba(X), full.predict_proba(X))
+    np.testing.assert_array_equal(learned.objective_curve_, full.objective_curve_)

@@ -15,6 +15,7 @@ from latentia import (
     compare,
     write_report,
 )
+from latentia.inputs.column_doubts import amount_in
 
 N = 120
 y = np.arange(N) % 2
@@ -62,6 +63,11 @@ def test_amounts_are_told_from_names(form):
     with pytest.raises(ValueError, match=f"{said}.*pandas.to_numeric.*decimal and thousands") as error:
         quick().fit(frame, y)
     assert "names and ids" not in str(error.value)
+
+
+def test_the_example_of_an_amount_is_one_that_no_reader_takes_for_a_number():
+    assert amount_in(["3", "4,50 €", "5"]) == "4,50 €"
+    assert amount_in(["3", "4.5"]) is None and amount_in(["4,50 €", "five", "six"]) is None
 
 
 def test_codes_with_leading_zeros_are_told_from_words():
@@ -142,6 +148,9 @@ def test_models_of_numbers_name_all_dates_and_all_text():
         GaussianMixtureClassifier().fit(table[["when", "b"]].assign(also=table["when"]), y)
     with pytest.raises(ValueError, match="X holds text in column 'id': 'cust0'; column 'name': 'name 0'.*OneHotEnc"):
         GaussianMixtureClassifier().fit(table[["id", "name", "b"]], y)
+    both = with_words("forty").assign(name=table["name"])  # what cures a slip does not cure names
+    with pytest.raises(ValueError, match="column 'age': 'forty' among 119 numbers; column 'name': .*OneHotEncoder"):
+        GaussianMixtureClassifier().fit(both, y)
 
 
 @pytest.mark.parametrize("name", ["{odd}", "a b"])

@@ -149,3 +149,6 @@ def test_known_cells_are_not_integrated(skewed, rng):
     observed = (rng.random((6, 4)) < 0.5).astype(float)
     some, all_of_them = (transform.expected_standardized(mean, variance, range(4), o) for o in (observed, None))
     np.testing.assert_array_equal(some, np.where(observed > 0, mean, all_of_them))
+    columns = [2, 0]
+    few = transform.expected_standardized(mean[..., columns], variance[..., columns], columns, observed)
+    np.testing.assert_array_equal(few, some[..., columns])

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import latentia
-from latentia.inputs.column_kinds import found_kind
+from latentia.inputs.column_kinds import found_kind, given_kinds
 from latentia.inputs.column_levels import Levels, Merging
-from latentia.inputs.dataframes import ColumnType
+from latentia.inputs.dataframes import ColumnType, distinct_values
 from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.rows import plain_table, warn_of_other_order
 
@@ -266,3 +266,52 @@ def test_a_column_has_no_more_codes_than_allowed_and_the_rarest_values_share_one
         assert levels.n_codes <= merging.max_categories
         assert not shares.any() or shares.all() or counts[shares].max() <= counts[~shares].min()
         assert (counts[~shares] >= merging.min_frequency).all() or (~shares).sum() == levels.n_codes
+
+
+def test_types_of_columns_are_known_by_their_names():
+    kinds = {
+        "is_integer": ("int8", "UInt64", "int64[pyarrow]"),
+        "is_float": ("float32", "Float64", "double", "halffloat"),
+        "is_bool": ("bool", "boolean", "Boolean"),
+        "is_category": ("category", "Categorical", "Enum", "dictionary"),
+        "is_date": ("datetime64[ns]", "timestamp[us]", "date32[day]", "period[M]", "interval[datetime64[ns], right]"),
+        "": ("object", "string", "interval[int64, right]", "list<item: int64>"),
+    }
+    for wanted, names in kinds.items():
+        for name in names:
+            found = [kind for kind in list(kinds)[:-1] if getattr(ColumnType(name), kind)]
+            assert found == [wanted] * bool(wanted), name
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([3.5, 1.5, 2.5]),
+        pd.Index(["c", "a", "b"]),
+        pd.Index([(1, 2), "x", 3], tupleize_cols=False),
+        pd.IntervalIndex.from_breaks([0, 1, 5, 7], closed="left"),
+        pd.interval_range(pd.Timestamp("2020-01-01", tz="Asia/Tokyo"), periods=3),
+        pd.date_range("2020-01-01", periods=3, tz="Europe/Paris"),
+        pd.timedelta_range("3h", periods=3),
+        pd.period_range("2020-01", periods=3, freq="M"),
+    ],
+    ids=lambda index: type(index).__name__,
+)
+def test_some_of_the_values_of_a_column_are_those_values(index):
+    values = PlainValues.from_index(index)
+    for numbers in ([2, 0], [1], []):
+        taken = values.take(numbers)
+        assert len(taken) == len(numbers) and taken.tolist() == [index[k] for k in numbers]
+        assert taken.to_index().tolist() == taken.tolist()
+
+
+def test_kinds_are_given_by_names_and_by_numbers_where_no_column_has_such_a_name():
+    known = ("count", "binary")
+    assert given_kinds({0: "count"}, [1, 0], known) == [None, "count"]
+    assert given_kinds({0: "count", -1: "binary"}, ["a", "b"], known) == ["count", "binary"]
+    assert given_kinds({"b": "count"}, ["a", "b"], known) == [None, "count"]
+
+
+def test_bytes_are_text():
+    values, numbers = distinct_values(np.array([[b"red"], [b"blue"], [b"red"]]), 0)
+    assert values == ["blue", "red"] and numbers.tolist() == [1, 0, 1]

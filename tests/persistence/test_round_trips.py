@@ -264,6 +264,7 @@ def test_folds_and_generators_come_back():
             np.array(5),
             np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0),
             np.array(["ä", "漢"]),
+            np.array([["a", 1], [None, 2.5], [(), "b"]], dtype=object),
         ],
     }
     encoder = Encoder()

@@ -165,6 +165,21 @@ def test_a_part_without_a_known_cell_does_not_change_what_the_columns_are():
     assert model.fit(da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)).kinds_ == ("binary",) * 3
 
 
+def test_a_class_without_weight_is_named():
+    X, y, weight = (da.from_array(a, chunks=20) for a in (np.eye(60)[:, :2], np.arange(60) % 2, np.arange(60) % 2.0))
+    with pytest.raises(ValueError, match="sample_weight is zero for every row of class 0"):
+        GaussianMixtureClassifier().fit(X.rechunk((20, 2)), y, weight)
+
+
+def test_a_table_is_small_if_all_of_its_parts_are_together(monkeypatch):
+    frame = pd.DataFrame({"a": np.arange(90.0), "b": np.arange(90.0)})
+    table = dask_tables.dask_table(dd.from_pandas(frame, npartitions=3))  # which does not know its rows
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 16 * 90 / 2**20)
+    pd.testing.assert_frame_equal(small_tables.bring_small(table, None, None).X, frame)
+    monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 16 * 89 / 2**20)
+    assert small_tables.bring_small(table, None, None) is None
+
+
 def test_every_fitted_estimator_predicts_lazily():
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3

@@ -21,10 +21,11 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
+from latentia.apps.cli import options, training_commands
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
-from latentia.apps.tables.text_tables import MISSING
-from latentia.apps.tables.typed_columns import amounts_note, find_features, read_labels
+from latentia.apps.tables.text_tables import MISSING, find_delimiter
+from latentia.apps.tables.typed_columns import amounts_note, features_as_fitted, find_features, read_labels
 from latentia.persistence.model_files import save_model
 
 
@@ -299,7 +300,8 @@ def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])
     after = pd.read_csv(tmp_path / "full.csv", dtype=str)
-    assert ended.code == 0 and "cells filled" in ended.out
+    n_gaps = before[["size", "color", "two", "code"]].isna().sum().sum()
+    assert ended.code == 0 and f"{n_gaps} cells filled" in ended.out and before["kind"].isna().any()
     assert list(after) == list(before) and after[["size", "color", "two", "code"]].notna().all(axis=None)
     for name in ("color", "code", "kind"):
         known = before[name].notna()
@@ -339,6 +341,8 @@ def test_explain_ranks_columns_and_writes_rows(latentia, fitted, tmp_path):
     model = library.load(fitted / "model.latentia")
     facts = json.loads(latentia("explain", fitted / "model.latentia", fitted / "table.csv", "--json").out)
     assert list(facts["importance"])[0] == "size" and len(facts["rows"]) == 60 and len(model.classes_) == 2
+    adds = [abs(row["adds:size"]) for row in facts["rows"]]  # of two classes, one loses what the other gains
+    assert list(facts["importance"]["size"].values()) == pytest.approx([np.mean(adds)] * 2)
 
 
 @pytest.mark.matrix
@@ -453,6 +457,25 @@ def test_a_blank_line_is_an_empty_cell_where_there_is_one_column_and_nothing_els
     for text, rows in (("a\n1\n\n3\n", [["1"], [None], ["3"]]), ("a,b\n1,2\n\n3,4\n", [["1", "2"], ["3", "4"]])):
         path.write_text(text)
         assert read_table(str(path), Reading()).frame.to_numpy().tolist() == rows
+
+
+def test_the_delimiter_is_the_one_by_which_records_are_as_long_as_the_header():
+    assert find_delimiter(["a;b, c, d\n", "1;2\n", "3;4\n"]) == ";"
+    assert find_delimiter(["a,b,c|d\n", "1,2,3|4\n"]) == ","  # of several the one that makes more cells
+
+
+def test_a_column_may_have_the_sign_of_its_option_in_its_name():
+    assert options.kinds(["a=b=count", "c=binary"]) == {"a=b": "count", "c": "binary"}
+
+
+def test_a_model_of_an_array_takes_all_columns_but_its_target(rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    model = library.GaussianMixtureClassifier(inference="ml").fit(X, y)
+    frame = pd.DataFrame({"a": X[:, 0], "kind": y, "b": X[:, 1]})
+    with pytest.raises(Failure, match="3 columns; the model was fitted on 2"):
+        features_as_fitted(Table("t", frame, is_text=False), model)
+    model.target_name_ = "kind"
+    assert list(features_as_fitted(Table("t", frame, is_text=False), model)) == ["a", "b"]
 
 
 def test_names_ids_and_dates_are_left_out_and_said(tmp_path):
@@ -571,6 +594,18 @@ def test_an_output_that_cannot_be_finished_is_named_and_leaves_nothing_behind(la
         ended = latentia(*command, "-o", tmp_path / "out.csv")
         assert ended.errors == [f"latentia: {tmp_path / 'out.csv'}: No space left on device"]
         assert ended.code == 5 and not list(tmp_path.iterdir())
+
+
+def test_folds_and_seed_are_handed_on(latentia, fitted, monkeypatch):
+    heard = []
+
+    def compare(candidates, X, y, folds, **options):
+        heard.append((folds, options, {m.random_state for name, m in candidates.items() if name.startswith("Latent")}))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(training_commands, "compare_classifiers", compare)
+    assert latentia("compare", fitted / "table.csv", "-t", "kind", "--folds", 3, "--seed", 7).code == 3
+    assert heard == [(3, {"random_state": 7}, {7})]
 
 
 @pytest.mark.matrix

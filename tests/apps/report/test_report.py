@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from copy import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_score
 
 from latentia import (
+    CalibrationDisplay,
     GaussianMixtureClassifier,
     LatentClassificationModel,
     LatentClassifier,
@@ -18,7 +21,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.apps.report import facts, reason_sections, report_html, write_report
+from latentia.apps.report import factor_sections, facts, reason_sections, report_html, write_report
 from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import ticks
@@ -130,6 +133,11 @@ def test_confusion_and_scores_are_those_of_held_out_rows(stack):
     cells = [int(text) for text in page.texts[start:] if text.isdigit()][:4]
     assert cells == counts.ravel().tolist()
     assert f"{np.trace(counts)} of {counts.sum()} rows are right" in page.text
+    error, of_fit = (
+        CalibrationDisplay.from_predictions(codes, p[labeled], plot=False).error
+        for p in (proba, model.predict_proba(X))
+    )
+    assert f"Expected calibration error: {error:.3f}." in page.text and f"{of_fit:.3f}" != f"{error:.3f}"
 
 
 def test_the_numbers_of_a_label_are_those_of_the_rows_where_it_is_known(rng):
@@ -180,7 +188,8 @@ def test_reasons_are_differences_to_rows_with_a_hidden_cell(stack, monkeypatch):
 
 
 def test_a_summary_of_a_stack_has_its_candidates_and_what_to_expect(stack):
-    model, *_ = stack
+    model, board = copy(stack[0]), stack[0]._model.leaderboard
+    model._model = replace(model._model, leaderboard=board | {"weight": [0.0, *board["weight"][1:]]})
     text = model.summary()
     assert f"expected accuracy  {model.expected_accuracy_:.1%}" in re.sub(" {3,}", "  ", text)
     for name, weight in zip(model.leaderboard_["candidate"], model.leaderboard_["weight"], strict=True):
@@ -241,6 +250,21 @@ def test_rows_of_a_part_have_their_own_names(monkeypatch):
                 assert rest == [percent(proba[row, labels[row]]), str(best), percent(proba[row, best])]
             else:
                 assert rest[0] == number(density[row])
+
+
+def test_rows_that_are_drawn_have_the_color_of_their_own_class(monkeypatch):
+    monkeypatch.setattr(facts, "MAX_POINTS", 40)
+    drawn = []
+    monkeypatch.setattr(factor_sections, "_draw_points", lambda plot, points, codes, n: drawn.append((points, codes)))
+    X, y = load_iris(return_X_y=True)
+    model = LatentClassificationModel(2, random_state=0, tol=0.1).fit(X, y)
+    of_model = Facts.of(model, X, y)
+    assert factor_sections.latent_map(of_model) and factor_sections.decision_regions(of_model)
+    rows, (in_map, in_regions) = of_model.rows[of_model.drawn], drawn
+    np.testing.assert_array_equal(in_map[1], y[rows])
+    first, second = sorted(range(4), key=lambda k: -of_model.separation[k])[:2]
+    classes = {(a, b): set(y[(X[:, first] == a) & (X[:, second] == b)]) for a, b in X[:, [first, second]]}
+    assert all(code in classes[tuple(point)] for point, code in zip(*in_regions, strict=True))
 
 
 def test_an_outlier_is_the_most_surprising_row_and_its_cell_is_named():

@@ -211,6 +211,7 @@ def test_the_code_that_is_taken_along_fits_the_same_model(studio, tmp_path, monk
     (tmp_path / "model.latentia").unlink()
     (tmp_path / "report.html").unlink()
     monkeypatch.chdir(tmp_path)
+    assert "callback" not in (tmp_path / "code.py").read_text()  # nobody stopped the fit
     exec(compile((tmp_path / "code.py").read_text(), "code.py", "exec"), {})
     assert "factors" in capsys.readouterr().out
     again, view = latentia.load(tmp_path / "model.latentia"), studio.workspace.view
