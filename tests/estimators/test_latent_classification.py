@@ -415,6 +415,10 @@ def test_accuracy_estimated_from_some_rows_counts_the_classes_as_they_are(rng):
         assert some.n_rows == 200
         total = np.bincount(y, w)
         np.testing.assert_allclose(np.bincount(some.y, some.weight), total)
+    folds = weight[:, None] * (np.arange(5000)[:, None] % 2 == [0, 1])  # rows that a restart does not see have no say
+    some = stratified_sample(ArraySource(X, y, folds), 100, rng)
+    np.testing.assert_allclose(np.bincount(some.y, some.weight.mean(axis=1)), np.bincount(y, folds.mean(axis=1)))
+    assert (np.sort(some.weight, axis=1)[:, 0] == 0).all()
 
 
 def test_a_picture_of_completions_shows_what_the_model_says(rng):

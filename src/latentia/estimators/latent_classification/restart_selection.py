@@ -67,8 +67,8 @@ def stratified_sample(source: TableSource, max_per_label: int, rng: np.random.Ge
     """At most so many rows of each label, which together weigh what all of them do."""
     sample = source.draw_rows(max_per_label, rng)
     weight = np.ones(sample.n_rows) if sample.weight is None else sample.weight.copy()
+    mean = weight.reshape(sample.n_rows, -1).mean(axis=1)  # each restart may have weights of its own
     for label, total in source.label_totals.items():
-        in_label = sample.y == label
-        if in_label.sum() == max_per_label:  # drawn by weight, so that each stands for as much
-            weight[in_label] = total.weight / max_per_label
+        if (drawn := mean[sample.y == label].sum()) > 0:
+            weight[sample.y == label] *= total.weight / drawn
     return sample.with_weight(weight)
