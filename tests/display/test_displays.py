@@ -197,6 +197,11 @@ def test_a_graph_has_an_edge_for_each_strong_correlation_or_learned_edge(factors
     learned = LatentClassificationModel(2, structure="learn", n_init=1, random_state=0, tol=0.1).fit(*iris)
     learned.edges_ = learned.edges_ & ~np.eye(4, 2, dtype=bool)
     assert StructureDisplay.from_estimator(learned, plot=False).edges.sum() == learned.edges_.sum()
+    learned.edges_ = np.array([[1, 0], [1, 0], [0, 1], [0, 0]], dtype=bool)
+    one = StructureDisplay.from_estimator(learned, max_columns=1, plot=False)
+    assert one.edges.tolist() == [[True]]  # and the factor that feeds no column that is shown is not shown
+    place = ["sl", "sw", "pl"].index(one.feature_names[0])
+    assert one.factor_names == [f"factor {1 + place // 2}"]
 
 
 def test_a_curve_is_that_of_the_model(factors, iris):

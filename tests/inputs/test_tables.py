@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import latentia
-from latentia.inputs.column_kinds import found_kind
+from latentia.inputs.column_kinds import found_kind, holds_only_bits
 from latentia.inputs.column_levels import Levels, Merging
 from latentia.inputs.dataframes import ColumnType
 from latentia.inputs.plain_values import PlainValues
@@ -266,3 +266,17 @@ def test_a_column_has_no_more_codes_than_allowed_and_the_rarest_values_share_one
         assert levels.n_codes <= merging.max_categories
         assert not shares.any() or shares.all() or counts[shares].max() <= counts[~shares].min()
         assert (counts[~shares] >= merging.min_frequency).all() or (~shares).sum() == levels.n_codes
+
+
+def test_a_table_holds_bits_alone_wherever_they_are_known(monkeypatch):
+    gap, bits = [[np.nan], [np.nan]], [[0.0], [np.nan]]
+    tables = [
+        (bits + gap, True),
+        (gap + bits, True),
+        (gap + gap, False),
+        (bits + [[2.0]], False),
+        ([[2.0]] + bits, False),
+    ]
+    for rows_at_once in (2, 100):
+        monkeypatch.setattr("latentia.inputs.column_kinds.SCAN_ROWS", rows_at_once)
+        assert [holds_only_bits(np.array(cells)) for cells, _ in tables] == [expected for _, expected in tables]
