@@ -298,7 +298,8 @@ def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])
     after = pd.read_csv(tmp_path / "full.csv", dtype=str)
-    assert ended.code == 0 and "cells filled" in ended.out
+    n_gaps = before[["size", "color", "two", "code"]].isna().to_numpy().sum()  # empty classes stay so
+    assert ended.code == 0 and f"{n_gaps} cells filled" in ended.out
     assert list(after) == list(before) and after[["size", "color", "two", "code"]].notna().all(axis=None)
     for name in ("color", "code", "kind"):
         known = before[name].notna()
@@ -338,6 +339,8 @@ def test_explain_ranks_columns_and_writes_rows(latentia, fitted, tmp_path):
     model = library.load(fitted / "model.latentia")
     facts = json.loads(latentia("explain", fitted / "model.latentia", fitted / "table.csv", "--json").out)
     assert list(facts["importance"])[0] == "size" and len(facts["rows"]) == 60 and len(model.classes_) == 2
+    added = [row["adds:size"] if row["prediction"] == "yes" else -row["adds:size"] for row in facts["rows"]]
+    assert facts["importance"]["size"]["yes"] == pytest.approx(np.abs(added).mean())
 
 
 @pytest.mark.matrix
