@@ -326,6 +326,20 @@ def test_displays_take_a_stack(iris):
         assert display.from_estimator(model, **rows).figure_ is not None
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_pictures_of_classes_refuse_label_matrices(iris):
+    X, y = iris
+    model = LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0).fit(X, np.eye(3, dtype=int)[y])
+    for ask in (
+        lambda: LatentMapDisplay.from_estimator(model, X, plot=False),
+        lambda: CompletionDisplay.from_estimator(model, X.iloc[0], shape=(2, 2), plot=False),
+    ):
+        with pytest.raises(
+            ValueError, match="a LatentClassifier fitted to a label matrix; allowed are those fitted to"
+        ):
+            ask()
+
+
 def test_the_calibration_error_is_that_of_all_probabilities_not_of_bins():
     proba = np.array([0.1, 0.1, 0.1, 0.1, 0.9])
     display = CalibrationDisplay.from_predictions([[0], [0], [0], [1], [0]], proba[:, None], n_bins=2, plot=False)
