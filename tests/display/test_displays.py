@@ -214,6 +214,11 @@ def test_a_graph_has_an_edge_for_each_strong_correlation_or_learned_edge(factors
     learned = LatentClassificationModel(2, structure="learn", n_init=1, random_state=0, tol=0.1).fit(*iris)
     learned.edges_ = learned.edges_ & ~np.eye(4, 2, dtype=bool)
     assert StructureDisplay.from_estimator(learned, plot=False).edges.sum() == learned.edges_.sum()
+    learned.edges_ = np.array([[1, 0], [1, 0], [0, 1], [0, 0]], dtype=bool)
+    one = StructureDisplay.from_estimator(learned, max_columns=1, plot=False)
+    assert one.edges.tolist() == [[True]]  # and the factor that feeds no column that is shown is not shown
+    place = ["sl", "sw", "pl"].index(one.feature_names[0])
+    assert one.factor_names == [f"factor {1 + place // 2}"]
 
 
 def test_a_curve_is_that_of_the_model(factors, iris):
@@ -338,6 +343,20 @@ def test_displays_take_a_stack(iris):
     for display in (LatentMapDisplay, LoadingsDisplay, StructureDisplay, ObjectiveCurveDisplay):
         rows = {"X": iris[0], "y": iris[1]} if "X" in inspect.signature(display.from_estimator).parameters else {}
         assert display.from_estimator(model, **rows).figure_ is not None
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_pictures_of_classes_refuse_label_matrices(iris):
+    X, y = iris
+    model = LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0).fit(X, np.eye(3, dtype=int)[y])
+    for ask in (
+        lambda: LatentMapDisplay.from_estimator(model, X, plot=False),
+        lambda: CompletionDisplay.from_estimator(model, X.iloc[0], shape=(2, 2), plot=False),
+    ):
+        with pytest.raises(
+            ValueError, match="a LatentClassifier fitted to a label matrix; allowed are those fitted to"
+        ):
+            ask()
 
 
 def test_the_calibration_error_is_that_of_all_probabilities_not_of_bins():

@@ -88,6 +88,14 @@ def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
     np.testing.assert_array_equal(display.labels[:, 0], numbers - 1)
 
 
+@pytest.mark.filterwarnings("ignore:y has a single class:UserWarning")
+def test_a_single_class_is_present_in_every_row_that_has_it(classes):
+    X, some = classes[0], np.where(np.arange(60) < 5, None, "x")
+    display = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier().fit(X, some), X, some)
+    np.testing.assert_array_equal(display.labels[:, 0], np.where(np.arange(60) < 5, -1, 1))
+    assert legend(display) == ["unknown", "present"]
+
+
 def test_two_classes_lie_on_a_line(classes):
     X, y = classes
     y = np.where(y == "x", "benign", "malignant")

@@ -148,7 +148,7 @@ def test_given_priors_are_those_of_the_final_fit_also_where_a_training_part_lack
     assert model.fit(X, y).best_score_ == plain.fit(X, y).best_score_
 
 
-def test_a_category_that_a_training_part_lacks_is_no_error(rng):
+def test_a_category_that_a_training_part_lacks_is_no_error(rng, monkeypatch):
     frames = pytest.importorskip("pandas")
     table = frames.DataFrame({"number": rng.normal(size=40), "text": np.array(list("abc"))[np.arange(40) % 3]})
     table.loc[5, "text"] = "once"
@@ -156,6 +156,8 @@ def test_a_category_that_a_training_part_lacks_is_no_error(rng):
     model = LatentClassificationModelCV([1], [1], cv=2, handle_unknown="error", **QUICK).fit(table, classes)
     with pytest.raises(ValueError, match="'never', which fit did not see"):  # the final model keeps to its word
         model.predict(table.assign(text="never"))
+    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    model.fit(table, classes)  # where each fold is a fit of its own, too
 
 
 class Untouched:

@@ -204,6 +204,13 @@ def test_entries_that_are_unknown_do_not_count_in_the_score(case, data, y, fits)
         model.score(data.X, some, ~known)
 
 
+def test_one_weight_for_all_rows_changes_no_score(case, data, y, fits):
+    model = fits(case, "quick")
+    assert model.score(data.X, y, 3.0) == model.score(data.X, y)
+    with pytest.raises(ValueError, match="sample_weight holds -1.0"):
+        model.score(data.X, y, -1.0)
+
+
 @pytest.mark.estimators("has bic", "conditional")
 def test_criteria_of_conditional_models_count_labeled_rows_alone(case, data, y, fits):
     model, some = fits(case, "quick"), np.where(np.arange(45) % 3 == 0, -1, y)

@@ -280,3 +280,5 @@ def test_a_single_class_is_certain(case, quick, data):
     with pytest.warns(UserWarning, match="y has a single class, 1: every row will be predicted to be of it"):
         quick.fit(data.X, np.ones(45, int))
     np.testing.assert_allclose(quick.predict_proba(data.X), 1.0, rtol=1e-12)
+    record = quick.training_record_
+    assert (record["n_rows"], record["label_counts"], record["n_unlabeled"]) == (45, [45], 0)

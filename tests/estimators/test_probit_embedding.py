@@ -364,6 +364,14 @@ def test_weights_that_hide_a_label_are_refused():
         ProbitEmbeddingClassifier().fit(X, Y, sample_weight=np.r_[0, 0, np.ones(18)])
 
 
+@pytest.mark.filterwarnings("ignore:y has no positive entry in column 2:UserWarning")
+def test_a_label_that_no_row_has_may_be_weighted():
+    X, Y = data(n_rows=20)
+    Y[:, 2] = 0
+    plain, weighted = after_some_steps(X, Y), after_some_steps(X, Y, np.ones(20))
+    np.testing.assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), **EQUAL)
+
+
 def test_data_frames_keep_their_names():
     pd = pytest.importorskip("pandas")
     X, Y = data(unknown=0.1)

@@ -177,6 +177,17 @@ def test_a_class_that_a_softmax_has_not_seen_is_impossible_for_it(rng):
     assert np.isfinite(members[1].log_proba(X)).all()
 
 
+@few_steps
+def test_a_class_that_a_training_part_lacks_is_as_probable_as_a_row_that_nobody_has_seen(rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 3
+    data = LatentClassificationModel(kinds="continuous")._read_input(X, y, None)
+    folds = [SearchFold(np.flatnonzero(y != 1), np.flatnonzero(y == 1)), SearchFold(np.arange(20), np.arange(20, 30))]
+    candidates = make_candidates("fast", data, Options(1, 2, 1e-2))[:2]
+    said = np.exp(run_search(candidates, data, folds, 0, None, lambda trial: False).held_out.log_proba)
+    np.testing.assert_allclose(said.sum(axis=-1), 1.0, **EQUAL)
+    np.testing.assert_allclose(said[:, :10, 1] / (1 - said[:, :10, 1]), 1 / (20 + 1), **EQUAL)
+
+
 def test_far_rows_are_as_similar_to_landmarks_as_rows_at_the_largest_distance(rng):
     rows = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.2]
     kernel = KernelMap.learn(rows, 50, rng)

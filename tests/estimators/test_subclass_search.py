@@ -216,6 +216,19 @@ def test_what_is_worse_than_chance_explains_ends_a_sequence_at_once():
     assert HeldOutScore(np.array([0.0, 1.0]), np.array([1.0, 3.0])) == 0.75
 
 
+def test_a_held_out_row_of_weight_two_is_that_row_twice_in_what_chance_explains(rng):
+    other, spread, weight = rng.normal(size=8), rng.normal(size=8) ** 3, rng.integers(1, 6, 8)
+    again = np.repeat(np.arange(8), weight)
+    verdicts = []
+    for lead in np.linspace(-2, 2, 81):
+        mine = other + spread - lead
+        weighted = HeldOutScore(mine, weight).is_worse(HeldOutScore(other, weight))
+        verdicts.append(weighted)
+        one = np.ones(again.size)
+        assert HeldOutScore(mine[again], one).is_worse(HeldOutScore(other[again], one)) == weighted
+    assert 0 < sum(verdicts) < 81
+
+
 def test_an_unsure_loser_counts_as_one_of_several():
     weight, gain = np.full(4, 25.0), np.array([1.0, -1.0, 1.0, -1.0])
     patience = Patience(2, HeldOutScore(np.zeros(4), weight))

@@ -57,6 +57,20 @@ def test_nothing_near_the_best_tempering_is_better(rng, size):
         assert objective(data, *near) >= value - 1e-7 * abs(value)
 
 
+def test_rows_without_weight_have_no_say_in_the_best_tempering(rng):
+    data = rows(rng)
+    other, known = rows(rng, 2), np.r_[data.known, 40, 50]  # which would change the units of the offsets
+    more = LabeledRows(
+        np.c_[data.log_likelihood, other.log_likelihood],
+        known,
+        np.r_[data.codes, other.codes],
+        np.r_[data.weight, 0, 0],
+    )
+    plain, found = best_tempering(data), best_tempering(more)
+    assert found.temperature == pytest.approx(plain.temperature, rel=REFIT["rtol"])
+    np.testing.assert_allclose(found.offsets, plain.offsets, **REFIT)
+
+
 def test_offsets_bring_the_mean_probability_of_each_class_to_its_share(rng):
     """Up to their prior, whose slope is what is left of the difference."""
     log_likelihood, _, codes, weight = data = rows(rng, 900)

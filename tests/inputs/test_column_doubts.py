@@ -308,7 +308,8 @@ def test_a_report_asks_for_the_model_first():
 @few_steps
 def test_row_numbers_are_told_of():
     frame = pd.DataFrame({"Unnamed: 0": np.arange(N), "b": NUMBERS})
-    with pytest.warns(UserWarning, match="column 'Unnamed: 0' of X holds row numbers.*index_col=0"):
-        quick().fit(frame, y)
+    for first in (1, 0):
+        with pytest.warns(UserWarning, match="column 'Unnamed: 0' of X holds row numbers.*index_col=0"):
+            quick().fit(frame.assign(**{"Unnamed: 0": np.arange(N) + first}), y)
     quick().fit(frame.rename(columns={"Unnamed: 0": "year"}), y)
     quick().fit(frame.assign(**{"Unnamed: 0": NUMBERS.argsort()[::-1] // 2}), y)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import latentia
-from latentia.inputs.column_kinds import found_kind, given_kinds
+from latentia.inputs.column_kinds import found_kind, given_kinds, holds_only_bits
 from latentia.inputs.column_levels import Levels, Merging
 from latentia.inputs.dataframes import ColumnType, distinct_values
 from latentia.inputs.plain_values import PlainValues
@@ -315,3 +315,17 @@ def test_kinds_are_given_by_names_and_by_numbers_where_no_column_has_such_a_name
 def test_bytes_are_text():
     values, numbers = distinct_values(np.array([[b"red"], [b"blue"], [b"red"]]), 0)
     assert values == ["blue", "red"] and numbers.tolist() == [1, 0, 1]
+
+
+def test_a_table_holds_bits_alone_wherever_they_are_known(monkeypatch):
+    gap, bits = [[np.nan], [np.nan]], [[0.0], [np.nan]]
+    tables = [
+        (bits + gap, True),
+        (gap + bits, True),
+        (gap + gap, False),
+        (bits + [[2.0]], False),
+        ([[2.0]] + bits, False),
+    ]
+    for rows_at_once in (2, 100):
+        monkeypatch.setattr("latentia.inputs.column_kinds.SCAN_ROWS", rows_at_once)
+        assert [holds_only_bits(np.array(cells)) for cells, _ in tables] == [expected for _, expected in tables]

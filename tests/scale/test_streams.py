@@ -111,6 +111,8 @@ def test_batches_without_labels_leave_what_was_given(model):
     before = model.predict_proba(X)
     model.partial_fit(X + 100, np.full(200, -1))
     assert model.temperature_ == 3 and model.unlabeled_weight_ == 0
+    counts = np.bincount(y[y >= 0]).tolist()
+    assert model.training_record_ == {"n_rows": 200 + sum(counts), "label_counts": counts, "n_unlabeled": 200}
     np.testing.assert_allclose(model.predict_proba(X), before, rtol=1e-6)
 
 

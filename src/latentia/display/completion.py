@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.display.fitted_parts import require_classes
 from latentia.numerics.array_api import asarray_like, to_numpy
 
 
@@ -117,6 +118,7 @@ class CompletionDisplay:
                 "generative classifiers, GaussianMixtureClassifier and LatentClassificationModel."
             )
         check_is_fitted(estimator)
+        require_classes(estimator)
         height, width = shape
         pixels = np.asarray(to_numpy(image), dtype=float).ravel()
         if height * width != pixels.size or pixels.size != estimator.n_features_in_:

@@ -20,7 +20,7 @@ from latentia.display.embedding_panels import (
     limits,
 )
 from latentia.display.fitted_parts import choose_axes
-from latentia.inputs.label_matrix import read_label_matrix
+from latentia.inputs.label_matrix import class_columns, read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
@@ -244,7 +244,4 @@ def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:
             raise ValueError(f"y has shape {codes.shape}; expected is {expected}.")
         return codes
     own = encode_known_labels(y, estimator.classes_, n_rows, estimator.unlabeled)
-    n_classes = len(estimator.classes_)
-    if n_classes <= 2:
-        return own[:, None]
-    return np.where(own[:, None] < 0, -1, (own[:, None] == np.arange(n_classes)).astype(int))
+    return class_columns(own, len(estimator.classes_))

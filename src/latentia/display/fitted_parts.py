@@ -31,6 +31,15 @@ def require_factor_model(estimator: Any) -> Any:
     return model
 
 
+def require_classes(estimator: Any) -> None:
+    """Refuse an estimator of label matrices, in which a row has no class of its own."""
+    if getattr(estimator, "multilabel_", False):
+        raise ValueError(
+            f"estimator is a {type(estimator).__name__} fitted to a label matrix; allowed are those fitted to classes, "
+            "one for each row."
+        )
+
+
 def feature_names(estimator: Any) -> list[str]:
     """Names of the columns; numbered from zero, as errors do, where they have none."""
     names = getattr(estimator, "feature_names_in_", None)

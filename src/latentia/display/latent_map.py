@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from latentia.display.embedding_panels import UNKNOWN, class_colors
-from latentia.display.fitted_parts import choose_axes, class_names, require_factor_model
+from latentia.display.fitted_parts import choose_axes, class_names, require_classes, require_factor_model
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
@@ -115,6 +115,7 @@ class LatentMapDisplay:
         """
         check_number("max_points", max_points, ge=1, integer=True)
         model = require_factor_model(estimator)
+        require_classes(estimator)
         means, variances = (to_numpy(a).astype(float) for a in (model.latent_means_, model.latent_variances_))
         chosen = _choose_factors(factors, means, to_numpy(model.priors_).astype(float))
         n_rows = _num_samples(X)

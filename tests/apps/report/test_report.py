@@ -24,7 +24,7 @@ from latentia import (
 from latentia.apps.report import factor_sections, facts, reason_sections, report_html, write_report
 from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
-from latentia.apps.report.svg import ticks
+from latentia.apps.report.svg import Plot, ticks
 from latentia.apps.report.training_sections import reproduce
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
@@ -373,6 +373,14 @@ def test_a_report_says_from_where_rows_are_counted(stack):
 
 def test_one_number_is_its_own_tick():
     assert ticks(5, 5) == [5.0]
+
+
+def test_an_ellipse_reaches_as_far_as_its_radii_along_each_axis():
+    plot = Plot((-3.0, 5.0), (10.0, 400.0))
+    plot.ellipse(np.array([1.0, 100.0]), np.array([2.0, 50.0]), 0)
+    cx, cy, rx, ry = (float(re.search(rf' {name}="([^"]+)"', plot.parts[0])[1]) for name in ("cx", "cy", "rx", "ry"))
+    np.testing.assert_allclose([cx - rx, cx + rx], [plot.x(-1.0), plot.x(3.0)], atol=0.11)
+    np.testing.assert_allclose([cy + ry, cy - ry], [plot.y(50.0), plot.y(150.0)], atol=0.11)
 
 
 @pytest.mark.parametrize("low,high", [(0.0, 1.0), (-3.2, 4.1), (1e-9, 3e-9), (99_990.0, 100_010.0), (-5e7, 2e8)])

@@ -119,7 +119,8 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
             weight = weight[labeled]
             check_total_weight(float(weight.max()), LABELED)
         if labeled.all():
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+            given = None if np.ndim(sample_weight) == 0 else sample_weight  # one weight for all rows tells nothing
+            return float(accuracy_score(y, predicted, sample_weight=given))
         return float(accuracy_score(labels, to_numpy(predicted)[labeled], sample_weight=weight))
 
     def _score_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> float:

@@ -56,8 +56,13 @@ class Stream(Generic[F, P]):
         """The stream after another batch."""
         sweep = RowProblem(self.trained, Likelihood(), source).sweep(self.params)
         size = source.total_weight
+        counted = replace(
+            self,
+            label_counts=self.label_counts + count_labels(source, self.data.n_classes),
+            n_rows=self.n_rows + source.n_rows,
+        )
         if size <= 0:
-            return self
+            return counted
         weight = self.weight + size
         step = float((weight / size) ** -forgetting)
         stats = tree_map(lambda old, new: (1.0 - step) * old + (step / size) * new, self.stats, sweep.stats)
@@ -66,12 +71,10 @@ class Stream(Generic[F, P]):
         log_jacobian = log_jacobian_sum(source, self.data.preprocessor)
         mean = (float(np.ravel(value)[0]) - log_jacobian) / size
         return replace(
-            self,
+            counted,
             params=params,
             stats=self.trained.move_statistics(stats, self.params, params),
             weight=weight,
-            label_counts=self.label_counts + count_labels(source, self.data.n_classes),
-            n_rows=self.n_rows + source.n_rows,
             curve=(*self.curve, mean),
         )
 

@@ -88,6 +88,9 @@ class PartedScoreMixin(RegressorMixin):
         """
         table = lazy_table(X)
         if table is None:
+            if np.ndim(sample_weight) == 0:  # one weight for all rows tells nothing
+                check_weight(sample_weight, 1)
+                sample_weight = None
             return float(super().score(X, y, sample_weight))
         check_is_fitted(self)
         return r_squared(table, AnswerPart(self, "predict"), y, sample_weight)
