@@ -80,6 +80,27 @@ def test_a_held_out_row_of_weight_two_is_that_row_twice(family, rows, params, rn
     np.testing.assert_allclose(weighted, repeated, **EQUAL)
 
 
+class Says:
+    """A family whose parameters are the scores of all rows."""
+
+    def scores(self, params, rows):
+        return params
+
+    def score_floats_per_row(self, params):
+        return 1
+
+
+@pytest.mark.parametrize("size", [3.0, 1e3, 1e9])
+def test_one_mistake_however_sure_is_better_than_two(size):
+    y = np.arange(4) % 2
+    loss = estimator.validation_loss(Says(), ArraySource(np.zeros((4, 1)), y))
+    one, two = (
+        np.where(np.eye(2)[np.where(np.arange(4) < k, 1 - y, y)].T > 0, s, 0.0) for k, s in ((1, size), (2, 0.1))
+    )
+    assert loss(one) < loss(two)
+    assert 0.25 < loss(one) < 0.252  # the log loss breaks ties alone
+
+
 @pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_rows_that_stay_are_not_copied_from_a_memory_map(tmp_path, monkeypatch):

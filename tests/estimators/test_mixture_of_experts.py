@@ -458,3 +458,10 @@ def test_rows_without_outputs_are_absent_and_so_are_their_weights(rng):
     model = MixtureOfExpertsRegressor(1, max_iter=20, random_state=0)
     some = model.fit(X, np.where(known, y, np.nan), weight).predict(X)
     np.testing.assert_allclose(model.fit(X[known], y[known], weight[known]).predict(X), some, **EQUAL)
+
+
+@pytest.mark.parametrize("cls", [MixtureOfExpertsClassifier, MixtureOfExpertsRegressor])
+def test_a_callback_stops_the_search(cls, rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    model = cls(patience=0, n_init=1, criterion="bound", random_state=0, callback=lambda step: True).fit(X, y)
+    assert model.search_results_["n_experts"] == [1] and model.stopping_reason_ == "stopped by the callback"

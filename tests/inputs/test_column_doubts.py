@@ -170,6 +170,8 @@ def test_a_table_without_columns_is_refused_in_short(model, make):
     ) as caught:
         model.fit(make(NUMBERS), y)
     assert len(str(caught.value)) < 300
+    with pytest.raises(ValueError, match=r"Expected 2D array, got 1D array.*shape \(2,\).*Reshape your data"):
+        model.fit([1.5, None], y[:2])
     with pytest.raises(ValueError, match=r"Were they swapped\? The table comes first: fit\(X, y\)"):
         model.fit(np.asarray(y), np.c_[NUMBERS, NUMBERS])
 

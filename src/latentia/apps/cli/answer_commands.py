@@ -106,8 +106,6 @@ def sample(
     fitted = load_classifier(model, "sample")
     label = None if of_class is None else _class_named(fitted, of_class)
     fitted.set_params(random_state=seed)
-    if hasattr(fitted, "_publish_density"):  # the member that draws has a seed of its own
-        fitted._publish_density(fitted._model.density.estimator)
     with blaming(model), screen.work("drawing"):
         X, y = fitted.sample(rows, label)
     names = getattr(fitted, "feature_names_in_", None)
