@@ -188,18 +188,16 @@ NEEDS = {
 }
 
 
-#: Steps that run two processes themselves, those that mostly wait, so that they run beside any, and those that another
-#: must come before.
+#: Steps that run two processes themselves, and those that another must come before.
 ALONE = ("test", "matrix")
-WAITS = ("site",)
 AFTER = {"site": "pages"}
 
 
 def side_by_side(steps: list[str]) -> None:
     """Two at a time, each in its own process; meanwhile the needs of others are installed. Ends where one fails."""
     stages: list[list[str]] = []
-    for step in sorted(steps, key=lambda step: step in WAITS):
-        if stages and (step in WAITS or not {step, *stages[-1]} & set(ALONE)):
+    for step in steps:
+        if stages and not {step, *stages[-1]} & set(ALONE):
             stages[-1].append(step)
         else:
             stages.append([step])

@@ -65,6 +65,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r".*\.csv",
     "image_srcset": ["2x"],
     "plot_gallery": "True",
+    "parallel": 2,
     "remove_config_comments": True,
 }
 
