@@ -27,7 +27,7 @@ WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(?:\.0*)?", re.ASCII)
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
 
-#: A target of more different numbers than this may be meant as a number.
+#: A target of more different values than this may hold ids or amounts, not classes.
 MANY_CLASSES = 20
 
 #: Numbers with leading zeros of more different values than this may be none but padded numbers.

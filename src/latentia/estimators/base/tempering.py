@@ -87,21 +87,22 @@ def best_tempering(rows: LabeledRows, with_offsets: bool = True) -> Tempering:
     size = max(1.0, float(-log_likelihood.mean()))  # slopes by size / T are as large as those by the offsets
     is_own = np.arange(n_classes)[:, None] == codes
 
+    def log_proba_at(free: np.ndarray) -> np.ndarray:
+        tempered = free[0] / size * log_likelihood + free[1:, None] * known
+        return np.asarray(log_softmax(log_share + tempered, axis=0))
+
     def loss(free: np.ndarray) -> tuple[float, np.ndarray]:
         """What is made small, and its slopes: by 1/T, in which it is convex, and by the offsets."""
-        power, offsets = free[0] / size, free[1:]
-        log_proba = np.asarray(log_softmax(log_share + power * log_likelihood + offsets[:, None] * known, axis=0))
+        power, offsets, log_proba = free[0] / size, free[1:], log_proba_at(free)
         too_much = weight * (np.exp(log_proba) - is_own)
-        value = -(weight @ log_proba[is_own.argmax(axis=0), np.arange(codes.size)])
+        value = -(weight @ log_proba[codes, np.arange(codes.size)])
         value += np.log(power) ** 2 + 0.5 * OFFSET_PRECISION * offsets @ offsets
         by_power = (too_much * log_likelihood).sum() + 2 * np.log(power) / power
         return float(value), np.array([by_power / size, *(too_much @ known + OFFSET_PRECISION * offsets)])
 
     def curvature(free: np.ndarray) -> np.ndarray:
         """The slopes of the slopes."""
-        power, offsets = free[0] / size, free[1:]
-        proba = np.exp(log_softmax(log_share + power * log_likelihood + offsets[:, None] * known, axis=0))
-        by_power = log_likelihood / size
+        power, proba, by_power = free[0] / size, np.exp(log_proba_at(free)), log_likelihood / size
         spread = proba * (by_power - (proba * by_power).sum(axis=0))  # of the probabilities, by the power
         mixed = spread @ (weight * known)
         of_offsets = np.diag(proba @ (weight * known**2) + OFFSET_PRECISION) - (proba * (weight * known**2)) @ proba.T
