@@ -67,6 +67,21 @@ def test_every_row_is_seen_once(table, max_rows, by_label, skip, tmp_path):
         np.testing.assert_array_equal(np.concatenate([c.y for c in chunks]), y[order])
 
 
+@pytest.mark.parametrize("n_columns", [6, 70])
+def test_rows_that_miss_the_same_cells_lie_side_by_side(rng, n_columns):
+    """Within a label, by how many cells they miss and then by which; rows without gaps stay in their order."""
+    X, y = rng.normal(size=(400, n_columns)), rng.integers(-1, 2, size=400)
+    X[:, 2:5][rng.random((400, 3)) < 0.4] = np.nan
+    for chunk in visited_chunks(ArraySource(X, y), 400, by_label=True):
+        missing = 1 - chunk.rows.observed
+        n_missing = missing.sum(axis=1)
+        assert (np.diff(n_missing) >= 0).all()
+        n_runs = 1 + np.any(missing[1:] != missing[:-1], axis=1).sum()
+        assert n_runs == len(np.unique(missing, axis=0)) == 8
+        whole = chunk.rows.values[n_missing == 0]
+        np.testing.assert_array_equal(whole, X[(y == chunk.label) & ~np.isnan(X).any(axis=1)])
+
+
 @pytest.mark.parametrize(
     "y", [np.array([[0, -1], [-1, -1], [1, 1]]), np.array([-0.5, 2.0, -3.0])], ids=["matrix", "numbers"]
 )

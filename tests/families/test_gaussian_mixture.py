@@ -143,13 +143,30 @@ def test_rows_of_one_pattern_together_or_each_alone(covariance, monkeypatch):
     X[1::3, 3] = np.nan
     X[4] = np.nan
 
-    def answers(many):
+    def answers(many, floats=2**19):
         monkeypatch.setattr(missingness_patterns, "MIN_PATTERN_ROWS", many)
+        monkeypatch.setattr(missingness_patterns, "MIN_GROUP_ROWS", 4)
+        monkeypatch.setattr(missingness_patterns, "GROUP_FLOATS", floats)
         model = GaussianMixtureClassifier(2, covariance=covariance, n_init=2, tol=1e-2, random_state=0).fit(X, y)
         return model.means_, model.covariances_, model.score_samples(X), model.impute(X)
 
-    for together, alone in zip(answers(1), answers(1000), strict=True):
+    for together, alone, in_small_groups in zip(answers(1), answers(1000), answers(1000, 0), strict=True):
         np.testing.assert_allclose(together, alone, **BRUTE_FORCE)
+        np.testing.assert_allclose(together, in_small_groups, **BRUTE_FORCE)
+
+
+def test_groups_of_rows_that_miss_about_as_many_cells():
+    """Every row is in one of them, and their systems are few enough for the caches, whatever the number of matrices."""
+    n_missing = np.random.default_rng(0).integers(1, 9, size=500)
+    for n_matrices in (1, 7):
+        floats = 4000 // n_matrices
+        groups = missingness_patterns._about_as_many(np.arange(500), n_missing, floats)
+        assert sorted(np.concatenate(groups)) == list(range(500))
+        for group in groups:
+            most = n_missing[group].max()
+            assert group.size <= max(missingness_patterns.MIN_GROUP_ROWS, floats / (most * (most + 1) / 2))
+            assert most - n_missing[group].min() <= missingness_patterns.MAX_DIFFERENCE
+    assert len(missingness_patterns._about_as_many(np.arange(500), n_missing, None)) == 2  # on a device, the fewer the better
 
 
 def test_gaps_beside_nearly_equal_columns():
@@ -162,7 +179,7 @@ def test_gaps_beside_nearly_equal_columns():
     known[[0, 3]] = False
     holes = np.where(known, X, np.nan)
     cells = MaskedRows(np.where(known, X, 0.0), np.tile(known.astype(float), (40, 1)))
-    (group,) = missingness_patterns.MissingnessPatterns.from_mask(cells).groups
+    (group,) = missingness_patterns.MissingnessPatterns.from_mask(cells, 1).groups
     assert isinstance(group, scattered_rows.ScatteredRows)
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
     precision = missing_data.Precision.from_covariance(means, sigmas)

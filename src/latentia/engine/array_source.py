@@ -1,7 +1,7 @@
 """Rows in memory or in a memory-mapped file, visited in chunks on all cores.
 
-Small tables are preprocessed once and cached in the order of their labels, so that a chunk of one
-label is a contiguous view. Larger ones, and memory maps, are read and preprocessed chunk by chunk
+Small tables are preprocessed once and cached in the order of their labels and missing cells, so
+that a chunk of one label is a contiguous view. Larger ones, and memory maps, are read and preprocessed chunk by chunk
 in every pass. Results are added in the order of the chunks, so sums do not depend on the number of
 threads.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import is_numpy_array
 from sklearn import get_config
 
-from latentia.engine.cached_rows import CachedRows, preprocess_rows
+from latentia.engine.cached_rows import CachedRows, preprocess_rows, with_gaps_side_by_side
 from latentia.engine.masking import MaskMissing, Preprocess, is_mapped
 from latentia.engine.row_draws import Draw, Limits, draw_rows, evenly_spaced, random_batches
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
@@ -269,7 +269,8 @@ class ArraySource(TableSource):
     def _fill_cache(self) -> CachedRows:
         if not self._has_codes:
             return CachedRows(self.all_rows(), [RowRange(0, self.n_rows, None)])
-        return CachedRows(self._gather(self._label_order), label_ranges(self.y[self._label_order]))
+        order = with_gaps_side_by_side(self.X, self.y, self._label_order)
+        return CachedRows(self._gather(order), label_ranges(self.y[order]))
 
     def _gather(self, order: np.ndarray | None) -> Chunk:
         """All rows in some order."""

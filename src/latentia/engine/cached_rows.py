@@ -15,7 +15,7 @@ from latentia.numerics.threads import parallel
 
 
 class CachedRows(NamedTuple):
-    """A preprocessed copy of a small table, its rows in the order of their labels."""
+    """A preprocessed copy of a small table, its rows in the order of their labels and missing cells."""
 
     chunk: Chunk
     labels: list[RowRange]  # one for each label
@@ -32,6 +32,24 @@ class CachedRows(NamedTuple):
         masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
         memo = None if memos is None else memos.setdefault(rows, {})
         yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)
+
+
+def with_gaps_side_by_side(X: Any, y: np.ndarray, by_label: np.ndarray) -> np.ndarray:
+    """Row numbers sorted by label, then by how many cells a row misses and by which of the first
+    64; as they are (`by_label`) where no cell is missing.
+
+    Families that treat rows together which miss the same cells, or about as many, find more of them
+    in a chunk.
+    """
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
+        return by_label
+    missing = np.isnan(X)
+    if not missing.any():
+        return by_label
+    bits = np.zeros((X.shape[0], 8), dtype=np.uint8)
+    first = np.packbits(missing[:, :64], axis=1)
+    bits[:, : first.shape[1]] = first
+    return np.lexsort((bits.view(">u8")[:, 0], missing.sum(axis=1), y))
 
 
 def preprocess_rows(X: np.ndarray, preprocess: Preprocess, order: np.ndarray | None, max_rows: int) -> MaskedRows:

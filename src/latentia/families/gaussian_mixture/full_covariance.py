@@ -6,6 +6,7 @@ coordinates are ``Sigma = zeta I + L L'`` with the logarithm of L's diagonal.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,8 @@ class Full(Covariance):
     def log_density(
         self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
     ) -> tuple[Array, Any]:
-        patterns = MissingnessPatterns.remembered(rows, memo)
         sigma = self.per_component(covariance)
+        patterns = MissingnessPatterns.remembered(rows, memo, math.prod(sigma.shape[:-2]))
         completions = [group.complete(means, sigma, natural) for group in patterns.groups]
         parts = [
             group.log_density(means, natural, done) for group, done in zip(patterns.groups, completions, strict=True)
@@ -73,12 +74,14 @@ class Full(Covariance):
         return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, second)
 
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
-        patterns, sigma = MissingnessPatterns.from_mask(rows), self._matrices(means, covariance, k)
+        sigma = self._matrices(means, covariance, k)
+        patterns = MissingnessPatterns.from_mask(rows, sigma.shape[0])
         parts = [transpose(group.expected_rows(means[:, k, :], sigma)) for group in patterns.groups]
         return transpose(patterns.restore_row_order(parts))
 
     def conditional_variance(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
-        patterns, sigma = MissingnessPatterns.from_mask(rows), self._matrices(means, covariance, k)
+        sigma = self._matrices(means, covariance, k)
+        patterns = MissingnessPatterns.from_mask(rows, sigma.shape[0])
         parts = [transpose(group.conditional_variances(means[:, k, :], sigma)) for group in patterns.groups]
         return transpose(patterns.restore_row_order(parts))
 

@@ -9,7 +9,7 @@ import numpy as np
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.missing_data import CompleteRows, PatternRows, RowGroup
 from latentia.families.gaussian_mixture.scattered_rows import ScatteredRows
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, to_numpy
 
 #: A pattern of at least so many rows is treated on its own.
 MIN_PATTERN_ROWS = 64
@@ -17,6 +17,9 @@ MIN_PATTERN_ROWS = 64
 #: Rows whose numbers of missing cells differ by at most this are treated together, and others with
 #: them until they are so many rows.
 MAX_DIFFERENCE, MIN_GROUP_ROWS = 3, 64
+
+#: Numbers in the upper triangles of all systems of a group, about: the caches hold no more.
+GROUP_FLOATS = 2**19
 
 
 class MissingnessPatterns(NamedTuple):
@@ -27,12 +30,12 @@ class MissingnessPatterns(NamedTuple):
     back: Array | None  # where each row is among the groups
 
     @classmethod
-    def remembered(cls, rows: MaskedRows, memo: dict[str, Any] | None) -> MissingnessPatterns:
+    def remembered(cls, rows: MaskedRows, memo: dict[str, Any] | None, n_matrices: int) -> MissingnessPatterns:
         """Those that an earlier sweep has left in `memo`; otherwise they are left there."""
         if memo is None or rows.observed is None:
-            return cls.from_mask(rows)
+            return cls.from_mask(rows, n_matrices)
         if "patterns" not in memo:
-            memo["patterns"] = cls.from_mask(rows)
+            memo["patterns"] = cls.from_mask(rows, n_matrices)
         return cast(MissingnessPatterns, memo["patterns"])
 
     def take_restarts(self, index: Any) -> MissingnessPatterns:
@@ -40,7 +43,8 @@ class MissingnessPatterns(NamedTuple):
         return self
 
     @classmethod
-    def from_mask(cls, rows: MaskedRows) -> MissingnessPatterns:
+    def from_mask(cls, rows: MaskedRows, n_matrices: int) -> MissingnessPatterns:
+        """Groups of rows that each meet so many matrices."""
         if rows.observed is None:
             return cls([CompleteRows(rows.values)], None, None)
         xp = namespace(rows.values)
@@ -61,7 +65,8 @@ class MissingnessPatterns(NamedTuple):
             groups.append(PatternRows(values, mask[0, :]))
         if (complete := np.flatnonzero(n_missing == 0)).size:
             groups.append(CompleteRows(take(complete)[0]))
-        for index in _about_as_many(np.flatnonzero(~is_common & (n_missing > 0)), n_missing):
+        max_floats = GROUP_FLOATS // n_matrices if is_on_cpu(rows.values) else None
+        for index in _about_as_many(np.flatnonzero(~is_common & (n_missing > 0)), n_missing, max_floats):
             groups.append(ScatteredRows.from_mask(*take(index), observed[index]))
         return cls(groups, order, xp.argsort(xp.concat(order)))
 
@@ -87,8 +92,10 @@ def _grouped(index: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
     return [group for group in groups if group.size]
 
 
-def _about_as_many(index: np.ndarray, n_missing: np.ndarray) -> list[np.ndarray]:
-    """Row numbers cut into groups that miss about as many cells, from the most to the fewest."""
+def _about_as_many(index: np.ndarray, n_missing: np.ndarray, max_floats: int | None) -> list[np.ndarray]:
+    """Row numbers cut into groups that miss about as many cells, from the most to the fewest; of
+    upper triangles with at most so many numbers.
+    """
     index = index[np.argsort(-n_missing[index], kind="stable")]
     groups, begin = [], 0
     while begin < index.size:
@@ -96,6 +103,8 @@ def _about_as_many(index: np.ndarray, n_missing: np.ndarray) -> list[np.ndarray]
         enough = n_missing[index[min(begin + MIN_GROUP_ROWS, index.size) - 1]]
         least = min(most - MAX_DIFFERENCE, enough)
         end = begin + int(np.sum(n_missing[index[begin:]] >= least))
+        if max_floats is not None:
+            end = min(end, begin + max(MIN_GROUP_ROWS, max_floats // int(most * (most + 1) // 2)))
         groups.append(index[begin:end])
         begin = end
     return groups
