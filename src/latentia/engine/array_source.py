@@ -1,9 +1,9 @@
 """Rows in memory or in a memory-mapped file, visited in chunks on all cores.
 
 Small tables are preprocessed once and cached in the order of their labels and missing cells, so
-that a chunk of one label is a contiguous view. Larger ones, and memory maps, are read and preprocessed chunk by chunk
-in every pass. Results are added in the order of the chunks, so sums do not depend on the number of
-threads.
+that a chunk of one label is a contiguous view. Larger ones, and memory maps, are read and
+preprocessed chunk by chunk in every pass. Results are added in the order of the chunks, so sums do
+not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from latentia.numerics.threads import parallel
 
 
 class CachedRows(NamedTuple):
-    """A preprocessed copy of a small table, its rows in the order of their labels and missing cells."""
+    """A preprocessed copy of a small table, rows in the order of labels and missing cells."""
 
     chunk: Chunk
     labels: list[RowRange]  # one for each label
