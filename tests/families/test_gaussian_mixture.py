@@ -166,7 +166,9 @@ def test_groups_of_rows_that_miss_about_as_many_cells():
             most = n_missing[group].max()
             assert group.size <= max(missingness_patterns.MIN_GROUP_ROWS, floats / (most * (most + 1) / 2))
             assert most - n_missing[group].min() <= missingness_patterns.MAX_DIFFERENCE
-    assert len(missingness_patterns._about_as_many(np.arange(500), n_missing, None)) == 2  # on a device, the fewer the better
+    assert (
+        len(missingness_patterns._about_as_many(np.arange(500), n_missing, None)) == 2
+    )  # on a device, the fewer the better
 
 
 def test_gaps_beside_nearly_equal_columns():
