@@ -48,7 +48,6 @@ class BeliefCoordinates(NamedTuple):
 
     means: Array
     covariance: Array  # in the free coordinates of its type
-    log_strength: Array
 
 
 class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
@@ -169,17 +168,15 @@ class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
         components = params.components
         covariance = self.conjugate.expectation(components).covariance
         free = self.model.covariance_type.to_free(covariance)
-        return BeliefCoordinates(components.means, free, namespace(free).log(components.strength))
+        return BeliefCoordinates(components.means, free)
 
     def from_accelerated(self, coordinates: BeliefCoordinates, params: GaussianBelief) -> GaussianBelief:
         components = params.components
         covariance = self.model.covariance_type.from_free(coordinates.covariance)
         rows = components.rows
         scatter = covariance * (rows[..., None, None] if rows.ndim < covariance.ndim else rows)
-        strength = namespace(scatter).exp(coordinates.log_strength)
-        return params._replace(
-            components=components._replace(means=coordinates.means, scatter=scatter, strength=strength)
-        )
+        components = components._replace(means=coordinates.means, scatter=scatter)
+        return params._replace(components=self.conjugate.with_best_prior(components, self._present(params.shares)))
 
     def floats_per_row(self, params: GaussianBelief) -> int:
         n_gaussians = int(np.prod(params.shares.shape))

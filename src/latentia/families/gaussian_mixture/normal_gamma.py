@@ -26,19 +26,22 @@ class NormalGamma(ConjugatePrior):
         common = self.prior.pooled_rows * first
         return ComponentBelief(means, CERTAIN_ROWS * xp.ones_like(means), rows, rows * covariance, common, strength)
 
-    def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
+    def given_moments(self, belief: ComponentBelief, moments: Moments) -> ComponentBelief:
         xp, pool = namespace(moments.first), self.type.pool  # type: ignore[attr-defined]
         count = belief.strength[..., None, None, None] + moments.n_observed
         means = moments.first / count
         rows = self.prior.pooled_rows + pool(moments.n_observed)
         scatter = self._spread_out(belief) + xp.clip(pool(moments.second - count * means * means), min=0.0)
-        belief = belief._replace(means=means, count=count, rows=rows, scatter=scatter)
+        return belief._replace(means=means, count=count, rows=rows, scatter=scatter)
+
+    def with_best_prior(self, belief: ComponentBelief, present: Array) -> ComponentBelief:
+        xp = namespace(belief.means)
         here = present[..., None] if self._per_column(belief) else present
-        total = xp.sum(rows / scatter * here, axis=(-3, -2) if self._per_column(belief) else (-2, -1))
+        total = xp.sum(belief.rows / belief.scatter * here, axis=(-3, -2) if self._per_column(belief) else (-2, -1))
         n = self.prior.pooled_rows * xp.sum(present)
         common = barred_scale(n - self.prior.unit_rows, total, self.prior.unit_rows * self.prior.pooled_rows)
         squares = xp.sum(self._mean_squares(belief) * present[..., None], axis=(-3, -2, -1))
-        strength = self._best_strength(squares, xp.sum(present) * means.shape[-1])
+        strength = self._best_strength(squares, xp.sum(present) * belief.means.shape[-1])
         return belief._replace(common=common, strength=strength)
 
     def expectation(self, belief: ComponentBelief) -> Expectation:

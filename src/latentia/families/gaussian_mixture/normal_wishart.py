@@ -35,17 +35,20 @@ class NormalWishart(ConjugatePrior):
     def start(self, covariance: Array, pooled: Callable[[], Array]) -> Array:
         return pooled() + namespace(covariance).zeros_like(covariance)
 
-    def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
-        xp, D = namespace(moments.first), moments.first.shape[-1]
+    def given_moments(self, belief: ComponentBelief, moments: Moments) -> ComponentBelief:
+        D = moments.first.shape[-1]
         pool = self.type.pool  # type: ignore[attr-defined]
         count = (belief.strength[..., None, None] + moments.count)[..., None]
         means = moments.first / count
         rows = self._prior_rows(D) + pool(moments.count[..., None, None])[..., 0, 0]
         outer = pool(count[..., None] * means[..., :, None] * means[..., None, :])
         scatter = symmetric(self._spread_out(belief.common) + moments.second - outer)
-        belief = belief._replace(means=means, count=count, rows=rows, scatter=scatter)
-        inverse, _ = spd_inverse(scatter)
-        precision = rows[..., None, None] * inverse
+        return belief._replace(means=means, count=count, rows=rows, scatter=scatter)
+
+    def with_best_prior(self, belief: ComponentBelief, present: Array) -> ComponentBelief:
+        xp, D = namespace(belief.means), belief.means.shape[-1]
+        inverse, _ = spd_inverse(belief.scatter)
+        precision = belief.rows[..., None, None] * inverse
         n_groups, total = 1.0, precision
         if not self._tied:
             n_groups, total = xp.sum(present), xp.sum(precision * present[..., None, None], axis=(-4, -3))

@@ -97,12 +97,16 @@ class ConjugatePrior(ABC):
         decide where a step ends, and one restart wait for another.
         """
         for _ in range(N_ROUNDS):
-            belief = self.one_round(belief, moments, present)
+            belief = self.with_best_prior(self.given_moments(belief, moments), present)
         return belief
 
     @abstractmethod
-    def one_round(self, belief: ComponentBelief, moments: Moments, present: Array) -> ComponentBelief:
-        """The posterior given the moments, then the best common covariance and strength."""
+    def given_moments(self, belief: ComponentBelief, moments: Moments) -> ComponentBelief:
+        """The posterior given the moments, the common covariance and the strength."""
+
+    @abstractmethod
+    def with_best_prior(self, belief: ComponentBelief, present: Array) -> ComponentBelief:
+        """The best common covariance and strength for the posterior."""
 
     @abstractmethod
     def expectation(self, belief: ComponentBelief) -> Expectation:
