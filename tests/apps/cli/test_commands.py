@@ -375,6 +375,20 @@ def test_classes_that_are_numbers_are_known_however_they_are_written(latentia, t
     assert latentia("sample", tmp_path / "m", "--class", "1").code == 0
 
 
+@pytest.mark.filterwarnings("ignore:y holds the text")
+def test_a_class_of_the_text_none_is_no_gap_in_a_report(latentia, tmp_path, monkeypatch):
+    x, labels = np.arange(30.0) % 7, np.where(np.arange(30) % 2, "None", "some").astype(object)
+    model = library.GaussianMixtureClassifier(inference="ml", random_state=0).fit(pd.DataFrame({"x": x}), labels)
+    model.target_name_ = "y"
+    model.save(tmp_path / "m")
+    labels[:4] = None
+    pd.DataFrame({"x": x, "y": labels}).to_parquet(tmp_path / "t")
+    reported = []
+    monkeypatch.setattr(training_commands, "report_html", lambda model, X, y, title: reported.append(y) or "")
+    assert latentia("report", tmp_path / "m", tmp_path / "t", "-o", tmp_path / "r.html").code == 0
+    assert reported[0].tolist() == labels.tolist()
+
+
 @pytest.mark.parametrize("command", ["predict", "impute", "explain"])
 def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
     arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")

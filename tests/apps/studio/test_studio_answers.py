@@ -367,6 +367,24 @@ def test_classes_that_are_numbers_are_known_in_every_type(tmp_path, rng):
     assert workspace.describe_map()["codes"] == [-1 if k == 4 else k % 3 for k in range(30)]
 
 
+@pytest.mark.filterwarnings("ignore:y holds the text")
+@pytest.mark.parametrize("text, gap", [("None", None), ("nan", np.nan)])
+def test_a_class_that_reads_like_a_gap_is_no_gap(tmp_path, rng, text, gap):
+    frame = pandas.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30)})
+    labels = np.array([text, "some", "zz"], dtype=object)[np.arange(30) % 3]
+    model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(frame, labels)
+    model.target_name_ = "y"
+    model.save(tmp_path / "m.latentia")
+    labels[:6] = gap
+    labels[6] = "another"  # which the model does not know
+    frame.assign(y=labels).to_parquet(tmp_path / "t.parquet")
+    workspace = Workspace()
+    for name in ("m.latentia", "t.parquet"):
+        workspace.open_path(str(tmp_path / name))
+    classes = model.classes_.tolist()
+    assert workspace.describe_map()["codes"] == [classes.index(v) if v in classes else -1 for v in labels]
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_marks_of_gaps_that_a_model_knows_are_gaps_of_a_table_beside_it(tmp_path, rng, ending):
     frame = pandas.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30), "y": np.arange(30) % 2})
