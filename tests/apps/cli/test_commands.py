@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 from small_tables import make_table
 
@@ -422,6 +424,23 @@ def test_tables_of_every_format_are_read_and_written(latentia, fitted, ending, t
     assert [float(v) for v in again["p(yes)"]] == [float(row["p(yes)"]) for row in straight]
 
 
+@pytest.mark.parametrize("form", ["parquet", "file", "stream"])
+def test_what_gzip_holds_is_read_by_its_own_first_bytes(form, tmp_path):
+    table = pyarrow.table({"size": [1.5, None, 3.0], "kind": ["a", "b", None]})
+    content = pyarrow.BufferOutputStream()
+    if form == "parquet":
+        pyarrow.parquet.write_table(table, content)
+    else:
+        new = pyarrow.ipc.new_file if form == "file" else pyarrow.ipc.new_stream
+        with new(content, table.schema) as writer:
+            writer.write_table(table)
+    for name, packed in (("plain", content.getvalue()), ("packed", gzip.compress(content.getvalue()))):
+        (tmp_path / name).write_bytes(packed)
+    plain, packed = (read_table(str(tmp_path / name), Reading()) for name in ("plain", "packed"))
+    assert not plain.is_text and not packed.is_text
+    pd.testing.assert_frame_equal(packed.frame, plain.frame)
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
 def test_delimiters_and_ends_of_lines_are_found(delimiter, ends, tmp_path):
@@ -543,6 +562,8 @@ def test_columns_of_a_given_kind_keep_their_gaps(tmp_path):
         (b'[{"a": 1}, {"a": 2}]', "JSON: save the table as CSV first"),
         (b"<!DOCTYPE html><html></html>", "a web page"),
         (b"SQLite format 3", "a database"),
+        (gzip.compress(b"SQLite format 3", mtime=0), "a database"),
+        (gzip.compress(gzip.compress(make_table().encode(), mtime=0), mtime=0), "compressed by gzip twice"),
     ],
 )
 def test_files_of_other_programs_are_named(latentia, content, words, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 
 import numpy as np
@@ -319,6 +320,15 @@ def test_a_gzip_file_is_read_to_its_end_or_refused():
             Workspace().open_table(packed[:end], "t.csv.gz")
     with pytest.raises(Problem, match="damaged"):
         Workspace().open_table(packed[:-8] + bytes(8), "t.csv.gz")  # another sum of its bytes
+
+
+def test_what_a_page_does_not_open_is_not_opened_from_a_gzip_file_either():
+    frame, parquet = pandas.DataFrame({"size": [1.5, 2.5], "kind": ["a", "b"]}), io.BytesIO()
+    frame.to_parquet(parquet)
+    with pytest.raises(Problem, match="is a Parquet or Arrow file"):
+        Workspace().open_table(gzip.compress(parquet.getvalue()), "t.parquet.gz")
+    with pytest.raises(Problem, match="compressed by gzip twice"):  # of which no limit would be checked
+        Workspace().open_table(gzip.compress(gzip.compress(frame.to_csv(index=False).encode())), "t.csv.gz.gz")
 
 
 def test_a_model_file_shows_rows_of_its_own_and_then_those_of_a_table(tmp_path):
