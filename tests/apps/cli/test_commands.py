@@ -312,6 +312,25 @@ def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     np.testing.assert_array_equal(after["size"][known].astype(float), before["size"][known].astype(float))
 
 
+@pytest.mark.filterwarnings("ignore:Columns .* have no known value")
+@pytest.mark.parametrize("is_stack", [False, True])
+def test_impute_leaves_and_does_not_count_gaps_of_columns_that_it_has_seen_no_value_of(
+    latentia, is_stack, tmp_path, rng
+):
+    frame = pd.DataFrame({"size": rng.normal(size=40), "empty": np.nan, "blank": pd.Series([None] * 40, dtype=object)})
+    frame.loc[:4, "size"] = np.nan
+    alone = library.LatentClassificationModel(1, 1, random_state=0)
+    model = library.LatentClassifier(effort="fast", random_state=0) if is_stack else alone
+    model.fit(frame, np.arange(40) % 2).save(tmp_path / "m")
+    frame.loc[7, "empty"] = 2.5
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    ended = latentia("impute", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "full.csv")
+    full = pd.read_csv(tmp_path / "full.csv")
+    assert ended.code == 0 and "5 cells filled" in ended.out
+    pd.testing.assert_frame_equal(full[["empty", "blank"]], pd.read_csv(tmp_path / "t.csv")[["empty", "blank"]])
+    assert full["size"].notna().all()
+
+
 def test_impute_takes_the_methods_of_the_library(latentia, fitted, tmp_path):
     model, full = library.load(fitted / "model.latentia"), tmp_path / "full.csv"
     frame = pd.read_csv(fitted / "table.csv", dtype={"code": str}, na_values=["?"])[list(model.feature_names_in_)]
