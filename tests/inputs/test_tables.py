@@ -251,6 +251,23 @@ def test_gaps_of_a_category_that_is_binary_get_one_of_its_values(rng, y):
     assert full.dtype == code.dtype and not full.isna().any()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Column 'empty' has no known value")
+@pytest.mark.parametrize(
+    "dtype, floats", [("Int64", "Float64"), ("UInt8", "Float64"), ("int32[pyarrow]", "double[pyarrow]")]
+)
+def test_nullable_integers_are_completed_by_nullable_numbers(rng, y, dtype, floats):
+    size = pd.Series(rng.integers(10, 90, 40) + y, dtype=dtype).mask(np.arange(40) % 5 == 0)
+    frame = pd.DataFrame({"x": rng.normal(size=40) + y, "size": size, "empty": pd.Series([None] * 40, dtype=dtype)})
+    kinds = {"x": "continuous", "size": "continuous", "empty": "categorical"}
+    model = latentia.LatentClassificationModel(1, kinds=kinds, max_iter=5, random_state=0).fit(frame, y)
+    for method, expected in (("mean", floats), ("mode", dtype)):
+        full = model.impute(frame, method=method)
+        assert str(full["size"].dtype) == expected and not full["size"].isna().any()
+        assert (full["size"] == size)[size.notna()].all()
+        assert str(full["empty"].dtype) == dtype and full["empty"].isna().all()
+    assert str(model.impute(frame.dropna(subset="size"))["size"].dtype) == dtype
+
+
 @pytest.mark.parametrize("dtype", [ColumnType("int64"), None], ids=["frame", "objects"])
 def test_whole_numbers_are_binary_if_there_are_two_or_a_fold_shows_one_of_zero_and_one(dtype):
     kinds = [found_kind(dtype, values) for values in ([3, 7], [0, 1], [0], [1], [7], [0, 1, 2])]
