@@ -251,6 +251,19 @@ def test_gaps_of_a_category_that_is_binary_get_one_of_its_values(rng, y):
     assert full.dtype == code.dtype and not full.isna().any()
 
 
+@pytest.mark.parametrize("form", ["object", "string", "array"])
+def test_na_of_pandas_is_a_gap_wherever_numbers_are_expected(rng, y, form):
+    plain = pd.DataFrame({"a": rng.normal(size=40) + y, "b": rng.normal(size=40)})
+    plain.loc[::5, "b"] = np.nan
+    cells = pd.Series([pd.NA if np.isnan(v) else v for v in plain["b"]], dtype=object)
+    table = plain.assign(b=cells.astype("object" if form == "array" else form))
+    table, plain = (f.to_numpy() if form == "array" else f for f in (table, plain))
+    one, other = (latentia.GaussianMixtureClassifier(random_state=0).fit(X, y) for X in (plain, table))
+    np.testing.assert_array_equal(other.predict_proba(table), one.predict_proba(plain))
+    with pytest.raises(ValueError, match="X has missing cells"):
+        latentia.MultimodalSoftmaxClassifier().fit(table, y)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Column 'empty' has no known value")
 @pytest.mark.parametrize(
     "dtype, floats", [("Int64", "Float64"), ("UInt8", "Float64"), ("int32[pyarrow]", "double[pyarrow]")]
