@@ -201,6 +201,16 @@ def test_limits_of_the_papers_hold():
     assert pairs == {(2, 1), (2, 3), (2, 5), (4, 1), (4, 3), (12, 1)}  # q <= 4 columns x 3 classes, q m <= 12 rows
 
 
+@pytest.mark.filterwarnings("ignore:y has a single class")
+@pytest.mark.parametrize("n_latent, columns, classes", [(None, 1, 1), ([1, 2], 1, 1), (3, 4, 3), ([0], 4, 3)])
+def test_components_are_tried_with_numbers_of_factors_that_are_allowed(n_latent, columns, classes):
+    """Those given, and no more than columns x classes."""
+    few = np.concatenate([np.arange(12) + 50 * c for c in range(classes)])
+    model = LatentClassificationModelCV(n_latent, cv=2, **QUICK).fit(X[few, :columns], y[few])
+    assert set(model.search_results_["n_latent"]) == ({1} if columns == 1 else set(np.ravel(n_latent).tolist()))
+    assert 3 in set(model.search_results_["n_components"])
+
+
 def test_unlabeled_rows_train_in_every_fold():
     some = np.where(np.arange(150) % 3 == 0, y, -1)
     model = LatentClassificationModelCV([1], [1], cv=2, unlabeled=-1, **QUICK).fit(X, some)

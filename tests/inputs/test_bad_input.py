@@ -1,6 +1,8 @@
 """Bad input: one clear error that names the argument, the value and what is allowed."""
 
+import re
 import warnings
+from datetime import date
 
 import numpy as np
 import pytest
@@ -131,6 +133,33 @@ def test_rows():
     for method in (model.bic, model.aic, model.score):
         with pytest.raises(ValueError, match="y=None: a classifier requires y"):
             method(X, None)
+
+
+@pytest.mark.filterwarnings("ignore:score leaves out")
+@pytest.mark.parametrize(
+    "names, others, shown",
+    [
+        ([0, 1], ["0", "1"], "'0'"),
+        (["a", "b"], [0, 1], "0"),
+        (["a", "b"], [False, True], "False"),
+        ([False, True], ["no", "yes"], "'no'"),
+        ([0, 1], [0.5, 1.0], "0.5"),
+        (["a", "b"], [date(2026, 1, 1), date(2026, 1, 2)], "datetime.date(2026, 1, 1)"),
+    ],
+)
+def test_classes_that_cannot_be_those_of_fit_are_named_by_score(names, others, shown):
+    model = GaussianMixtureClassifier(random_state=0).fit(X, np.array(names)[y])
+    labels = [others[k] for k in y]
+    message = re.escape(f"y holds the class {shown}, which was not seen in fit. The classes are {names}.")
+    for given in (labels, [*labels[:-1], None]):
+        with pytest.raises(ValueError, match=message):
+            model.score(X, given)
+
+
+def test_other_classes_of_their_kind_are_mistakes():
+    """A training part may lack a class that a test part has."""
+    model = GaussianMixtureClassifier(random_state=0).fit(X, np.array(["a", "b"])[y])
+    assert model.score(X, np.full(20, "c")) == 0
 
 
 @pytest.mark.parametrize("dtype, large, allowed", [(np.float32, 4e18, "2e[+]17"), (np.float64, 1e154, "1e[+]152")])

@@ -251,6 +251,36 @@ def test_gaps_of_a_category_that_is_binary_get_one_of_its_values(rng, y):
     assert full.dtype == code.dtype and not full.isna().any()
 
 
+@pytest.mark.parametrize("form", ["object", "string", "array"])
+def test_na_of_pandas_is_a_gap_wherever_numbers_are_expected(rng, y, form):
+    plain = pd.DataFrame({"a": rng.normal(size=40) + y, "b": rng.normal(size=40)})
+    plain.loc[::5, "b"] = np.nan
+    cells = pd.Series([pd.NA if np.isnan(v) else v for v in plain["b"]], dtype=object)
+    table = plain.assign(b=cells.astype("object" if form == "array" else form))
+    table, plain = (f.to_numpy() if form == "array" else f for f in (table, plain))
+    one, other = (latentia.GaussianMixtureClassifier(random_state=0).fit(X, y) for X in (plain, table))
+    np.testing.assert_array_equal(other.predict_proba(table), one.predict_proba(plain))
+    with pytest.raises(ValueError, match="X has missing cells"):
+        latentia.MultimodalSoftmaxClassifier().fit(table, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Column 'empty' has no known value")
+@pytest.mark.parametrize(
+    "dtype, floats", [("Int64", "Float64"), ("UInt8", "Float64"), ("int32[pyarrow]", "double[pyarrow]")]
+)
+def test_nullable_integers_are_completed_by_nullable_numbers(rng, y, dtype, floats):
+    size = pd.Series(rng.integers(10, 90, 40) + y, dtype=dtype).mask(np.arange(40) % 5 == 0)
+    frame = pd.DataFrame({"x": rng.normal(size=40) + y, "size": size, "empty": pd.Series([None] * 40, dtype=dtype)})
+    kinds = {"x": "continuous", "size": "continuous", "empty": "categorical"}
+    model = latentia.LatentClassificationModel(1, kinds=kinds, max_iter=5, random_state=0).fit(frame, y)
+    for method, expected in (("mean", floats), ("mode", dtype)):
+        full = model.impute(frame, method=method)
+        assert str(full["size"].dtype) == expected and not full["size"].isna().any()
+        assert (full["size"] == size)[size.notna()].all()
+        assert str(full["empty"].dtype) == dtype and full["empty"].isna().all()
+    assert str(model.impute(frame.dropna(subset="size"))["size"].dtype) == dtype
+
+
 @pytest.mark.parametrize("dtype", [ColumnType("int64"), None], ids=["frame", "objects"])
 def test_whole_numbers_are_binary_if_there_are_two_or_a_fold_shows_one_of_zero_and_one(dtype):
     kinds = [found_kind(dtype, values) for values in ([3, 7], [0, 1], [0], [1], [7], [0, 1, 2])]

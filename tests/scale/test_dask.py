@@ -303,6 +303,14 @@ def _labels(k):
     return pd.Series([0, 1], name="y")
 
 
+def test_scores_count_classes_that_fit_has_not_seen_as_mistakes():
+    X, y = table()
+    model = small(GaussianMixtureClassifier(), unlabeled=-1).fit(X, y)
+    other = np.where((y == 1) & (np.arange(len(y)) % 2 == 0), 9, y)
+    assert 0 < model.score(X, other) < model.score(X, y)
+    assert model.score(*in_parts(X, other)) == pytest.approx(model.score(X, other))
+
+
 def test_scores_know_the_mark_of_unlabeled_rows():
     X, y = table()
     y = np.where(y < 0, 7, y)

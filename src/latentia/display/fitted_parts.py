@@ -20,6 +20,20 @@ def factor_model(estimator: Any) -> Any:
     return model if hasattr(model, "loadings_") and model.latent_means_.shape[1] > 0 else None
 
 
+def preprocessor_of(estimator: Any) -> Any:
+    """How rows are standardized for the estimator, the best of a search, or the member of a stack
+    that fills gaps; None if they are not.
+    """
+    model = getattr(estimator, "density_estimator_", getattr(estimator, "best_estimator_", estimator))
+    return getattr(getattr(model, "_model", None), "preprocessor", None)
+
+
+def columns_without_values(estimator: Any) -> np.ndarray:
+    """Which columns had no known cell in `fit`, so that nothing is known of their gaps, (D,)."""
+    empty = getattr(preprocessor_of(estimator), "empty_columns", None)
+    return np.zeros(estimator.n_features_in_, bool) if empty is None else to_numpy(empty)
+
+
 def require_factor_model(estimator: Any) -> Any:
     """The same; an error that names what is allowed if there is none."""
     model = factor_model(estimator)

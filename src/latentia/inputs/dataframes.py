@@ -26,6 +26,13 @@ class ColumnType(NamedTuple):
         return self.name.lower().startswith(("int", "uint")) and not self.name.lower().startswith("interval")
 
     @property
+    def float_name(self) -> str:
+        """The floats of pandas that go with its integers, nullable or not."""
+        if self.name.endswith("[pyarrow]"):
+            return "double[pyarrow]"
+        return "Float64" if self.name.startswith(("I", "U")) else "float64"
+
+    @property
     def is_float(self) -> bool:
         return self.name.lower().startswith(("float", "double", "halffloat"))
 
@@ -183,12 +190,13 @@ def _as_pandas(cells: np.ndarray, kind: ColumnType) -> Any:
     if kind.is_bool:
         series = series > 0.5
     try:
-        own = series.astype(kind.name)
+        own, known = series.astype(kind.name), series.notna()
+        is_float = pandas.api.types.is_float_dtype(own.dtype)
+        if is_float or (own[known].astype(object) == series[known].astype(object)).all():
+            return own
     except (TypeError, ValueError):  # a share in a column of nullable integers
-        return series
-    is_float = pandas.api.types.is_float_dtype(own.dtype)
-    exact = is_float or bool((own.astype(object) == series.astype(object)).all())
-    return own if exact else series
+        pass
+    return series.astype(kind.float_name) if kind.is_integer else series
 
 
 def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:

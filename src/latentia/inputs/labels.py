@@ -120,6 +120,7 @@ def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -
     split = split_unlabeled(y, n_rows, unlabeled, classes)
     if split.unlabeled.all():
         raise ValueError(NO_LABEL)
+    check_comparable(split.labels, classes)
     n_left_out = int(split.unlabeled.sum())
     if n_left_out and not _is_integer(unlabeled):
         cure = " -1 counts as such; pass unlabeled=None if it is a class." if split.n_assumed else ""
@@ -128,6 +129,22 @@ def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -
             in_search=f"score leaves out rows that have no label, in every fold.{cure}",
         )
     return split
+
+
+def check_comparable(labels: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse text beside classes that are numbers, numbers beside text, and fractions; other
+    classes that `fit` has not seen are mistakes of every prediction.
+    """
+    is_other = np.full(labels.shape, (labels.dtype.kind in "US") != (classes.dtype.kind in "US"))
+    if labels.dtype.kind == "f":
+        is_other |= labels != np.floor(labels)
+    if is_other.any():
+        raise unseen_class(labels[is_other].tolist()[0], classes)
+
+
+def unseen_class(label: Any, classes: np.ndarray) -> ValueError:
+    """What is wrong with a class that must be known and is not."""
+    return ValueError(f"y holds the class {label!r}, which was not seen in fit. The classes are {classes.tolist()}.")
 
 
 def split_unlabeled(
@@ -225,9 +242,7 @@ def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int, unlabeled: Mar
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     unknown = [label for label in labels.tolist() if label not in code_of]
     if unknown:
-        raise ValueError(
-            f"y holds the class {unknown[0]!r}, which was not seen in fit. The classes are {classes.tolist()}."
-        )
+        raise unseen_class(unknown[0], classes)
     codes[~is_unlabeled] = [code_of[label] for label in labels.tolist()]
     return codes
 

@@ -37,6 +37,7 @@ def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False,
     if hasattr(X, "detach"):  # fit is not differentiable
         X = X.detach()
     X = plain_table(X)
+    X = X if allow_text else _with_nan(X)
     try:
         rows = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
         is_text = getattr(getattr(rows, "dtype", None), "kind", None) in ("O", "U", "S")
@@ -47,6 +48,20 @@ def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False,
                 check_finite(as_numbers(raw_column(X, place), name), name)
         _refuse_objects(type(estimator).__name__, X, is_classifier(estimator), error)
         raise
+
+
+def _with_nan(X: Any) -> Any:
+    """X with NaN wherever an object is missing: scikit-learn takes NA of pandas for no number."""
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        return np.where(is_missing(X), np.nan, X)
+    if frame_type(X) != "pandas":
+        return X
+    table = X.copy(deep=False)
+    for place, dtype in enumerate(X.dtypes):
+        if dtype.kind == "O" and str(dtype) != "category":
+            column = X.iloc[:, place]
+            table.isetitem(place, column.astype(object).where(column.notna(), np.nan))
+    return table
 
 
 def _refuse_objects(who: str, X: Any, has_alternative: bool, error: Exception) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 from small_tables import make_table
 
@@ -310,6 +312,25 @@ def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     np.testing.assert_array_equal(after["size"][known].astype(float), before["size"][known].astype(float))
 
 
+@pytest.mark.filterwarnings("ignore:Columns .* have no known value")
+@pytest.mark.parametrize("is_stack", [False, True])
+def test_impute_leaves_and_does_not_count_gaps_of_columns_that_it_has_seen_no_value_of(
+    latentia, is_stack, tmp_path, rng
+):
+    frame = pd.DataFrame({"size": rng.normal(size=40), "empty": np.nan, "blank": pd.Series([None] * 40, dtype=object)})
+    frame.loc[:4, "size"] = np.nan
+    alone = library.LatentClassificationModel(1, 1, random_state=0)
+    model = library.LatentClassifier(effort="fast", random_state=0) if is_stack else alone
+    model.fit(frame, np.arange(40) % 2).save(tmp_path / "m")
+    frame.loc[7, "empty"] = 2.5
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    ended = latentia("impute", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "full.csv")
+    full = pd.read_csv(tmp_path / "full.csv")
+    assert ended.code == 0 and "5 cells filled" in ended.out
+    pd.testing.assert_frame_equal(full[["empty", "blank"]], pd.read_csv(tmp_path / "t.csv")[["empty", "blank"]])
+    assert full["size"].notna().all()
+
+
 def test_impute_takes_the_methods_of_the_library(latentia, fitted, tmp_path):
     model, full = library.load(fitted / "model.latentia"), tmp_path / "full.csv"
     frame = pd.read_csv(fitted / "table.csv", dtype={"code": str}, na_values=["?"])[list(model.feature_names_in_)]
@@ -375,6 +396,20 @@ def test_classes_that_are_numbers_are_known_however_they_are_written(latentia, t
     assert latentia("sample", tmp_path / "m", "--class", "1").code == 0
 
 
+@pytest.mark.filterwarnings("ignore:y holds the text")
+def test_a_class_of_the_text_none_is_no_gap_in_a_report(latentia, tmp_path, monkeypatch):
+    x, labels = np.arange(30.0) % 7, np.where(np.arange(30) % 2, "None", "some").astype(object)
+    model = library.GaussianMixtureClassifier(inference="ml", random_state=0).fit(pd.DataFrame({"x": x}), labels)
+    model.target_name_ = "y"
+    model.save(tmp_path / "m")
+    labels[:4] = None
+    pd.DataFrame({"x": x, "y": labels}).to_parquet(tmp_path / "t")
+    reported = []
+    monkeypatch.setattr(training_commands, "report_html", lambda model, X, y, title: reported.append(y) or "")
+    assert latentia("report", tmp_path / "m", tmp_path / "t", "-o", tmp_path / "r.html").code == 0
+    assert reported[0].tolist() == labels.tolist()
+
+
 @pytest.mark.parametrize("command", ["predict", "impute", "explain"])
 def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
     arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")
@@ -406,6 +441,23 @@ def test_tables_of_every_format_are_read_and_written(latentia, fitted, ending, t
     straight = rows_of(latentia("predict", fitted / "model.latentia", fitted / "table.csv").out)
     again = read_table(str(answers), Reading()).frame
     assert [float(v) for v in again["p(yes)"]] == [float(row["p(yes)"]) for row in straight]
+
+
+@pytest.mark.parametrize("form", ["parquet", "file", "stream"])
+def test_what_gzip_holds_is_read_by_its_own_first_bytes(form, tmp_path):
+    table = pyarrow.table({"size": [1.5, None, 3.0], "kind": ["a", "b", None]})
+    content = pyarrow.BufferOutputStream()
+    if form == "parquet":
+        pyarrow.parquet.write_table(table, content)
+    else:
+        new = pyarrow.ipc.new_file if form == "file" else pyarrow.ipc.new_stream
+        with new(content, table.schema) as writer:
+            writer.write_table(table)
+    for name, packed in (("plain", content.getvalue()), ("packed", gzip.compress(content.getvalue()))):
+        (tmp_path / name).write_bytes(packed)
+    plain, packed = (read_table(str(tmp_path / name), Reading()) for name in ("plain", "packed"))
+    assert not plain.is_text and not packed.is_text
+    pd.testing.assert_frame_equal(packed.frame, plain.frame)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -529,6 +581,8 @@ def test_columns_of_a_given_kind_keep_their_gaps(tmp_path):
         (b'[{"a": 1}, {"a": 2}]', "JSON: save the table as CSV first"),
         (b"<!DOCTYPE html><html></html>", "a web page"),
         (b"SQLite format 3", "a database"),
+        (gzip.compress(b"SQLite format 3", mtime=0), "a database"),
+        (gzip.compress(gzip.compress(make_table().encode(), mtime=0), mtime=0), "compressed by gzip twice"),
     ],
 )
 def test_files_of_other_programs_are_named(latentia, content, words, tmp_path):

@@ -102,6 +102,16 @@ def test_a_frame_with_gaps_text_and_unlabeled_rows_has_all_sections(stack):
     assert len(page.all("figure")) == 5
 
 
+@pytest.mark.filterwarnings("ignore:Column 'empty' has no known value")
+def test_gaps_of_a_column_without_any_value_are_not_filled_in(rng):
+    X, y = pandas.DataFrame({"size": rng.normal(size=40), "empty": np.nan}), np.arange(40) % 2
+    model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(X, y)
+    assert "What was imputed" not in check_page(report_html(model, X, y)).headings
+    X.loc[3, "size"] = np.nan
+    html = report_html(model, X, y)
+    assert "empty" not in html[html.index("What was imputed</h2>") : html.index("How to reproduce it</h2>")]
+
+
 def test_polars_frames_do_as_well(stack):
     polars = pytest.importorskip("polars")
     _, X, y = stack

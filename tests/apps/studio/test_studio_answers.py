@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 
 import numpy as np
@@ -321,6 +322,15 @@ def test_a_gzip_file_is_read_to_its_end_or_refused():
         Workspace().open_table(packed[:-8] + bytes(8), "t.csv.gz")  # another sum of its bytes
 
 
+def test_what_a_page_does_not_open_is_not_opened_from_a_gzip_file_either():
+    frame, parquet = pandas.DataFrame({"size": [1.5, 2.5], "kind": ["a", "b"]}), io.BytesIO()
+    frame.to_parquet(parquet)
+    with pytest.raises(Problem, match="is a Parquet or Arrow file"):
+        Workspace().open_table(gzip.compress(parquet.getvalue()), "t.parquet.gz")
+    with pytest.raises(Problem, match="compressed by gzip twice"):  # of which no limit would be checked
+        Workspace().open_table(gzip.compress(gzip.compress(frame.to_csv(index=False).encode())), "t.csv.gz.gz")
+
+
 def test_a_model_file_shows_rows_of_its_own_and_then_those_of_a_table(tmp_path):
     rng = np.random.default_rng(0)
     X = pandas.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80), "c": rng.normal(size=80)})
@@ -365,6 +375,24 @@ def test_classes_that_are_numbers_are_known_in_every_type(tmp_path, rng):
     frame.to_parquet(tmp_path / "t.parquet")
     workspace.open_path(str(tmp_path / "t.parquet"))
     assert workspace.describe_map()["codes"] == [-1 if k == 4 else k % 3 for k in range(30)]
+
+
+@pytest.mark.filterwarnings("ignore:y holds the text")
+@pytest.mark.parametrize("text, gap", [("None", None), ("nan", np.nan)])
+def test_a_class_that_reads_like_a_gap_is_no_gap(tmp_path, rng, text, gap):
+    frame = pandas.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30)})
+    labels = np.array([text, "some", "zz"], dtype=object)[np.arange(30) % 3]
+    model = GaussianMixtureClassifier(inference="ml", random_state=0).fit(frame, labels)
+    model.target_name_ = "y"
+    model.save(tmp_path / "m.latentia")
+    labels[:6] = gap
+    labels[6] = "another"  # which the model does not know
+    frame.assign(y=labels).to_parquet(tmp_path / "t.parquet")
+    workspace = Workspace()
+    for name in ("m.latentia", "t.parquet"):
+        workspace.open_path(str(tmp_path / name))
+    classes = model.classes_.tolist()
+    assert workspace.describe_map()["codes"] == [classes.index(v) if v in classes else -1 for v in labels]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -15,6 +15,7 @@ from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.typed_columns import class_text, features_as_fitted
+from latentia.display.fitted_parts import columns_without_values
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.reasons import reasons_array
 
@@ -74,8 +75,8 @@ def impute(
 ) -> None:
     """Fill the missing cells of a table.
 
-    Each gap gets what the model expects there. Columns that the model does not know stay as they
-    are.
+    Each gap gets what the model expects there. Columns that the model does not know, or has seen
+    no value of, stay as they are.
     """
     screen = Screen(as_json, quiet)
     if method not in METHODS:
@@ -84,8 +85,9 @@ def impute(
     with blaming(found.source), screen.work("imputing"):
         filled = fitted.impute(frame, method=method)
     filled = filled if hasattr(filled, "columns") else pandas.DataFrame(np.asarray(filled), columns=list(frame))
-    complete = found.frame.assign(**{name: filled[name].to_numpy() for name in frame})
-    n_filled = int(frame.isna().to_numpy().sum())
+    known = frame.loc[:, ~columns_without_values(fitted)]
+    complete = found.frame.assign(**{name: filled[name].to_numpy() for name in known})
+    n_filled = int(known.isna().to_numpy().sum())
     _finish(screen, complete, output, {"n_filled": n_filled}, f"{n_filled} cells filled")
 
 

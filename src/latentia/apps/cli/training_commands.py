@@ -22,12 +22,11 @@ from latentia.apps.cli.output_files import (
 from latentia.apps.cli.usual_choices import usual_choices
 from latentia.apps.report import report_html
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
-from latentia.apps.tables.models import blaming, load_classifier
+from latentia.apps.tables.models import blaming, labels_as_fitted, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
 from latentia.apps.tables.typed_columns import (
     Features,
     amounts_note,
-    class_text,
     features_as_fitted,
     find_features,
     read_labels,
@@ -273,8 +272,7 @@ def report(
     target = target or getattr(fitted, "target_name_", None)
     if target is None:
         raise Failure(ExitCode.USAGE, f"{model} does not say which column it predicts; name it by --target")
-    known = {class_text(label): label for label in fitted.classes_.tolist()}
-    labels = np.array([known.get(class_text(label), label) for label in read_labels(found, target)], dtype=object)
+    labels = labels_as_fitted(read_labels(found, target), fitted, keep_others=True)
     frame = features_as_fitted(found, fitted)
     with blaming(found.source), screen.work("writing the report"):
         page = report_html(fitted, numbered(frame), labels, title=title or f"{target} in {found.title}")

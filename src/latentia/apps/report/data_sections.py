@@ -10,6 +10,7 @@ import numpy as np
 from latentia.apps.report.elements import Bar, Cell, Section, facts_list, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_counting, row_names, rows_of
+from latentia.display.fitted_parts import columns_without_values
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import to_numpy
 
@@ -132,8 +133,10 @@ def _values(facts: Facts, place: int) -> str:
 
 def imputed(facts: Facts) -> Section | None:
     """How many cells were missing, and what the model would put there."""
-    gaps = _gaps(facts)
-    if not hasattr(facts.model, "impute") or not gaps.any():
+    if not hasattr(facts.model, "impute"):
+        return None
+    gaps = np.where(columns_without_values(facts.model), 0.0, _gaps(facts))
+    if not gaps.any():
         return None
     with_gaps = [place for place in np.argsort(-gaps, kind="stable").tolist() if gaps[place] > 0]
     holes = {place: is_missing(read_column(facts.X, place)) for place in with_gaps}

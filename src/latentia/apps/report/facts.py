@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.apps.report.tables import codes_of, numbers_of, rows_of
-from latentia.display.fitted_parts import class_names, factor_model, feature_names
+from latentia.display.fitted_parts import class_names, factor_model, feature_names, preprocessor_of
 from latentia.estimators.base.classifier import decide
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.label_matrix import read_label_matrix
@@ -134,8 +134,7 @@ class Facts:
 
     def _same_means(self) -> bool:
         """Whether the columns of numbers have the means that the model was standardized by."""
-        model = getattr(self.model, "density_estimator_", getattr(self.model, "best_estimator_", self.model))
-        preprocessor = getattr(getattr(model, "_model", None), "preprocessor", None)
+        preprocessor = preprocessor_of(self.model)
         if preprocessor is None or is_sparse(self.X):
             return True
         standardizer = getattr(preprocessor, "standardizer", preprocessor)  # which a power transform follows

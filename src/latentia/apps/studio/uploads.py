@@ -15,7 +15,16 @@ from typing import Any
 from latentia.apps.studio.limits import MAX_COLUMNS, MAX_ROWS, MAX_TABLE_BYTES
 from latentia.apps.studio.problems import Problem, explained
 from latentia.apps.tables.models import load_classifier
-from latentia.apps.tables.table_files import ARROW, ARROW_STREAM, GZIP, PARQUET, Reading, Table, read_stream, read_table
+from latentia.apps.tables.table_files import (
+    ARROW,
+    ARROW_STREAM,
+    GZIP,
+    PARQUET,
+    Reading,
+    Table,
+    read_table,
+    read_unpacked,
+)
 
 #: What Studio asks of a model.
 NEEDED = ("predict_proba", "score_samples", "impute", "sample")
@@ -35,12 +44,12 @@ def plain_name(name: str, default: str) -> str:
 def table_from_bytes(content: bytes, name: str) -> Table:
     """A CSV file that was dropped on the page, also compressed by gzip."""
     source = plain_name(name, "table.csv")
-    if content.startswith((PARQUET, ARROW, ARROW_STREAM)):
-        raise Problem(f"{source} is a Parquet or Arrow file. Open it by the command: latentia studio {source}.")
     if content.startswith(GZIP):
         content = _unpacked(content, source)
+    if content.startswith((PARQUET, ARROW, ARROW_STREAM)):
+        raise Problem(f"{source} is a Parquet or Arrow file. Open it by the command: latentia studio {source}.")
     with explained(BROKEN):
-        return check_size(read_stream(io.BytesIO(content), source, Reading()))
+        return check_size(read_unpacked(io.BytesIO(content), source, Reading()))
 
 
 def table_from_path(path: str) -> Table:

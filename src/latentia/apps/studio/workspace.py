@@ -21,8 +21,9 @@ from latentia.apps.studio.row_view import Changes, describe_row
 from latentia.apps.studio.table_view import TableView
 from latentia.apps.studio.uploads import model_from_bytes, model_from_path, table_from_bytes, table_from_path
 from latentia.apps.tables.failures import Failure
+from latentia.apps.tables.models import labels_as_fitted
 from latentia.apps.tables.table_files import Table
-from latentia.apps.tables.typed_columns import class_text, features_as_fitted
+from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.estimators.latent_classifier import LatentClassifier
 from latentia.numerics.array_api import to_numpy
 
@@ -188,9 +189,7 @@ def _rows_for(model: Any, table: Table) -> tuple[pandas.DataFrame, Any] | None:
     target = getattr(model, "target_name_", None)
     if target not in table.frame:
         return frame, None
-    known = {class_text(label): label for label in model.classes_.tolist()}
-    cells = table.frame[target].tolist()
-    return frame, np.array([known.get(class_text(cell)) for cell in cells], dtype=object)
+    return frame, labels_as_fitted(table.frame[target], model, keep_others=False)
 
 
 def _drawn_rows(model: Any) -> tuple[pandas.DataFrame, Any]:

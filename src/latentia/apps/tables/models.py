@@ -1,4 +1,4 @@
-"""Models from files, and what the library says against a table."""
+"""Models from files, classes as models know them, and what the library says against a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import pandas
+
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
+from latentia.apps.tables.typed_columns import class_text
 from latentia.persistence.model_files import load
 
 
@@ -25,6 +29,19 @@ def load_classifier(path: str, *needed: str) -> Any:
     if lacking:
         raise Failure(ExitCode.BAD_MODEL, f"{path} holds a {name}, which has no {lacking}")
     return model
+
+
+def labels_as_fitted(cells: Any, model: Any, keep_others: bool) -> np.ndarray:
+    """The classes of a column as a model knows them, however numbers are written; None for gaps,
+    and for classes that it does not know unless they are kept.
+    """
+    known = {class_text(label): label for label in model.classes_.tolist()}
+    column = pandas.Series(cells, dtype=object)
+    labels = [
+        None if gap else known.get(class_text(cell), cell if keep_others else None)
+        for cell, gap in zip(column, column.isna(), strict=True)
+    ]
+    return np.array(labels, dtype=object)
 
 
 @contextmanager

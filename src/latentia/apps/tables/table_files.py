@@ -29,6 +29,7 @@ OTHERS = {
     b"\xd0\xcf\x11\xe0": "an Excel file of an old form: save the table as CSV first",
     b"SQLite": "a database: export the table as CSV first",
     b"\x89HDF": "an HDF5 file: save the table as CSV or Parquet first",
+    GZIP: "compressed by gzip twice: decompress it once",
     b"\x28\xb5\x2f\xfd": "compressed by Zstandard: decompress it, or use gzip",
     b"BZh": "compressed by bzip2: decompress it, or use gzip",
     b"\xfd7zXZ": "compressed by xz: decompress it, or use gzip",
@@ -92,33 +93,27 @@ def read_table(path: str, reading: Reading) -> Table:
     source = "standard input" if path == "-" else path
     try:
         with io.BytesIO(sys.stdin.buffer.read()) if path == "-" else open(path, "rb") as file:
-            return read_stream(file, source, reading)
+            return _read(file, source, reading)
     except OSError as error:
         raise bad_table(source, f"cannot be read: {error.strerror or error}") from None
 
 
-def read_stream(file: IO[bytes], source: str, reading: Reading) -> Table:
-    """The same from an open file; `source` is what failures call it."""
+def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
+    is_packed = file.read(len(GZIP)) == GZIP
+    file.seek(0)
+    if not is_packed:
+        return read_unpacked(file, source, reading)
     try:
-        return _read(file, source, reading)
+        with gzip.GzipFile(fileobj=file) as inner:
+            return read_unpacked(io.BufferedReader(inner), source, reading)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise bad_table(source, f"the compressed file is damaged ({error})") from None
 
 
-def numbered(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The same rows, counted from 1 on as readers of tables do: for pages that name rows."""
-    return frame.set_axis(pandas.RangeIndex(1, len(frame) + 1))
-
-
-def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
+def read_unpacked(file: IO[bytes], source: str, reading: Reading) -> Table:
+    """The same from an open file that is not compressed; `source` is what failures call it."""
     start = file.read(NAME_AT + len(FIRST_ARRAY))
     file.seek(0)
-    if start.startswith(GZIP):
-        with gzip.GzipFile(fileobj=file) as inner:
-            buffered = io.BufferedReader(inner)
-            if buffered.peek(6)[:6].startswith((PARQUET, ARROW)):
-                return _binary(io.BytesIO(buffered.read()), source, reading)
-            return _text(buffered, source, reading)
     if start.startswith((PARQUET, ARROW, ARROW_STREAM)):
         return _binary(file, source, reading)
     other = "a model file, no table" if start[NAME_AT:] == FIRST_ARRAY else None
@@ -126,6 +121,11 @@ def _read(file: IO[bytes], source: str, reading: Reading) -> Table:
     if other:
         raise bad_table(source, other)
     return _text(file, source, reading)
+
+
+def numbered(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """The same rows, counted from 1 on as readers of tables do: for pages that name rows."""
+    return frame.set_axis(pandas.RangeIndex(1, len(frame) + 1))
 
 
 def _text(file: IO[bytes], source: str, reading: Reading) -> Table:

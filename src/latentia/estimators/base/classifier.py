@@ -16,10 +16,11 @@ from latentia.estimators.base.fitting import LatentEstimator
 from latentia.inputs.labels import (
     NO_LABEL,
     Mark,
+    check_comparable,
     check_unlabeled,
     decode_labels,
-    encode_known_labels,
     labels_to_score,
+    split_unlabeled,
 )
 from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
 from latentia.inputs.options import Check
@@ -145,11 +146,12 @@ class _CorrectWeight:
         n_rows, estimator = part.X.shape[0], self.predict.estimator
         if n_rows == 0:
             return 0.0, 0.0, 0
-        codes = encode_known_labels(part.y, estimator.classes_, n_rows, estimator.unlabeled)
-        found = encode_known_labels(self.predict(part.X), estimator.classes_, n_rows, None)
+        labels, unlabeled, _ = split_unlabeled(part.y, n_rows, estimator.unlabeled, estimator.classes_)
+        check_comparable(labels, estimator.classes_)
         weight = check_weight(part.weight, n_rows, may_be_zero=True)
-        weight = (codes >= 0) * (1.0 if weight is None else weight)
-        return float(weight @ (codes == found)), float(weight.sum()), int((codes >= 0).sum())
+        weight = (np.ones(n_rows) if weight is None else weight)[~unlabeled]
+        is_right = labels == to_numpy(self.predict(part.X))[~unlabeled]
+        return float(weight @ is_right), float(weight.sum()), labels.size
 
 
 @dataclass(frozen=True)

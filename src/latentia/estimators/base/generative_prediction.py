@@ -98,10 +98,10 @@ class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):
         X_complete : array of shape (n_samples, n_features), or a data frame for models of frames
             Known cells are unchanged; values of a column of categories that were not seen in `fit`
             count as missing. A data frame has the columns and dtypes of the one fitted (a column of
-            integers becomes one of floats where an expectation lies between them), and in pandas
-            the index of `X`. Of a column without any known cell in `fit`, which has warned of it,
-            nothing is known: numbers are 0, as by scikit-learn's ``SimpleImputer(
-            keep_empty_features=True)``, and categories stay missing.
+            integers becomes one of floats, nullable ones of nullable floats, where an expectation
+            lies between them), and in pandas the index of `X`. Of a column without any known cell
+            in `fit`, which has warned of it, nothing is known: numbers are 0, as by scikit-learn's
+            ``SimpleImputer(keep_empty_features=True)``, and categories stay missing.
         """
         check_choice("method", method, ["mean", "median", "mode"])
         optional(choice("class"))("condition", condition)

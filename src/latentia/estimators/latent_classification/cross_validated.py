@@ -57,8 +57,8 @@ class LatentClassificationModelCV(
         10, 15, ..., 40, 50, 75, 100 for binary ones (as in the paper); 0, 2, 4, 8 for mixed ones.
     n_components : int, sequence of int or None, default=None
         Numbers of components to try. None: one, then 3, 10 and 20 with one and two factors, the
-        best number and half of it, for continuous tables; 1 and 2 for binary and mixed ones;
-        without factors, 2 and the number of classes.
+        best number and half of it, as far as `n_latent` has them, for continuous tables; 1 and 2
+        for binary and mixed ones; without factors, 2 and the number of classes.
     objective : str, sequence of str or None, default=None
         Objectives to try, as in `LatentClassificationModel`. None: the likelihood, as in the
         papers; for mixed tables without factors also the conditional likelihood, which with a

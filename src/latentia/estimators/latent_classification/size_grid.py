@@ -41,17 +41,14 @@ def search_settings(grids: dict[str, list[Any] | None], data: TrainingTable, n_r
     """What is tried, by the number of factors: what is given, else what is usual for tables of this
     kind.
     """
-    max_latent = data.X.shape[1] * data.n_classes
-    q_grid = grids["n_latent"] or default_grids(data, 0)["n_latent"]
-    if all(q > max_latent for q in q_grid):
-        raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {max_latent}.")
+    q_grid = latent_sizes(grids, data)
     groups = []
     for q in q_grid:
         usual = default_grids(data, q)
         m_grid, objectives, ridges = (grids[name] or usual[name] for name in Setting._fields[1:])
         sizes = [m for m in sorted(set(m_grid)) if q * m <= n_rows]
         groups.append([Setting(int(q), int(m), o, float(r)) for m in sizes for o in objectives for r in ridges])
-    groups = [group for group, q in zip(groups, q_grid, strict=True) if group and q <= max_latent]
+    groups = [group for group in groups if group]
     if not groups:
         raise ValueError(
             f"n_latent={q_grid} and n_components={m_grid}: no pair has n_latent * n_components <= {n_rows}, "
@@ -64,15 +61,24 @@ def refinements(grids: dict[str, list[Any] | None], data: TrainingTable, n_rows:
     """What is tried beside the best of the settings: components, where only one was tried."""
     if grids["n_components"] is not None or set(data.encoder.kinds) != {"continuous"}:
         return []
-    sizes = sorted({*FEW_LATENT, max(1, best.n_latent // 2), best.n_latent})
+    few = {*FEW_LATENT, max(1, best.n_latent // 2), best.n_latent}
+    sizes = sorted(few.intersection(latent_sizes(grids, data)))
     return [best._replace(n_latent=q, n_components=m) for q in sizes for m in COMPONENTS if q * m <= n_rows]
+
+
+def latent_sizes(grids: dict[str, list[Any] | None], data: TrainingTable) -> list[Any]:
+    """Numbers of factors to try, given or usual, that such a table can have."""
+    q_grid, most = grids["n_latent"] or default_grids(data, 0)["n_latent"], data.X.shape[1] * data.n_classes
+    found = [q for q in q_grid if q <= most]
+    if not found:
+        raise ValueError(f"n_latent={q_grid}; at least one must be at most n_features * n_classes = {most}.")
+    return found
 
 
 def default_grids(data: TrainingTable, q: int) -> dict[str, Sequence[Any]]:
     """Numbers of factors, and what is tried with q of them, for tables of this kind."""
     if set(data.encoder.kinds) == {"continuous"}:
-        latent = [q for q in LATENT if q <= data.X.shape[1] * data.n_classes]
-        grids: Any = latent, [1], ["likelihood"], [RIDGE]
+        grids: Any = LATENT, [1], ["likelihood"], [RIDGE]
     elif not is_mixed(data.encoder):
         grids = BINARY_LATENT, BINARY_COMPONENTS, ["likelihood"], [RIDGE]
     elif q > 0:
