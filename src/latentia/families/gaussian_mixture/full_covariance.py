@@ -143,7 +143,7 @@ class Full(Covariance):
         return self.floor * eye + xp.matmul(L, transpose(L))
 
     def to_accelerated(self, covariance: Array) -> Array:
-        """Symmetric roots, which do not depend on the order of the columns as triangular ones do."""
+        """Symmetric roots: unlike triangular ones they are the same in any order of the columns."""
         xp = namespace(covariance)
         eigenvalues, vectors = xp.linalg.eigh(symmetric(covariance))
         roots = xp.sqrt(xp.clip(eigenvalues, min=0.0))
