@@ -11,10 +11,11 @@ import typer
 from latentia.apps.cli import options
 from latentia.apps.cli.console import Screen
 from latentia.apps.cli.output_files import STANDARD, check_format, check_target, plain, print_json, write_table
+from latentia.apps.tables.class_labels import class_text
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
-from latentia.apps.tables.typed_columns import class_text, features_as_fitted
+from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.display.fitted_parts import columns_without_values
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.reasons import reasons_array

@@ -21,16 +21,11 @@ from latentia.apps.cli.output_files import (
 )
 from latentia.apps.cli.usual_choices import usual_choices
 from latentia.apps.report import report_html
+from latentia.apps.tables.class_labels import amounts_note, read_labels
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, labels_as_fitted, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
-from latentia.apps.tables.typed_columns import (
-    Features,
-    amounts_note,
-    features_as_fitted,
-    find_features,
-    read_labels,
-)
+from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -75,6 +70,7 @@ def fit(
     model.set_params(callback=None)
     model.target_name_ = target
     model.missing_marks_ = tuple(missing or ())
+    model.number_forms_ = {name: tuple(form) for name, form in features.forms.items()}
     model.save(output)
     files = {"model": output}
     if predictions is not None:
