@@ -406,6 +406,19 @@ def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
     )
 
 
+def test_the_quiet_get_answers_and_nothing_else(latentia, fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(training_commands, "usual_choices", lambda frame, seed: {})
+    model, table = fitted / "model.latentia", fitted / "table.csv"
+    loud, quiet = latentia("explain", model, table), latentia("explain", model, table, "-q")
+    assert quiet.code == 0 and quiet.out == loud.out != "" and quiet.err == ""
+    few = ("--ignore", "code", "--ignore", "color", "--folds", "2")
+    ended = latentia("compare", table, "-t", "kind", *few, "--quiet")
+    assert ended.code == 0 and "LatentClassifier" in ended.out and ended.err == ""
+    assert "cells missing" not in ended.out  # what was found is no answer
+    for command in (["predict", "-o", tmp_path / "p.csv"], ["report", "-o", tmp_path / "r.html"]):
+        assert latentia(command[0], model, table, *command[1:], "-q") == (0, "", "")
+
+
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])

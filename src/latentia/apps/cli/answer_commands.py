@@ -202,4 +202,4 @@ def _finish(
         return
     write_table(frame, output)
     if output is not None:
-        screen.say(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")
+        screen.tell(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")

@@ -84,10 +84,10 @@ def fit(
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
-    else:
+    elif not quiet:
         _show_fit(screen, model)
         for what, path in files.items():
-            screen.say(f"{what}: {path}")
+            screen.tell(f"{what}: {path}")
 
 
 def _check_effort(effort: str) -> None:
@@ -127,7 +127,8 @@ def _learnable(
         screen.note(note)
     for name, reason in features.left_out.items():
         screen.note(f"column {name!r} is left out: {reason}")
-    _show_table(screen, features, labels, target)
+    if not screen.is_silent:
+        _show_table(screen, features, labels, target)
     return labels, features
 
 
@@ -276,4 +277,4 @@ def report(
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     elif output != STANDARD:
-        screen.say(f"report: {output}")
+        screen.tell(f"report: {output}")
