@@ -23,7 +23,7 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
-from latentia.apps.cli import options, training_commands
+from latentia.apps.cli import answer_commands, options, training_commands
 from latentia.apps.cli.app import run
 from latentia.apps.tables.class_labels import amounts_note, read_labels
 from latentia.apps.tables.failures import Failure
@@ -417,6 +417,19 @@ def test_the_quiet_get_answers_and_nothing_else(latentia, fitted, tmp_path, monk
     assert "cells missing" not in ended.out  # what was found is no answer
     for command in (["predict", "-o", tmp_path / "p.csv"], ["report", "-o", tmp_path / "r.html"]):
         assert latentia(command[0], model, table, *command[1:], "-q") == (0, "", "")
+
+
+def test_columns_that_are_kept_have_other_names_than_answers(latentia, fitted, monkeypatch):
+    model, table = fitted / "model.latentia", fitted / "table.csv"
+    ended = latentia("predict", model, table, "--keep", "color", "--keep", "size", "--keep", "color")
+    assert list(rows_of(ended.out)[0]) == ["color", "size", "prediction", "p(no)", "p(yes)", "outlier_score"]
+    monkeypatch.setattr(answer_commands, "prediction_table", None)  # nothing is predicted
+    ended = latentia("predict", model, table, "--keep", "nothing")
+    assert ended.code == 3 and "--keep nothing: there is no such column" in ended.err
+    monkeypatch.setattr(answer_commands, "read_table", None)  # nor read
+    for name in ("prediction", "p(yes)", "outlier_score"):
+        ended = latentia("predict", model, table, "--keep", "color", "--keep", name)
+        assert ended.code == 2 and f"--keep {name}: the output has a column of this name" in ended.err
 
 
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
