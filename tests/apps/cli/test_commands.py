@@ -432,6 +432,42 @@ def test_columns_that_are_kept_have_other_names_than_answers(latentia, fitted, m
         assert ended.code == 2 and f"--keep {name}: the output has a column of this name" in ended.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit table.csv -t kind -o table.csv",
+        "fit table.csv -t kind -o m --report ./table.csv",
+        "fit table.csv -t kind -o m --predictions link.csv",
+        "compare table.csv -t kind -o table.csv",
+        "predict model.latentia table.csv -o table.csv",
+        "impute model.latentia link.csv -o table.csv",
+        "explain model.latentia table.csv -o link.csv",
+        "report model.latentia table.csv -o table.csv",
+        "report model.latentia table.csv -o model.latentia",
+        "sample model.latentia -o model.latentia",
+    ],
+)
+def test_what_a_command_reads_is_never_overwritten(latentia, fitted, command, tmp_path, monkeypatch):
+    for name in ("table.csv", "model.latentia"):
+        (tmp_path / name).write_bytes((fitted / name).read_bytes())
+    (tmp_path / "link.csv").hardlink_to(tmp_path / "table.csv")
+    monkeypatch.chdir(tmp_path)
+    for force in ([], ["--force"]):
+        ended = latentia(*command.split(), *force)
+        assert ended.code == 2 and "is what the command reads; name another file" in ended.err
+    for name in ("table.csv", "model.latentia"):
+        assert (tmp_path / name).read_bytes() == (fitted / name).read_bytes()
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("option, value", [("--ignore", "kind"), ("--kind", "kind=categorical")])
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_options_of_columns_are_not_for_the_target(latentia, fitted, command, option, value, tmp_path):
+    output = ["-o", tmp_path / "m"] if command == "fit" else []
+    ended = latentia(command, fitted / "table.csv", "-t", "kind", option, value, *output)
+    assert (ended.code, ended.out, ended.err) == (2, "", f"latentia: {option} kind: kind is the target\n")
+
+
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])

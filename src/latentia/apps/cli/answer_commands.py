@@ -111,7 +111,7 @@ def sample(
 ) -> None:
     """Draw new rows with their classes from a model."""
     screen = Screen(as_json, quiet)
-    check_target(output, force)
+    check_target(output, force, [model])
     check_format(output)
     fitted = load_classifier(model, "sample")
     label = None if of_class is None else _class_named(fitted, of_class)
@@ -186,7 +186,7 @@ def _opened(
     keep: list[str] | None = None,
 ) -> tuple[Any, Table, pandas.DataFrame]:
     """A model and a table that it can read; the output is free."""
-    check_target(output, force)
+    check_target(output, force, [model, table])
     check_format(output)
     fitted = load_classifier(model, "predict_proba", *needed)
     if getattr(fitted, "multilabel_", False):

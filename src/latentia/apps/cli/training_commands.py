@@ -60,7 +60,7 @@ def fit(
     """Learn to predict a column of a table."""
     screen = Screen(as_json, quiet)
     _check_effort(effort)
-    check_targets([output, report, predictions], force)
+    check_targets([output, report, predictions], force, [table])
     check_format(predictions)
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, kind, screen)
@@ -114,8 +114,11 @@ def _learnable(
     table: Table, target: str, ignore: list[str] | None, kind: list[str] | None, screen: Screen
 ) -> tuple[np.ndarray, Features]:
     """Labels and columns, shown."""
-    labels, kinds = read_labels(table, target), options.kinds(kind)
-    for option, given in (("--ignore", ignore or []), ("--kind", [*kinds])):
+    kinds = options.kinds(kind)
+    labels, asked = read_labels(table, target), (("--ignore", ignore or []), ("--kind", [*kinds]))
+    for option, given in asked:
+        if target in given:
+            raise Failure(ExitCode.USAGE, f"{option} {target}: {target} is the target")
         unknown = next((name for name in given if name not in table.frame), None)
         if unknown is not None:
             raise bad_table(table.source, f"{option} {unknown}: there is no such column")
@@ -223,7 +226,7 @@ def compare(
     """
     screen = Screen(as_json, quiet)
     _check_effort(effort)
-    check_target(output, force)
+    check_target(output, force, [table])
     check_format(output)
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, kind, screen)
@@ -263,7 +266,7 @@ def report(
     screen = Screen(as_json, quiet)
     if as_json and output == STANDARD:
         raise Failure(ExitCode.USAGE, "--output -: --json writes to standard output, too; name a file")
-    check_target(output, force)
+    check_target(output, force, [model, table])
     fitted = load_classifier(model)
     found = read_table(table, options.reading(encoding, delimiter, missing).for_model(fitted))
     target = target or getattr(fitted, "target_name_", None)
