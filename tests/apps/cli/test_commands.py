@@ -468,6 +468,44 @@ def test_options_of_columns_are_not_for_the_target(latentia, fitted, command, op
     assert (ended.code, ended.out, ended.err) == (2, "", f"latentia: {option} kind: kind is the target\n")
 
 
+def test_cells_that_look_like_amounts_are_not_told_to_be_gaps(latentia, fitted, tmp_path):
+    plainly = "as plain numbers, with a decimal point and without signs and marks of thousands, such cells can be read"
+    rows = b'size,color,two,code\n"1,5",red,1,007\n'
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=rows)
+    assert (
+        ended.code == 3
+        and f"column 'size' holds '1,5', which is no number as the model expects; {plainly}" in ended.err
+    )
+    path = tmp_path / "a.csv"
+    path.write_text("discount,x,y\n" + "".join(f"{5 + k}{'%' * (k % 9 > 0)},1.5,{k % 2}\n" for k in range(60)))
+    asked = ["-t", "y", "-o", tmp_path / "m", "--kind", "discount=continuous"]
+    ended = latentia("fit", path, *asked)
+    assert ended.code == 3 and f"'discount' holds '6%', which is no number as --kind says; {plainly}" in ended.err
+    path.write_text("size,y\n" + "".join(f"{k if k else '3_5'}.5,{k % 2}\n" for k in range(60)))
+    ended = latentia("fit", path, "-t", "y", "-o", tmp_path / "m", "--kind", "size=continuous")
+    assert ended.code == 3 and "holds '3_5.5', which is no number as --kind says; --missing 3_5.5 makes" in ended.err
+    path.write_text("size;y\n" + "".join(f"{k / 7 if k else '3,5 €'};{k % 2}\n" for k in range(60)))
+    found = find_features(read_table(str(path), Reading()), ["size", "y"])
+    assert found.left_out["size"] == f"'3,5 €' among 59 numbers; {plainly}"
+
+
+@pytest.mark.parametrize(
+    "header, hint",
+    [
+        ("SIZE,color,two,code", "did you mean 'SIZE'? empty"),
+        ("Size,COLOR,two,code", "did you mean 'Size', 'COLOR'? empty"),
+        ("size,colour,two,code", "did you mean 'colour'? empty"),
+        ("other,color,two,code", "which it does not have; empty"),
+        ("Size,other,two,code", "which it does not have; empty"),
+    ],
+)
+def test_columns_of_almost_the_same_name_are_shown(latentia, fitted, header, hint):
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=f"{header}\n1.5,red,1,007\n".encode())
+    assert ended.code == 3 and hint in ended.err
+    ended = latentia("fit", fitted / "table.csv", "-t", "KIND", "-o", fitted / "none")
+    assert "no column 'KIND'; did you mean 'kind'? its columns are" in ended.err
+
+
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])

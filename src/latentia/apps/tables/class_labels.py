@@ -23,8 +23,7 @@ MANY_CLASSES = 20
 def read_labels(table: Table, target: str) -> np.ndarray:
     """The classes, None where a row has none; whole numbers are integers, else text stays text."""
     if target not in table.frame:
-        near = difflib.get_close_matches(target, table.names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean([target], table.names)
         raise bad_table(table.source, f"no column {target!r}; {hint}its columns are {listed(table.names)}")
     cells = table.frame[target]
     labels = np.array(
@@ -71,6 +70,14 @@ def class_text(label: Any) -> str:
     """A class as text, the same for all ways to write a number."""
     whole = _whole(label)
     return str(label) if whole is None else str(whole)
+
+
+def did_you_mean(lacking: Sequence[str], names: Sequence[str]) -> str:
+    """A question to who has written names of columns in another way; "" if none is like them."""
+    plainly = {name.strip().casefold(): name for name in names}
+    found = {name: difflib.get_close_matches(name.strip().casefold(), plainly, n=1) for name in lacking}
+    meant = [plainly[near[0]] for near in found.values() if near]
+    return f"did you mean {listed(meant)}? " if len(meant) == len(lacking) else ""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas
 
-from latentia.apps.tables.class_labels import listed
+from latentia.apps.tables.class_labels import did_you_mean, listed
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.number_forms import (
     PLAINLY,
@@ -213,9 +213,9 @@ def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
     lacking = [str(name) for name in names if name not in table.frame]
     if lacking:
         what = f"the columns {listed(lacking)}" if len(lacking) > 1 else f"the column {lacking[0]!r}"
-        raise bad_table(
-            table.source, f"the model needs {what}, which it does not have; empty cells will do where nothing is known"
-        )
+        others = [name for name in table.names if name not in names]
+        hint = f"{did_you_mean(lacking, others)}empty cells will do where nothing is known"
+        raise bad_table(table.source, f"the model needs {what}, which it does not have; {hint}")
     types = getattr(getattr(model._model, "encoder", None), "types", ()) or [None] * len(names)
     forms = {name: NumberForm(*form) for name, form in getattr(model, "number_forms_", {}).items()}
     columns = zip(names, types, strict=True)
