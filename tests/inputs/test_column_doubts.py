@@ -104,6 +104,33 @@ def test_amounts_where_a_model_expects_numbers_are_named():
         model.predict(pd.DataFrame({"a": ["$1,034", "$7"], "b": NUMBERS[:2]}))
 
 
+ANSWERS = ["very bad", "bad", "ok", "good"]
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "column, levels",
+    [
+        (pd.Categorical(np.resize(ANSWERS, N), ANSWERS, ordered=True), ANSWERS),
+        (pd.Categorical(np.resize(ANSWERS, N), ANSWERS), ANSWERS),  # which is not the alphabet
+        (np.resize(["10", "9", "2", "100"], N), ["2", "9", "10", "100"]),
+        (np.resize([10, 9, 2, 100], N), [2, 9, 10, 100]),
+        (np.resize(["worse", "better"], N), ["better", "worse"]),  # two values have no middle
+    ],
+)
+def test_ordinal_columns_have_the_order_of_their_levels(column, levels):
+    model = quick(kinds={"q": "ordinal"}).fit(pd.DataFrame({"q": column, "b": NUMBERS}), y)
+    assert model.kinds_[0] == "ordinal" and model.categories_[0].tolist() == levels
+
+
+@pytest.mark.parametrize("make", [lambda c: c, lambda c: c.astype("category"), lambda c: c.str.replace("ok", "3")])
+def test_text_without_an_order_is_not_ordinal(make):
+    frame = pd.DataFrame({"q": make(pd.Series(np.resize(ANSWERS, N))), "b": NUMBERS})
+    for model in (quick(kinds={"q": "ordinal"}), LatentClassifier(effort="fast", kinds={"q": "ordinal"})):
+        with pytest.raises(ValueError, match=r"column 'q' of X is to be ordinal, but .*'bad', 'good'.*ordered=True"):
+            model.fit(frame, y)
+
+
 def test_codes_with_leading_zeros_are_told_from_words():
     frame = with_words("01067", "04109", numbers=10_000 + np.arange(N), as_text=True)
     said = "column 'age' of X holds '01067' and 1 more cell with a leading zero among 118 numbers"

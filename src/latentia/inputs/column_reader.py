@@ -21,6 +21,7 @@ from latentia.inputs.column_doubts import (
 )
 from latentia.inputs.column_kinds import ColumnKind, check_counts, check_finite, found_kind
 from latentia.inputs.column_levels import Levels, Merging
+from latentia.inputs.column_order import order_of
 from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.table_digest import TableDigest
 
@@ -69,6 +70,9 @@ class TableReader(NamedTuple):
             doubt_cells(name, seen)
             doubt_row_numbers(name, seen, counts[counts > 0])
         kind = given or found_kind(types[place] if types else None, seen)
+        if given == "ordinal":
+            order = order_of(name, types[place] if types else None, values, counts)
+            values, counts = [values[k] for k in order], counts[order]
         if not self.known_kinds[kind].is_coded:
             return self._numbers(place, kind)
         if kind == "categorical" and given is None:

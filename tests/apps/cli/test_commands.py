@@ -506,6 +506,29 @@ def test_columns_of_almost_the_same_name_are_shown(latentia, fitted, header, hin
     assert "no column 'KIND'; did you mean 'kind'? its columns are" in ended.err
 
 
+def test_ordinal_text_has_the_order_that_is_given(latentia, tmp_path):
+    table, model = tmp_path / "a.csv", tmp_path / "m"
+    answers = ["very bad", "bad", "ok", "good", ""]
+    table.write_text("q,x,y\n" + "".join(f"{answers[k % 5]},{k % 7},{int(k % 5 > 1)}\n" for k in range(60)))
+    fit = ["fit", table, "-t", "y", "-o", model, "--effort", "fast", "--quiet", "--kind"]
+    ended = latentia(*fit, "q=ordinal")
+    assert ended.code == 3 and "text without an order; --kind 'q=ordinal:bad<good<ok<very bad' names its" in ended.err
+    for order, said in (
+        ("very bad<bad<ok", "the column holds 'good'"),
+        ("very bad<bad<ok<good<bad", "a level is empty or named twice"),
+        ("very bad<bad<ok<good<", "a level is empty or named twice"),
+    ):
+        ended = latentia(*fit, f"q=ordinal:{order}")
+        assert ended.code == 3 and f"--kind q=ordinal:{order}: {said}; allowed are all its values" in ended.err
+    assert latentia(*fit, "q=ordinal: very bad < bad < ok < good").code == 0
+    fitted = library.load(model)
+    assert fitted.kinds_[0] == "ordinal" and fitted._model.encoder.categories[0].tolist() == answers[:4]
+    rows = rows_of(latentia("predict", model, table, "--keep", "q").out)
+    assert all(float(row["p(1)"]) > 0.5 for row in rows if row["q"] in ("ok", "good"))
+    assert all(row["q"] in answers[:4] for row in rows_of(latentia("impute", model, table).out))
+    assert latentia("report", model, table, "-o", tmp_path / "r.html").code == 0
+
+
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
     ended = latentia("impute", fitted / "model.latentia", fitted / "table.csv", "-o", tmp_path / "full.csv")
     before = pd.read_csv(fitted / "table.csv", dtype=str, na_values=["?"])
@@ -726,6 +749,7 @@ def test_the_delimiter_is_the_one_by_which_records_are_as_long_as_the_header():
 
 def test_a_column_may_have_the_sign_of_its_option_in_its_name():
     assert options.kinds(["a=b=count", "c=binary"]) == {"a=b": "count", "c": "binary"}
+    assert options.kinds(["a=b=ordinal:low<= 5<high"]) == {"a=b": "ordinal:low<= 5<high"}
 
 
 def test_a_model_of_an_array_takes_all_columns_but_its_target(rng):

@@ -30,6 +30,9 @@ from latentia.inputs.column_doubts import NUMBER, amount_in, are_dates, is_amoun
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
 
+#: What the levels of an ordinal column follow, from low to high.
+ORDINAL = "ordinal:"
+
 #: Dates of more different values than this are no categories, such as months.
 MANY_DATES = 12
 
@@ -61,10 +64,13 @@ def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] |
     """The columns with the types that they look like, or that `kinds` asks for; names, ids and
     dates are left out.
     """
-    features = Features(pandas.DataFrame(index=table.frame.index), kinds=dict(kinds or {}))
+    asked = dict(kinds or {})
+    features = Features(
+        pandas.DataFrame(index=table.frame.index), kinds={name: kind.split(":")[0] for name, kind in asked.items()}
+    )
     kept: dict[str, Any] = {}
     for name in names:
-        kind = features.kinds.get(name)
+        kind = asked.get(name)
         looks = typed_column(table, name) if kind is None else _as_kind(table, name, kind)
         column = looks.cells
         reason = None if kind else "row numbers" if _are_row_numbers(name, column) else useless_because(column)
@@ -98,10 +104,37 @@ def _as_kind(table: Table, name: str, kind: str) -> TypedColumn:
     if kind == "categorical":
         texts = [None if gap else str(cell) for cell, gap in zip(cells, cells.isna(), strict=True)]
         return TypedColumn(pandas.Series(texts))
+    if kind.startswith(ORDINAL):
+        return TypedColumn(_ordered(table, name, kind.removeprefix(ORDINAL)))
     looks = typed_column(table, name)
+    if kind == "ordinal" and looks.cells.nunique() > 2 and (values := _unordered(looks.cells)):
+        example = shlex.quote(f"{name}={ORDINAL}{'<'.join(values[:5])}")
+        raise bad_table(
+            table.source,
+            f"column {name!r} is to be ordinal, but is text without an order; --kind {example} names its levels from "
+            "low to high",
+        )
     if kind in ("continuous", "count") and table.is_text and looks.form is None:
         return TypedColumn(only_numbers(table, name, None, "--kind says"))
     return looks
+
+
+def _unordered(column: Any) -> list[str]:
+    """The values of a column, if they are text that the alphabet alone would order."""
+    values = [] if str(column.dtype) == "category" else sorted(map(str, column.dropna().unique()))
+    is_text = not pandas.api.types.is_numeric_dtype(column.dtype)
+    return values if is_text and not all(NUMBER.fullmatch(text) for text in values) else []
+
+
+def _ordered(table: Table, name: str, given: str) -> Any:
+    """A column of text with levels in the order that a user gives."""
+    levels, cells = [level.strip() for level in given.split("<")], table.frame[name]
+    texts = [None if gap else str(cell) for cell, gap in zip(cells, cells.isna(), strict=True)]
+    other = next((text for text in texts if text is not None and text not in levels), None)
+    if len(set(levels)) < len(levels) or "" in levels or other is not None:
+        what = f"the column holds {other!r}" if other is not None else "a level is empty or named twice"
+        raise bad_table(table.source, f"--kind {name}={ORDINAL}{given}: {what}; allowed are all its values, each once")
+    return pandas.Series(pandas.Categorical(texts, levels, ordered=True))
 
 
 def _are_row_numbers(name: str, column: Any) -> bool:
