@@ -104,6 +104,29 @@ def test_amounts_where_a_model_expects_numbers_are_named():
         model.predict(pd.DataFrame({"a": ["$1,034", "$7"], "b": NUMBERS[:2]}))
 
 
+@few_steps
+@pytest.mark.parametrize(
+    "texts, said",
+    [
+        ([""], "'' in 40 cells"),
+        (["?"], r"'\?' in 40 cells"),
+        (["  ", "?"], r"'  ', '\?' in 60 cells"),
+        (["nan"], "'nan' in 40 cells"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"max_categories": 5}])
+def test_text_that_stands_for_gaps_is_told_of_once(texts, said, options):
+    frame = pd.DataFrame({"city": np.resize(["u", "v", *texts], N), "b": NUMBERS})
+    for table in (frame, frame.astype({"city": "category"})):
+        for model in (quick(**options), LatentClassifier(effort="fast", cv=2, **options)):
+            with pytest.warns(UserWarning) as told:
+                model.fit(table, y)
+            about = [str(w.message) for w in told if "'city'" in str(w.message)]
+            assert len(about) == 1 and re.search(f"column 'city' of X holds the text {said}, which counts", about[0])
+    quick(kinds={"city": "categorical"}, **options).fit(frame, y)
+    quick(**options).fit(frame.assign(city=frame["city"].replace(texts, np.nan)), y)  # the cure
+
+
 ANSWERS = ["very bad", "bad", "ok", "good"]
 
 

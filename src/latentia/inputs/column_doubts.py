@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.user_warnings import warn_at_caller
+from latentia.inputs.labels import EMPTY_TEXTS
 
 #: Text and categories with more values than this are expensive, and deserve a word.
 MANY_CATEGORIES = 30
@@ -35,9 +36,7 @@ DATE_TEXT = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 
-SIGN = (
-    r"[€$£¥₹₽₩₺₪₫₴₦₱%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|BRL|MXN|ZAR|SGD|HKD|KRW"
-)
+SIGN = r"[€$£¥₹₽₩₺₪₫₴₦₱%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|BRL|MXN|SGD|HKD|KRW"
 SPACE, MINUS = r"[\s\u00a0\u202f]?", r"[+\u2212-]?"
 
 
@@ -196,6 +195,22 @@ def amount_in(values: Sequence[Any]) -> str | None:
 def are_dates(values: Sequence[Any]) -> bool:
     """Whether all values are dates as text."""
     return all(isinstance(v, str) and DATE_TEXT.fullmatch(v.strip()) for v in values)
+
+
+def doubt_gaps(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
+    """Warn of text that stands for missing cells, which would be a category."""
+    found = [k for k, v in enumerate(values) if isinstance(v, str) and v.strip() in ("?", *EMPTY_TEXTS)]
+    if not found:
+        return
+    texts = [values[k] for k in found]
+    shown, n_cells = ", ".join(map(repr, texts)), int(counts[found].sum())
+    what = "which counts as a category like any other; None or NaN marks missing cells"
+    kinds = _kinds([Doubt(name, "", "")])
+    cure = f"X[{name!r}].replace({texts!r}, numpy.nan) makes gaps of them, {kinds} ends this warning"
+    warn_at_caller(
+        f"column {name!r} of X holds the text {shown} in {n_cells} cell{'s' * (n_cells > 1)}, {what}. {cure}.",
+        in_search=f"column {name!r} of X holds the text {shown}, {what}. {cure}.",
+    )
 
 
 def doubt_written(name: Any, values: Sequence[Any], n_known: int) -> None:

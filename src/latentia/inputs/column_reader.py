@@ -13,6 +13,7 @@ from latentia.inputs.column_doubts import (
     DoubtfulColumn,
     dates_in,
     doubt_cells,
+    doubt_gaps,
     doubt_many,
     doubt_row_numbers,
     doubt_text,
@@ -77,6 +78,8 @@ class TableReader(NamedTuple):
             return self._numbers(place, kind)
         if kind == "categorical" and given is None:
             has_slips = not is_category and doubt_text(name, seen, counts[counts > 0], self.merging.is_asked_for)
+            if not has_slips:
+                doubt_gaps(name, seen, counts[counts > 0])
             if len(seen) > MANY_CATEGORIES and not self.merging.is_asked_for:
                 doubt_many(name, seen, int(counts.sum()))
             elif not is_category and not has_slips:
