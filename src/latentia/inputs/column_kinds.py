@@ -125,7 +125,7 @@ def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
     except ValueError as error:
         slip = slip_in(cells[known].tolist())
         wrong = str(error).removeprefix("could not convert string to float: ")
-        cure = PLAIN_AMOUNTS if amount_in(cells[known].tolist()) else "Correct or remove such cells;"
+        cure = f"{PLAIN_AMOUNTS} Otherwise" if amount_in(cells[known].tolist()) else "Correct or remove such cells;"
         raise ValueError(
             f"column {name!r} of X holds text where numbers are expected: "
             f"{wrong if slip is None else slip.text}. {cure} pass "

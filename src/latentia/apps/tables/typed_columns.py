@@ -51,7 +51,7 @@ class Features:
     frame: pandas.DataFrame
     left_out: dict[str, str] = field(default_factory=dict)  # column to reason
     notes: list[str] = field(default_factory=list)
-    doubted: set[str] = field(default_factory=set)  # columns that are text for a word among numbers
+    doubted: set[str] = field(default_factory=set)  # columns that are text, of which a note tells why
     kinds: dict[str, str] = field(default_factory=dict)  # that users give
     forms: dict[str, NumberForm] = field(default_factory=dict)  # of columns of amounts
 
