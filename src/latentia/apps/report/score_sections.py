@@ -138,7 +138,8 @@ def calibration(facts: Facts) -> Section | None:
         return None
     if not ((facts.known >= 0) & ~np.isnan(facts.judged if facts.is_multilabel else facts.judged[:, 0])).any():
         return None
-    found = CalibrationDisplay.from_predictions(facts.known, facts.judged, plot=False)
+    classes = None if facts.is_multilabel else range(facts.judged.shape[1])
+    found = CalibrationDisplay.from_predictions(facts.known, facts.judged, classes=classes, plot=False)
     plot = Plot((0, 1), (0, 1))
     plot.axes("predicted probability", "share that came true")
     plot.line(np.array([[0, 0], [1, 1]]), "dashed")
