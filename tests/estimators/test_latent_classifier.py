@@ -184,6 +184,19 @@ def test_expectations_of_label_matrices_are_weighted_and_come_from_the_given_fol
     assert model.expected_accuracy_ == pytest.approx(np.average(own > 0.5, weights=weights))
 
 
+def test_losses_and_priors_of_classes_are_refused_for_label_matrices(rng):
+    """They were left out of account in silence."""
+    X = rng.normal(size=(40, 3))
+    Y = (X[:, :2] > 0).astype(int)
+    for options in ({"priors": [0.5, 0.5]}, {"priors": "uniform"}, {"loss_matrix": [[0, 1], [5, 0]]}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))} is for classes, and y is a label matrix"):
+            LatentClassifier(**FAST, **options).fit(X, Y)
+    model = LatentClassifier(**FAST).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    with pytest.raises(ValueError, match="loss_matrix is for classes"):
+        model.set_params(loss_matrix=[[0, 1], [5, 0]]).predict(X)  # classes would need no fit
+
+
 def test_frames_with_text_gaps_and_empty_labels():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)

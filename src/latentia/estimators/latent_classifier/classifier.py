@@ -72,10 +72,10 @@ class LatentClassifier(StackPredictMixin):
         `LatentClassificationModel`.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class priors where the model is used. Models are trained and compared under the classes'
-        shares of the labeled rows.
+        shares of the labeled rows. Not for label matrices.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
-        expected loss.
+        expected loss. Not for label matrices.
     max_categories, min_frequency : int or None, and int, float or None, default=None
         Rare values of a categorical column become one category, as in `OneHotEncoder`.
     handle_unknown : {"missing", "error"}, default="missing"
