@@ -1,5 +1,7 @@
 """The estimator one starts with: what it tries, how it weighs, what it promises, and tables that are hard."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -142,8 +144,28 @@ def test_hard_tables_get_sober_probabilities():
     assert np.isnan(one_each.expected_log_loss_)
     X, y = load_iris(return_X_y=True)
     rare = np.r_[y[:-1], 7]  # a class of one row, which no fold can hold out
-    model = LatentClassifier(**FAST).fit(X, rare)
+    with pytest.warns(UserWarning, match="rows of 7 could not be held out") as told:
+        model = LatentClassifier(**FAST).fit(X, rare)
     assert model.predict_proba(X).shape == (150, 4) and np.isfinite(model.expected_log_loss_)
+    assert len(told) == 1 and model.never_held_out_.tolist() == [7] and "7 (never held out)" in model.summary()
+    assert one_each.never_held_out_.tolist() == ["a", "b"]  # and the expectations, which are NaN, say it
+
+
+@pytest.mark.parametrize("is_matrix", [False, True])
+def test_classes_that_are_never_held_out_are_named(is_matrix, rng):
+    """Two rows that are equal are one: none is predicted by its own copy. A label needs two known entries."""
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    labels = np.array(["no", "yes"])[y]
+    assert LatentClassifier(**FAST).fit(X, labels).never_held_out_.size == 0
+    labels, X[1] = np.r_[["twin"] * 2, labels[2:]], X[0]
+    if is_matrix:
+        labels = pd.DataFrame({"no": labels == "no", "twin": np.r_[1.0, np.full(59, np.nan)]}).astype(float)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = LatentClassifier(**FAST).fit(X, labels)
+    assert model.never_held_out_.tolist() == ["twin"] and np.isfinite(model.expected_accuracy_)
+    assert sum("rows of 'twin' could not be held out" in str(each.message) for each in told) == 1
+    assert np.isnan(model.held_out_proba_[:1]).all()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

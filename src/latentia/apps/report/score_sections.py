@@ -37,9 +37,11 @@ def leaderboard(facts: Facts) -> Section | None:
     body += table("Candidates", header, rows)
     expected = facts.model.expected_log_loss_, facts.model.expected_accuracy_
     if not np.isnan(expected[0]):
+        absent = ", ".join(map(str, getattr(facts.model, "never_held_out_", [])[:10]))
         body += paragraph(
             "Together, weighted, they can be expected to reach a log loss of "
             f"{number(expected[0], 3)} and an accuracy of {percent(expected[1])} on new rows."
+            + (f" That says nothing about {absent}, of which no row could be held out." if absent else "")
         )
     return Section("Leaderboard", body, half=True)
 

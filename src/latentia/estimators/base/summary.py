@@ -128,6 +128,7 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "ridge_": ("ridge", _plain),
     "expected_accuracy_": ("expected accuracy", lambda value: f"{value:.1%}"),
     "expected_log_loss_": ("expected log loss", _plain),
+    "never_held_out_": ("expected without", lambda classes: f"{_plain(classes)} (never held out)"),
     "best_score_": ("cross-validated score", _plain),
     "log_evidence_": ("log evidence", lambda value: f"{value:.1f}"),
     "corrected_log_evidence_": ("log evidence, corrected", lambda value: f"{value:.1f}"),
@@ -137,7 +138,7 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
 def _learned(estimator: Any) -> Iterator[tuple[str, str]]:
     seen = set()
     for name, (what, show) in SHOWN.items():
-        if hasattr(estimator, name) and what not in seen:
+        if hasattr(estimator, name) and what not in seen and np.size(getattr(estimator, name)):
             seen.add(what)
             yield what, show(getattr(estimator, name))
     if hasattr(estimator, "leaderboard_"):

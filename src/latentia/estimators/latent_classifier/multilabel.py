@@ -92,6 +92,7 @@ class FittedEmbedding(NamedTuple):
     stack: Stack
     expected: tuple[float, float]
     held_out_proba: np.ndarray  # (N, L), NaN for rows that were never held out
+    never_held_out: np.ndarray  # numbers of labels
 
     @property
     def outcome(self) -> Outcome:
@@ -158,7 +159,8 @@ def fit_multilabel(
     held_out = proba_by_row(log_proba, rows, data.X.shape[0])
     outcome = next(o for o in Outcome if o.value == embedding.stopping_reason_)
     stack = Stack(np.ones(1), np.ones(1), 1.0, embedding.objective_curve_, outcome)
-    return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out)
+    never = np.flatnonzero(~(data.labels.codes[rows] >= 0).any(axis=0))
+    return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out, never)
 
 
 def _folds(data: MultilabelInput, cv: Any, rng: np.random.Generator) -> list[SearchFold]:
