@@ -15,6 +15,7 @@ from latentia import LatentClassifier
 from latentia.estimators.latent_classifier import classifier, stacking
 from latentia.estimators.latent_classifier.reasons import reasons_array
 from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
+from latentia.families.latent_factors.family import LatentFactors
 
 FAST = {"effort": "fast", "random_state": 0}
 
@@ -100,6 +101,31 @@ def test_explanations_point_at_the_columns_that_tell(halves):
     np.testing.assert_array_equal(parts[::7, 1], 0.0)  # gaps add nothing
     shown = ~np.isnan(X[:, 1])
     assert (np.sign(parts[shown, 1, 1]) == np.sign(2 * y - 1)[shown]).mean() > 0.9
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_members_that_share_a_model_say_what_each_says_alone(gaps, rng):
+    """One that completes rows for others and votes itself looks at each row once, also without a cell."""
+    y = np.arange(60) % 2
+    X = pd.DataFrame({f"c{k}": rng.choice(list("abc"), 60) for k in range(3)}).assign(n=rng.normal(size=60) + y)
+    X = X.mask(rng.random(X.shape) < gaps)
+    model = LatentClassifier(**FAST).fit(X, y)
+    votes, rows = model._model.votes, model._check_rows(X)
+    assert {"factors", "softmax"} <= {vote.name for vote in votes}
+    for vote, said in zip(votes, model._model._say(rows), strict=True):
+        np.testing.assert_allclose(said, vote.member.log_proba(rows), rtol=1e-10, atol=1e-12)
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("infer", "infer_rows"):
+            method = getattr(LatentFactors, name)
+
+            def count(family, params, rows, *args, method=method):
+                seen.append(rows.values.shape[0])
+                return method(family, params, rows, *args)
+
+            patch.setattr(LatentFactors, name, count)
+        model.explain(X)
+    assert sum(seen) == 60 + X.notna().to_numpy().sum()
 
 
 def test_explanations_of_frames_have_classes_columns_and_index(halves):
