@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn import config_context
@@ -19,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE
 
+from latentia import LatentClassifier
 from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.estimators.probit_embedding.prediction import learned_attributes
@@ -414,3 +416,13 @@ def test_the_score_counts_known_entries_only():
         model.score(X, np.full_like(Y, -1))
     with pytest.raises(ValueError, match=r"y has shape \(150, 4\); expected is \(150, 5\)"):
         model.score(X, Y[:, :4])
+
+
+@pytest.mark.parametrize("estimator", [ProbitEmbeddingClassifier(), LatentClassifier(effort="fast", random_state=0)])
+def test_a_summary_has_shares_among_the_known_labels(estimator, rng):
+    """Unknown entries are not absent ones."""
+    X = rng.normal(size=(40, 3))
+    Y = pd.DataFrame({"half": np.arange(40) % 2, "all": np.arange(40) % 4 == 0}, dtype=float)
+    Y.iloc[:20, 0] = np.nan
+    text = clone(estimator).fit(X, Y).summary()
+    assert "10 rows (50.0% of 20 known)" in text and "10 rows (25.0%)" in text

@@ -99,9 +99,12 @@ def _labels(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]
     if counts is None:
         return
     names = list(getattr(estimator, "label_names_", estimator.classes_))
-    total = max(1, record["n_rows"] if getattr(estimator, "multilabel_", False) else sum(counts))
-    for name, count in list(zip(names, counts, strict=False))[:MAX_LISTED]:
-        yield str(name), f"{count:,} rows ({count / total:.1%})"
+    known = [sum(counts)] * len(names)
+    if getattr(estimator, "multilabel_", False):  # a share among the rows in which the label is known
+        known = record.get("known_counts", [record["n_rows"]] * len(names))
+    for name, count, total in list(zip(names, counts, known, strict=False))[:MAX_LISTED]:
+        of = f" of {total:,} known" if "known_counts" in record and total < record["n_rows"] else ""
+        yield str(name), f"{count:,} rows ({count / max(1, total):.1%}{of})"
     if len(names) > MAX_LISTED:
         yield "...", f"{len(names) - MAX_LISTED} more"
     if record["n_unlabeled"]:

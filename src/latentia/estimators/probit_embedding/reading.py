@@ -50,8 +50,10 @@ class EmbeddingInput(NamedTuple):
     def label_counts(self) -> LabelCounts:
         """Rows with each label, or of each class if there are at most two."""
         codes, n_classes = self.labels.codes, len(self.labels.classes)
-        if self.labels.multilabel or n_classes > 2:
+        if self.labels.multilabel:
             return LabelCounts.of_codes(codes)
+        if n_classes > 2:
+            return LabelCounts.of_codes(codes)._replace(n_known=None)
         return LabelCounts.of_codes(codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0])
 
     @property
@@ -110,7 +112,7 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     if read.rows.is_weighted:
         _check_label_weights(sums["weight"])
     if multilabel:
-        counts = LabelCounts(list(targets.n_positive), targets.n_labeled)
+        counts = LabelCounts(list(targets.n_positive), targets.n_labeled, sums["known"].tolist())
     else:
         of_class, n_labeled = sums["present"].astype(int).tolist(), int(sums["known"][0])
         of_class = [n_labeled - of_class[0], *of_class] if len(targets.classes) == 2 else of_class
