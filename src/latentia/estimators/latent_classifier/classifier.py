@@ -81,9 +81,9 @@ class LatentClassifier(StackPredictMixin):
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
-        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
-        always mark one.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one.
     n_init : int, default=1
         Number of starts of models with several components.
     max_iter : int, default=500

@@ -66,9 +66,9 @@ class ProbitEmbeddingClassifier(
         Whether columns are standardized first (for sparse X, scaled to unit root mean square), as
         the priors expect.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
-        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
-        always mark one, and so does -1 an unknown entry of a label matrix.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one. and so does -1 an unknown entry of a label matrix.
     n_init : int, default=1
         Number of restarts, run as one batch; the largest bound wins. The first starts from the
         directions of label space that ridge regression predicts best, the others from random ones.
