@@ -114,6 +114,7 @@ def test_classes_share_a_panel(classes):
     assert legend(EmbeddingDisplay.from_estimator(model, X, y, label_names=list("uvw"))) == ["u", "v", "w"]
 
 
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
     X, y = classes
     numbers = np.where(np.arange(60) < 5, 0, 1 + (y == "x"))
@@ -122,6 +123,7 @@ def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
 
 
 @pytest.mark.filterwarnings("ignore:y has a single class:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_a_single_class_is_present_in_every_row_that_has_it(classes):
     X, some = classes[0], np.where(np.arange(60) < 5, None, "x")
     display = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier().fit(X, some), X, some)
