@@ -79,8 +79,8 @@ def test_a_loss_matrix_changes_the_decision_and_nothing_else(case, quick, data, 
     [
         ("empirical", [21 / 45, 15 / 45, 9 / 45]),
         ("uniform", [1 / 3, 1 / 3, 1 / 3]),
-        ([2, 3, 5], [0.2, 0.3, 0.5]),
-        ({2: 5, 0: 2, 1: 3}, [0.2, 0.3, 0.5]),
+        ([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
+        ({2: 0.5, 0: 0.2, 1: 0.3}, [0.2, 0.3, 0.5]),
     ],
     ids=["empirical", "uniform", "numbers", "dict"],
 )
@@ -103,10 +103,20 @@ def test_other_priors_multiply_the_odds(case, settled, data, y):
     gaps = np.where(np.eye(4, dtype=bool)[np.arange(45) % 4], np.nan, data.X)
     alike, other = (
         clone(settled).set_params(priors=priors, max_iter=2).fit(data.X, y).predict_proba(gaps)
-        for priors in ("uniform", [2, 3, 5])
+        for priors in ("uniform", [0.2, 0.3, 0.5])
     )
     odds = alike * [2, 3, 5]
     np.testing.assert_allclose(other, odds / odds.sum(axis=1, keepdims=True), **REFIT)
+
+
+@pytest.mark.estimators("has priors")
+def test_priors_that_do_not_sum_to_one_are_said_to_be_divided(case, quick, data, y):
+    told = r"priors=\[2.0, 3.0, 5.0\] sum to 10, not to 1"
+    with pytest.warns(UserWarning, match=told) as said:
+        model = clone(quick).set_params(priors=[2, 3, 5]).fit(data.X, y)
+    assert sum("not to 1" in str(each.message) for each in said) == 1
+    shares = quick.set_params(priors={0: 0.2, 1: 0.3, 2: 0.5 + 1e-9}).fit(data.X, y)  # but for rounding
+    np.testing.assert_allclose(answer(model, data.X), answer(shares, data.X), rtol=1e-6)
 
 
 # ---------------------------------------------------------------- names of classes
