@@ -39,7 +39,7 @@ few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWa
 # ---------------------------------------------------------------- A2: which integer marks unlabeled rows
 @every_classifier
 @few_steps
-@pytest.mark.filterwarnings("ignore:.*are dropped")
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_minus_one_among_three_labels_is_said_to_count_as_unlabeled(model):
     model = clone(model)
     with pytest.warns(UserWarning, match="50 of 150 labels are -1 and count as unlabeled.*unlabeled=None") as said:
@@ -61,7 +61,7 @@ def test_minus_one_is_a_class_where_no_integer_marks_unlabeled_rows(model):
 
 @every_classifier
 @few_steps
-@pytest.mark.filterwarnings("ignore:.*are dropped")
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 @pytest.mark.parametrize("mark", [-1, 9])
 def test_who_names_the_mark_hears_no_more_of_it(model, mark):
     """Also where the only labeled class is 1, which with -1 would be two classes."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from estimator_cases import quietly
 from sklearn.base import BaseEstimator
@@ -265,10 +266,66 @@ def test_intervals_of_calibration_cover_the_truth():
     assert ((display.lower <= display.predicted) & (display.predicted <= display.upper)).mean() >= 0.8
     wrong = CalibrationDisplay.from_predictions(true, np.stack([1 - p**3, p**3], axis=1), plot=False)
     assert wrong.error > 5 * display.error
-    with pytest.raises(ValueError, match=r"codes has shape \(3,\) and proba \(4, 2\)"):
+    with pytest.raises(ValueError, match=r"y has shape \(3,\) and proba \(4, 2\)"):
         CalibrationDisplay.from_predictions([0, 1, 0], np.full((4, 2), 0.5))
     with pytest.raises(ValueError, match="nothing to compare"):
         CalibrationDisplay.from_predictions([-1, -1], np.full((2, 2), 0.5))
+
+
+@pytest.mark.parametrize(
+    "classes", [(1, 2), (10, 20), (-1, 1), ("no", "yes"), (False, True), (0.0, 1.0), ("10", "9")], ids=str
+)
+def test_calibration_of_labels_goes_by_their_order(classes):
+    """Whatever the classes are called, sorted they are the columns of the probabilities."""
+    rng = np.random.default_rng(0)
+    p, codes = rng.random(200), rng.integers(0, 2, 200)
+    proba = np.stack([1 - p, p], axis=1)
+    expected = CalibrationDisplay.from_predictions(codes, proba, plot=False)
+    assert expected.counts @ expected.observed == pytest.approx(200)  # one class of each row came true
+    y = np.array(classes)[codes]
+    for labels in (y, y.tolist(), pd.Series(y)):
+        found = CalibrationDisplay.from_predictions(labels, proba, plot=False)
+        np.testing.assert_array_equal(found.observed, expected.observed)
+    turned = CalibrationDisplay.from_predictions(y, proba[:, ::-1], classes=classes[::-1], plot=False)
+    np.testing.assert_array_equal(turned.observed, expected.observed)
+
+
+@pytest.mark.parametrize(
+    ("y", "options"),
+    [
+        (["a", None, "b", "a"], {}),
+        ([0.0, np.nan, 1.0, 0.0], {}),
+        ([0, -1, 1, 0], {}),
+        ([4, 7, 5, 4], {"unlabeled": 7}),
+        (pd.Series([3, None, 4, 3], dtype="Int64"), {}),
+    ],
+)
+def test_rows_of_unknown_class_do_not_count_in_calibration(y, options):
+    proba = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8], [0.6, 0.4]])
+    found = CalibrationDisplay.from_predictions(y, proba, plot=False, **options)
+    expected = CalibrationDisplay.from_predictions([0, 1, 0], proba[[0, 2, 3]], plot=False)
+    np.testing.assert_array_equal(found.observed, expected.observed)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+
+
+def test_calibration_says_which_classes_it_needs():
+    proba = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
+    absent = CalibrationDisplay.from_predictions(["a", "c"], proba, classes=["a", "b", "c"], n_bins=2, plot=False)
+    assert absent.observed.tolist() == [0.0, 1.0] and absent.counts.tolist() == [4, 2]
+    for y in (["a", "c"], [1, 2], [0, 2]):
+        with pytest.raises(ValueError, match=r"y has 2 classes .* and proba has 3 columns: .*classes=model.classes_"):
+            CalibrationDisplay.from_predictions(y, proba, plot=False)
+    with pytest.raises(ValueError, match="unlabeled=None if it is a class"):
+        CalibrationDisplay.from_predictions([-1, 0, 1], proba[[0, 1, 0]], plot=False)
+    of_signs = CalibrationDisplay.from_predictions([-1, 1], proba, classes=[-1, 0, 1], n_bins=2, plot=False)
+    assert of_signs.observed.tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match=r"y holds the class 'd', which is not among classes=\['a', 'b', 'c'\]"):
+        CalibrationDisplay.from_predictions(["a", "d"], proba, classes=["a", "b", "c"], plot=False)
+    for classes in (["a", "c"], ["a", "a", "c"]):
+        with pytest.raises(ValueError, match="allowed are 3 different ones"):
+            CalibrationDisplay.from_predictions(["a", "c"], proba, classes=classes, plot=False)
+    with pytest.raises(ValueError, match="all columns that predict_proba gives"):
+        CalibrationDisplay.from_predictions(["a", "c"], proba[:, 1], plot=False)
 
 
 def test_label_matrices_are_calibrated_entry_by_entry():

@@ -5,6 +5,7 @@ import pytest
 
 from latentia import LatentClassificationModel
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.inputs.label_matrix import class_columns
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -64,6 +65,38 @@ def classes():
     return X, np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        [
+            "software engineer",
+            "project manager",
+            "sales assistant",
+            "customer support",
+            "data scientist",
+            "human resources",
+        ],
+        [f"department of long names, number {k}" for k in range(12)],
+        ["a", "b"],
+        ["w" * 80, "x" * 300],
+    ],
+    ids=["six", "twelve", "short", "endless"],
+)
+def test_the_legend_is_inside_the_figure(names, rng):
+    """However long the names are; a figure of our own leaves the panel its room."""
+    n_labels = len(names) if len(names) > 2 else 1
+    codes = class_columns(np.arange(60) % len(names), len(names))
+    parts = rng.normal(size=(60, 2)), codes, rng.normal(size=(n_labels, 2)), np.zeros(n_labels)
+    display = EmbeddingDisplay(*parts, label_names=names, exclusive=True).plot()
+    display.figure_.canvas.draw()
+    whole, inner = display.figure_.bbox, display.figure_.legends[0].get_window_extent()
+    assert inner.x0 >= whole.x0 and inner.x1 <= whole.x1 and inner.y0 >= whole.y0 and inner.y1 <= whole.y1
+    for name, shown in zip(names, legend(display), strict=True):
+        assert shown == name or shown.endswith("…") and name.startswith(shown[:-1])
+    panel = display.axes_[0].get_window_extent()
+    assert not panel.overlaps(inner) and panel.height > 0.6 * panel.width
+
+
 def legend(display):
     return [text.get_text() for text in display.figure_.legends[0].get_texts()]
 
@@ -81,6 +114,7 @@ def test_classes_share_a_panel(classes):
     assert legend(EmbeddingDisplay.from_estimator(model, X, y, label_names=list("uvw"))) == ["u", "v", "w"]
 
 
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
     X, y = classes
     numbers = np.where(np.arange(60) < 5, 0, 1 + (y == "x"))
@@ -89,6 +123,7 @@ def test_rows_without_a_label_are_those_that_the_model_was_told_of(classes):
 
 
 @pytest.mark.filterwarnings("ignore:y has a single class:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_a_single_class_is_present_in_every_row_that_has_it(classes):
     X, some = classes[0], np.where(np.arange(60) < 5, None, "x")
     display = EmbeddingDisplay.from_estimator(ProbitEmbeddingClassifier().fit(X, some), X, some)

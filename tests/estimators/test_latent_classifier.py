@@ -1,5 +1,7 @@
 """The estimator one starts with: what it tries, how it weighs, what it promises, and tables that are hard."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +15,7 @@ from latentia import LatentClassifier
 from latentia.estimators.latent_classifier import classifier, stacking
 from latentia.estimators.latent_classifier.reasons import reasons_array
 from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
+from latentia.families.latent_factors.family import LatentFactors
 
 FAST = {"effort": "fast", "random_state": 0}
 
@@ -100,6 +103,31 @@ def test_explanations_point_at_the_columns_that_tell(halves):
     assert (np.sign(parts[shown, 1, 1]) == np.sign(2 * y - 1)[shown]).mean() > 0.9
 
 
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_members_that_share_a_model_say_what_each_says_alone(gaps, rng):
+    """One that completes rows for others and votes itself looks at each row once, also without a cell."""
+    y = np.arange(60) % 2
+    X = pd.DataFrame({f"c{k}": rng.choice(list("abc"), 60) for k in range(3)}).assign(n=rng.normal(size=60) + y)
+    X = X.mask(rng.random(X.shape) < gaps)
+    model = LatentClassifier(**FAST).fit(X, y)
+    votes, rows = model._model.votes, model._check_rows(X)
+    assert {"factors", "softmax"} <= {vote.name for vote in votes}
+    for vote, said in zip(votes, model._model._say(rows), strict=True):
+        np.testing.assert_allclose(said, vote.member.log_proba(rows), rtol=1e-10, atol=1e-12)
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("infer", "infer_rows"):
+            method = getattr(LatentFactors, name)
+
+            def count(family, params, rows, *args, method=method):
+                seen.append(rows.values.shape[0])
+                return method(family, params, rows, *args)
+
+            patch.setattr(LatentFactors, name, count)
+        model.explain(X)
+    assert sum(seen) == 60 + X.notna().to_numpy().sum()
+
+
 def test_explanations_of_frames_have_classes_columns_and_index(halves):
     X, y = halves[0][:60, :3], halves[2][:60]
     model = LatentClassifier(**FAST).fit(X, np.array(["no", "yes", "maybe"])[y % 3])
@@ -142,8 +170,28 @@ def test_hard_tables_get_sober_probabilities():
     assert np.isnan(one_each.expected_log_loss_)
     X, y = load_iris(return_X_y=True)
     rare = np.r_[y[:-1], 7]  # a class of one row, which no fold can hold out
-    model = LatentClassifier(**FAST).fit(X, rare)
+    with pytest.warns(UserWarning, match="rows of 7 could not be held out") as told:
+        model = LatentClassifier(**FAST).fit(X, rare)
     assert model.predict_proba(X).shape == (150, 4) and np.isfinite(model.expected_log_loss_)
+    assert len(told) == 1 and model.never_held_out_.tolist() == [7] and "7 (never held out)" in model.summary()
+    assert one_each.never_held_out_.tolist() == ["a", "b"]  # and the expectations, which are NaN, say it
+
+
+@pytest.mark.parametrize("is_matrix", [False, True])
+def test_classes_that_are_never_held_out_are_named(is_matrix, rng):
+    """Two rows that are equal are one: none is predicted by its own copy. A label needs two known entries."""
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    labels = np.array(["no", "yes"])[y]
+    assert LatentClassifier(**FAST).fit(X, labels).never_held_out_.size == 0
+    labels, X[1] = np.r_[["twin"] * 2, labels[2:]], X[0]
+    if is_matrix:
+        labels = pd.DataFrame({"no": labels == "no", "twin": np.r_[1.0, np.full(59, np.nan)]}).astype(float)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = LatentClassifier(**FAST).fit(X, labels)
+    assert model.never_held_out_.tolist() == ["twin"] and np.isfinite(model.expected_accuracy_)
+    assert sum("rows of 'twin' could not be held out" in str(each.message) for each in told) == 1
+    assert np.isnan(model.held_out_proba_[:1]).all()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -182,6 +230,19 @@ def test_expectations_of_label_matrices_are_weighted_and_come_from_the_given_fol
     weights = weight[test, None] * (Y[test] >= 0)
     assert model.expected_log_loss_ == pytest.approx(np.average(-np.log(own), weights=weights))
     assert model.expected_accuracy_ == pytest.approx(np.average(own > 0.5, weights=weights))
+
+
+def test_losses_and_priors_of_classes_are_refused_for_label_matrices(rng):
+    """They were left out of account in silence."""
+    X = rng.normal(size=(40, 3))
+    Y = (X[:, :2] > 0).astype(int)
+    for options in ({"priors": [0.5, 0.5]}, {"priors": "uniform"}, {"loss_matrix": [[0, 1], [5, 0]]}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))} is for classes, and y is a label matrix"):
+            LatentClassifier(**FAST, **options).fit(X, Y)
+    model = LatentClassifier(**FAST).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    with pytest.raises(ValueError, match="loss_matrix is for classes"):
+        model.set_params(loss_matrix=[[0, 1], [5, 0]]).predict(X)  # classes would need no fit
 
 
 def test_frames_with_text_gaps_and_empty_labels():

@@ -79,8 +79,8 @@ def test_a_loss_matrix_changes_the_decision_and_nothing_else(case, quick, data, 
     [
         ("empirical", [21 / 45, 15 / 45, 9 / 45]),
         ("uniform", [1 / 3, 1 / 3, 1 / 3]),
-        ([2, 3, 5], [0.2, 0.3, 0.5]),
-        ({2: 5, 0: 2, 1: 3}, [0.2, 0.3, 0.5]),
+        ([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
+        ({2: 0.5, 0: 0.2, 1: 0.3}, [0.2, 0.3, 0.5]),
     ],
     ids=["empirical", "uniform", "numbers", "dict"],
 )
@@ -103,10 +103,20 @@ def test_other_priors_multiply_the_odds(case, settled, data, y):
     gaps = np.where(np.eye(4, dtype=bool)[np.arange(45) % 4], np.nan, data.X)
     alike, other = (
         clone(settled).set_params(priors=priors, max_iter=2).fit(data.X, y).predict_proba(gaps)
-        for priors in ("uniform", [2, 3, 5])
+        for priors in ("uniform", [0.2, 0.3, 0.5])
     )
     odds = alike * [2, 3, 5]
     np.testing.assert_allclose(other, odds / odds.sum(axis=1, keepdims=True), **REFIT)
+
+
+@pytest.mark.estimators("has priors")
+def test_priors_that_do_not_sum_to_one_are_said_to_be_divided(case, quick, data, y):
+    told = r"priors=\[2.0, 3.0, 5.0\] sum to 10, not to 1"
+    with pytest.warns(UserWarning, match=told) as said:
+        model = clone(quick).set_params(priors=[2, 3, 5]).fit(data.X, y)
+    assert sum("not to 1" in str(each.message) for each in said) == 1
+    shares = quick.set_params(priors={0: 0.2, 1: 0.3, 2: 0.5 + 1e-9}).fit(data.X, y)  # but for rounding
+    np.testing.assert_allclose(answer(model, data.X), answer(shares, data.X), rtol=1e-6)
 
 
 # ---------------------------------------------------------------- names of classes
@@ -140,7 +150,7 @@ def with_gaps(values, gap):
 
 
 @pytest.mark.estimators("classifier")
-@pytest.mark.filterwarnings("ignore:.*rows have no label and are dropped")
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_marks_of_unlabeled_rows(case, settled, data, y):
     settled.set_params(max_iter=2)
     plain = clone(settled).fit(data.X, with_gaps(y, -1))
@@ -156,7 +166,7 @@ def test_marks_of_unlabeled_rows(case, settled, data, y):
 
 
 @pytest.mark.estimators("no use of unlabeled")
-@pytest.mark.filterwarnings("ignore:.*rows have no (label|output) and are dropped")
+@pytest.mark.filterwarnings("ignore:.*rows have no (label|output)")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_unlabeled_rows_change_nothing(case, settled, data, y, n_classes):
     """The table again without labels: the columns keep their moments."""
@@ -167,6 +177,7 @@ def test_unlabeled_rows_change_nothing(case, settled, data, y, n_classes):
     np.testing.assert_allclose(answer(both, data.X), alone, **REFIT)
 
 
+@pytest.mark.filterwarnings("ignore:rows of 1 could not be held out")  # a single one has a label
 @pytest.mark.estimators("learns unlabeled", "classifier")
 def test_unlabeled_rows_are_learned_from(case, settled, data, y):
     some = np.where(np.arange(45) % 3 > 0, -1, y)

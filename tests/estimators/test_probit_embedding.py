@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn import config_context
@@ -19,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE
 
+from latentia import LatentClassifier
 from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.estimators.probit_embedding.prediction import learned_attributes
@@ -74,6 +76,7 @@ def test_hyper_priors_have_the_mean_shape_times_scale(prior):
     np.testing.assert_allclose(model.precisions_, 3.0, rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_minus_one_nan_and_none_mark_unknown_entries():
     X, Y = data(n_rows=60, unknown=0.3)
     with_nan, with_none = np.where(Y < 0, np.nan, Y), np.where(Y < 0, None, Y.astype(object))
@@ -182,6 +185,7 @@ def test_the_search_for_a_size_passes_a_dip(evidence, tried, best):
 
 
 @pytest.mark.parametrize("semi_supervised", [False, True])
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_probabilities_of_classes_add_up_and_of_labels_lie_between(semi_supervised):
     X, Y = data(unknown=0.3)
     options = dict(semi_supervised=semi_supervised, margin=0.8)
@@ -270,6 +274,7 @@ def test_more_starts_are_never_worse():
     assert many.log_evidence_ >= one.log_evidence_ - 1e-2 * abs(one.log_evidence_) / 100
 
 
+@pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_low_density_separation_moves_the_line_to_the_gap():
     """Two clusters with few labels, all at one side of each cluster: unlabeled rows show where the gap is."""
     rng = np.random.default_rng(0)
@@ -414,3 +419,37 @@ def test_the_score_counts_known_entries_only():
         model.score(X, np.full_like(Y, -1))
     with pytest.raises(ValueError, match=r"y has shape \(150, 4\); expected is \(150, 5\)"):
         model.score(X, Y[:, :4])
+
+
+@pytest.mark.parametrize("estimator", [ProbitEmbeddingClassifier(), LatentClassifier(effort="fast", random_state=0)])
+def test_a_summary_has_shares_among_the_known_labels(estimator, rng):
+    """Unknown entries are not absent ones."""
+    X = rng.normal(size=(40, 3))
+    Y = pd.DataFrame({"half": np.arange(40) % 2, "all": np.arange(40) % 4 == 0}, dtype=float)
+    Y.iloc[:20, 0] = np.nan
+    text = clone(estimator).fit(X, Y).summary()
+    assert "10 rows (50.0% of 20 known)" in text and "10 rows (25.0%)" in text
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("form", ["classes", "labels"])
+def test_rows_without_a_label_are_told_of_unless_they_are_used(form):
+    """As the softmax and the experts tell; they count in the scale of the columns."""
+    X, Y = data(n_rows=60)
+    Y[:7] = -1
+    y = Y if form == "labels" else np.where(Y[:, 0] < 0, None, np.array(["no", "yes"], dtype=object)[Y[:, 0]])
+    model = ProbitEmbeddingClassifier(1, max_iter=2, unlabeled=-1)
+    with pytest.warns(
+        UserWarning, match="7 of 60 rows have no label: .*nothing but how columns are scaled.*semi_"
+    ) as told:
+        model.fit(X, y)
+    assert sum("have no label" in str(each.message) for each in told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(semi_supervised=True).fit(X, y)
+    few = model.set_params(semi_supervised=False, standardize=True)
+    with pytest.warns(UserWarning, match="have no label"):
+        far = few.fit(np.r_[X[:7] * 100, X[7:]], y).predict_proba(X)
+    with pytest.warns(UserWarning, match="have no label"):
+        assert np.abs(few.fit(X, y).predict_proba(X) - far).max() > 1e-3

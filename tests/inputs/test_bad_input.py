@@ -90,7 +90,7 @@ def test_the_number_of_factors():
         (np.full(20, np.nan), "y has no label"),
         (y[:19], r"y has 19 entries and X has 20 rows"),
         (None, "requires y to be passed"),
-        (np.linspace(0, 1, 20), "Unknown label type"),
+        (np.linspace(0, 1, 20), r"Unknown label type: continuous. y holds 0\.0526.*MixtureOfExpertsRegressor"),
     ],
 )
 def test_labels(labels, message):

@@ -183,7 +183,8 @@ def test_label_matrices(size, tmp_path):
         found = model.predict_proba(rows)
         found = found.compute() if hasattr(found, "compute") else found
         np.testing.assert_allclose(found, expected["predict_proba"], rtol=1e-8, atol=1e-8)
-        assert model.training_record_["label_counts"] == record["label_counts"]
+        for counted in ("label_counts", "known_counts"):
+            assert model.training_record_[counted] == record[counted]
         assert model.multilabel_ and ("label_names_" in vars(model)) == (what in ("Dask frame", "files"))
 
 
@@ -200,15 +201,15 @@ def test_records_are_those_of_the_whole_table(n_classes, size):
         assert other["n_rows"] == 480 and other["label_counts"] == np.bincount(y[y >= 0]).tolist()
 
 
-@pytest.mark.parametrize("name", ["softmax, points", "linear experts"])
+@pytest.mark.parametrize("name", ["softmax, points", "linear experts", "embedding"])
 def test_rows_that_are_dropped_are_told_of_alike(name, size):
     X, y = table(outputs=name in OUTPUTS)
     model = clone({**CLASSES, **OUTPUTS}[name]).set_params(max_iter=1, n_init=1)
 
     def told(*given):
-        with pytest.warns(UserWarning, match="of 240 rows have no (label|output) and are dropped") as found:
+        with pytest.warns(UserWarning, match="of 240 rows have no (label|output)") as found:
             model.fit(*given)
-        return [str(w.message) for w in found if "dropped" in str(w.message)]
+        return [str(w.message) for w in found if "rows have no" in str(w.message)]
 
     assert told(X, y) == told(da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=100))
 

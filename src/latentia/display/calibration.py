@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.labels import encode_known_labels
+from latentia.inputs.labels import Mark, check_unlabeled, encode_known_labels, split_unlabeled
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
 
@@ -44,7 +44,8 @@ class CalibrationDisplay:
     >>> import numpy as np
     >>> from latentia import CalibrationDisplay
     >>> proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.2, 0.8]])
-    >>> display = CalibrationDisplay.from_predictions([0, 0, 1, 1], proba, n_bins=2, plot=False)
+    >>> y = ["no", "no", "yes", "yes"]
+    >>> display = CalibrationDisplay.from_predictions(y, proba, n_bins=2, plot=False)
     >>> display.observed
     array([0., 1.])
     """
@@ -91,25 +92,38 @@ class CalibrationDisplay:
         check_is_fitted(estimator)
         proba = to_numpy(estimator.predict_proba(X)).astype(float)
         if getattr(estimator, "multilabel_", False):
-            codes = read_label_matrix(y)
-        else:
-            mark = getattr(estimator, "unlabeled", "auto")
-            codes = encode_known_labels(y, np.asarray(estimator.classes_), proba.shape[0], mark)
-        return cls.from_predictions(codes, proba, n_bins=n_bins, plot=plot, ax=ax)
+            return cls.from_predictions(read_label_matrix(y), proba, n_bins=n_bins, plot=plot, ax=ax)
+        mark = getattr(estimator, "unlabeled", "auto")
+        codes = encode_known_labels(y, np.asarray(estimator.classes_), proba.shape[0], mark)
+        return cls.from_predictions(codes, proba, classes=range(proba.shape[1]), n_bins=n_bins, plot=plot, ax=ax)
 
     @classmethod
     def from_predictions(
-        cls, codes: Any, proba: Any, *, n_bins: int = 10, plot: bool = True, ax: Any = None
+        cls,
+        y: Any,
+        proba: Any,
+        *,
+        classes: Any = None,
+        unlabeled: Mark = "auto",
+        n_bins: int = 10,
+        plot: bool = True,
+        ax: Any = None,
     ) -> CalibrationDisplay:
         """Compare probabilities with what came true.
 
         Parameters
         ----------
-        codes : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Number of each row's class, in the order of the probabilities' columns, or 1 and 0 for
-            labels that are present and absent; -1 where unknown.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class of each row, or 1 and 0 for labels that are present and absent, -1 where that is
+            unknown. Unlabeled rows and unknown entries do not count.
         proba : array-like of shape (n_samples, n_classes) or (n_samples, n_labels)
             Probabilities; rows with NaN do not count.
+        classes : array-like of shape (n_classes,), default=None
+            Classes in the order of the columns of `proba`, such as `classes_` of an estimator. By
+            default those in `y`, sorted; needed where `y` lacks one.
+        unlabeled : "auto", int or None, default="auto"
+            Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless it is
+            among `classes`, or the labels are just -1 and 1. None and NaN always mark one.
         n_bins : int, default=10
             Number of bins of equal width.
         plot : bool, default=True
@@ -122,12 +136,17 @@ class CalibrationDisplay:
         display : CalibrationDisplay
         """
         check_number("n_bins", n_bins, ge=1, integer=True)
-        codes, proba = np.asarray(codes), np.asarray(proba, dtype=float)
-        if codes.shape[:1] != proba.shape[:1] or codes.ndim == 2 and codes.shape != proba.shape:
-            raise ValueError(f"codes has shape {codes.shape} and proba {proba.shape}: they must agree.")
-        true = codes == 1 if codes.ndim == 2 else codes[:, None] == np.arange(proba.shape[1])
-        known = np.broadcast_to(codes >= 0 if codes.ndim == 2 else codes[:, None] >= 0, proba.shape)
-        known = known & ~np.isnan(proba)
+        check_unlabeled("unlabeled", unlabeled)
+        proba = np.asarray(proba, dtype=float)
+        shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+        is_matrix = len(shape) == 2 and (shape[1] > 1 or shape == proba.shape)
+        if proba.ndim != 2:
+            raise ValueError(f"proba has shape {proba.shape}; allowed are all columns that predict_proba gives.")
+        if shape[:1] != proba.shape[:1] or is_matrix and shape != proba.shape:
+            raise ValueError(f"y has shape {shape} and proba {proba.shape}: they must agree.")
+        codes = read_label_matrix(y) if is_matrix else _codes(y, proba.shape, classes, unlabeled)[:, None]
+        true = codes == (1 if is_matrix else np.arange(proba.shape[1]))
+        known = (codes >= 0) & ~np.isnan(proba)
         if not known.any():
             raise ValueError("no row has both a known class and a probability: there is nothing to compare.")
         display = cls(*_bins(proba[known], true[known], n_bins))
@@ -163,6 +182,31 @@ class CalibrationDisplay:
         if name is not None:
             ax.legend(frameon=False, fontsize="small", loc="upper left")
         return self
+
+
+def _codes(y: Any, shape: tuple[int, ...], classes: Any, unlabeled: Mark) -> np.ndarray:
+    """The column of the probabilities that each row's class has; -1 for unlabeled rows."""
+    known = None if classes is None else np.asarray(classes)
+    if known is not None and (known.shape != shape[1:] or len(set(known.tolist())) < known.size):
+        raise ValueError(f"classes={known.tolist()}; allowed are {shape[1]} different ones, for the columns of proba.")
+    labels, is_unlabeled, n_assumed = split_unlabeled(y, shape[0], unlabeled, known)
+    found, codes_of_labels = np.unique(labels, return_inverse=True)
+    if known is None:
+        known = found
+        if known.size not in (0, shape[1]):
+            cure = " -1 counts as no label: pass unlabeled=None if it is a class." if n_assumed else ""
+            raise ValueError(
+                f"y has {known.size} classes ({', '.join(map(repr, known.tolist()[:10]))}"
+                f"{', ...' if known.size > 10 else ''}) and proba has {shape[1]} columns: pass their classes, such as "
+                f"classes=model.classes_.{cure}"
+            )
+    columns = {label: column for column, label in enumerate(known.tolist())}
+    unknown = [label for label in found.tolist() if label not in columns]
+    if unknown:
+        raise ValueError(f"y holds the class {unknown[0]!r}, which is not among classes={known.tolist()}.")
+    codes = np.full(shape[0], -1, dtype=np.int64)
+    codes[~is_unlabeled] = np.array([columns[label] for label in found.tolist()], dtype=np.int64)[codes_of_labels]
+    return codes
 
 
 def _bins(proba: np.ndarray, true: np.ndarray, n_bins: int) -> tuple[np.ndarray, ...]:

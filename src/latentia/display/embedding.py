@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentia.display.embedding_panels import (
     ABSENT,
+    LEGEND_LINE,
     PRESENT,
     UNKNOWN,
     class_colors,
     draw_decision,
     draw_groups,
     draw_regions,
+    fit_legend,
     limits,
 )
 from latentia.display.fitted_parts import choose_axes
@@ -163,7 +165,8 @@ class EmbeddingDisplay:
         n_columns = min(n_columns, n_panels)
         n_rows = math.ceil(n_panels / n_columns)
         panel = (4.5 if n_panels == 1 else 2.8) if panel is None else panel
-        if figure is None:
+        is_own = figure is None
+        if is_own:
             figure = plt.figure(figsize=(panel * n_columns, panel * n_rows + 0.4), layout="constrained")
         grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
         for unused in grid.ravel()[n_panels:]:
@@ -180,7 +183,7 @@ class EmbeddingDisplay:
                 ax.set_title(name, fontsize="medium")
         figure.supxlabel(self.axis_names[0], fontsize="medium")
         figure.supylabel(self.axis_names[1] if self.embedding.shape[1] > 1 else "rows", fontsize="medium")
-        self._draw_legend()
+        self._draw_legend(is_own)
         return self
 
     def _names(self) -> list[str]:
@@ -218,21 +221,15 @@ class EmbeddingDisplay:
         ax.tick_params(labelsize="small")
         draw_regions(ax, self.weights, self.intercepts, colors, *self._limits())
 
-    def _draw_legend(self) -> None:
-        """What the colors mean, of those that occur."""
+    def _draw_legend(self, grows: bool) -> None:
+        """What the colors mean, of those that occur; a figure of our own grows by many lines."""
         handles, words = self.axes_[0].get_legend_handles_labels()
         words_of = {"unknown": -1} if self.exclusive else {"unknown": -1, "absent": 0, "present": 1}
         unused = {word for word, code in words_of.items() if not (self.labels == code).any()}
         kept = [(h, w) for h, w in zip(handles, words, strict=True) if w not in unused]
-        self.figure_.legend(
-            [h for h, _ in kept],
-            [w for _, w in kept],
-            loc="outside upper center",
-            ncols=min(5, len(kept)),
-            fontsize="small",
-            frameon=False,
-            markerscale=2,
-        )
+        n_lines = fit_legend(self.figure_, [h for h, _ in kept], [w for _, w in kept])
+        if grows and n_lines > 2:
+            self.figure_.set_figheight(self.figure_.get_figheight() + LEGEND_LINE * (n_lines - 2))
 
 
 def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:

@@ -11,6 +11,9 @@ PRESENT, ABSENT, UNKNOWN = "#d55e00", "#56b4e9", "#b0b0b0"
 
 CLASS_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
 
+#: Columns of a legend, at most, letters of a name in it, and the height of a line in inches.
+LEGEND_COLUMNS, LEGEND_LETTERS, LEGEND_LINE = 5, 40, 0.19
+
 #: Points of a grid along each axis, and bins of a histogram.
 GRID, BINS = 200, 40
 
@@ -25,6 +28,20 @@ def class_colors(n_classes: int) -> list[Any]:
 
     palette = plt.get_cmap("tab10" if n_classes <= 10 else "tab20")
     return [palette(k % palette.N) for k in range(n_classes)]
+
+
+def fit_legend(figure: Any, handles: list[Any], names: list[str]) -> int:
+    """A legend above the panels, in as many columns as the figure is wide enough for; the number of
+    its lines.
+    """
+    names = [name if len(name) <= LEGEND_LETTERS else f"{name[: LEGEND_LETTERS - 1]}…" for name in names]
+    options = {"loc": "outside upper center", "fontsize": "small", "frameon": False, "markerscale": 2}
+    for n_columns in range(max(1, min(LEGEND_COLUMNS, len(names))), 0, -1):
+        legend = figure.legend(handles, names, ncols=n_columns, **options)
+        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            break
+        legend.remove()
+    return -(-len(names) // n_columns)
 
 
 def draw_groups(ax: Any, points: np.ndarray, groups: np.ndarray, names: list[str], colors: Any, size: float) -> None:

@@ -105,6 +105,11 @@ def encode_labels(y: Any, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabel
     labels, is_unlabeled, n_assumed = split_unlabeled(y, n_rows, unlabeled)
     if is_unlabeled.all():
         raise ValueError(NO_LABEL)
+    if labels.dtype.kind == "f" and (is_fraction := np.isfinite(labels) & (labels != np.floor(labels))).any():
+        raise ValueError(
+            f"Unknown label type: continuous. y holds {labels[is_fraction][0]:g}; classes are whole numbers, text, or "
+            "true and false. MixtureOfExpertsRegressor predicts numbers; if these are classes, turn them into text."
+        )
     check_classification_targets(labels)
     classes, label_codes = np.unique(labels, return_inverse=True)
     codes = np.full(n_rows, -1, dtype=np.int64)

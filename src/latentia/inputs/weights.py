@@ -71,6 +71,10 @@ def check_class_weights(in_class: np.ndarray, classes: np.ndarray) -> None:
         )
 
 
+#: How far the sum of given priors may be from one.
+PRIOR_ROUNDING = 1e-6
+
+
 def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
     """Log class priors; None when they are to be counted."""
     n_classes = len(classes)
@@ -98,7 +102,10 @@ def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
         raise ValueError(f"priors has shape {values.shape}, but y has {n_classes} classes; allowed are {allowed}.")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(f"priors={values.tolist()}; allowed are {allowed}.")
-    return np.log(values / values.sum())
+    total = float(values.sum())
+    if abs(total - 1) > PRIOR_ROUNDING:
+        warn_at_caller(f"priors={values.tolist()} sum to {total:.6g}, not to 1: each is divided by that.")
+    return np.log(values / total)
 
 
 def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:

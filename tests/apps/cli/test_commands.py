@@ -104,6 +104,17 @@ def test_fit_for_machines(latentia, tmp_path):
     assert 0 < facts["expected_accuracy"] <= 1 and len(facts["leaderboard"]) >= 2
 
 
+def test_fit_says_which_classes_its_expectations_leave_out(latentia, tmp_path):
+    table = pd.read_csv(io.StringIO(make_table()))
+    table.loc[0, "kind"] = "rare"
+    table.to_csv(tmp_path / "a.csv", index=False)
+    files = ("-o", tmp_path / "m", "--report", tmp_path / "r.html")
+    ended = latentia("fit", tmp_path / "a.csv", "-t", "kind", *files, "--effort", "fast")
+    assert ended.code == 0 and "(without rare: never held out)" in ended.out
+    page = (tmp_path / "r.html").read_text()
+    assert "says nothing about rare, of which no row could be held out" in page
+
+
 def large_table(n=1000):
     """Columns of numbers, counts and text that know of three classes, with gaps and empty labels."""
     rng = np.random.default_rng(0)

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from sklearn.base import clone
 
 import latentia
 from latentia import (
@@ -267,7 +268,9 @@ def many_values() -> dict[str, Any]:
 
 @SCENARIOS
 def label_matrices_of_a_stack() -> dict[str, Any]:
-    """Given as lists or frames, with options that are for classes, and a label that is known in one row."""
+    """Given as lists or frames, with options that are for classes, which are refused, and a label that is known in one
+    row.
+    """
     import pandas as pd
 
     X, Y, new, _ = label_matrix()
@@ -275,7 +278,9 @@ def label_matrices_of_a_stack() -> dict[str, Any]:
     plain = stack.fit(X, Y)
     found = {"plain": describe(plain, new), "sample": refusal(plain.sample, 2)}
     proba = plain.predict_proba(new)
-    stack.set_params(priors=[0.5, 0.2, 0.3], loss_matrix=1 - np.eye(3), unlabeled=1)
+    for options in ({"priors": [0.5, 0.2, 0.3]}, {"loss_matrix": 1 - np.eye(3)}):
+        found["refused " + "".join(options)] = refusal(clone(stack).set_params(**options).fit, X, Y)
+    stack.set_params(unlabeled=1)
     for name, labels in (("lists", Y.tolist()), ("frame", pd.DataFrame(Y, columns=list("abc")))):
         stack.fit(X, labels)
         found[name] = bool(np.array_equal(stack.predict_proba(new), proba))

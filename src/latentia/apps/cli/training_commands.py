@@ -177,6 +177,7 @@ def _facts(model: Any, features: Features, labels: np.ndarray) -> dict[str, Any]
         "left_out": features.left_out,
         "expected_log_loss": model.expected_log_loss_,
         "expected_accuracy": model.expected_accuracy_,
+        "never_held_out": model.never_held_out_.tolist(),
         "leaderboard": model.leaderboard_,
     }
 
@@ -193,7 +194,9 @@ def _show_fit(screen: Screen, model: Any) -> None:
     loss, right = model.expected_log_loss_, model.expected_accuracy_
     expected = "unknown: too few different labeled rows to hold some out"
     if not np.isnan(loss):
-        expected = f"accuracy {right:.1%}, log loss {loss:.3f}"
+        absent = ", ".join(map(str, model.never_held_out_[:10]))
+        without = f" (without {absent}: never held out)" if absent else ""
+        expected = f"accuracy {right:.1%}, log loss {loss:.3f}{without}"
     screen.say(f"\nexpected of new rows: {expected}")
 
 

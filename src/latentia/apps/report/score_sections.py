@@ -37,9 +37,11 @@ def leaderboard(facts: Facts) -> Section | None:
     body += table("Candidates", header, rows)
     expected = facts.model.expected_log_loss_, facts.model.expected_accuracy_
     if not np.isnan(expected[0]):
+        absent = ", ".join(map(str, getattr(facts.model, "never_held_out_", [])[:10]))
         body += paragraph(
             "Together, weighted, they can be expected to reach a log loss of "
             f"{number(expected[0], 3)} and an accuracy of {percent(expected[1])} on new rows."
+            + (f" That says nothing about {absent}, of which no row could be held out." if absent else "")
         )
     return Section("Leaderboard", body, half=True)
 
@@ -138,7 +140,8 @@ def calibration(facts: Facts) -> Section | None:
         return None
     if not ((facts.known >= 0) & ~np.isnan(facts.judged if facts.is_multilabel else facts.judged[:, 0])).any():
         return None
-    found = CalibrationDisplay.from_predictions(facts.known, facts.judged, plot=False)
+    classes = None if facts.is_multilabel else range(facts.judged.shape[1])
+    found = CalibrationDisplay.from_predictions(facts.known, facts.judged, classes=classes, plot=False)
     plot = Plot((0, 1), (0, 1))
     plot.axes("predicted probability", "share that came true")
     plot.line(np.array([[0, 0], [1, 1]]), "dashed")

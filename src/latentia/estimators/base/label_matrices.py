@@ -37,6 +37,7 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
         self._require_fitted()
         if not self.multilabel_:
             return super().predict(X)
+        refuse_class_options(loss_matrix=self.loss_matrix)
         proba = self.predict_proba(X)
         xp = namespace(proba)
         return xp.astype(proba > 0.5, xp.int64)
@@ -68,6 +69,18 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
             raise ValueError("y has no known label: all its entries are -1 or NaN.")
         check_total_weight(total, LABELED)
         return right / total
+
+
+def refuse_class_options(loss_matrix: Any = None, priors: Any = "empirical") -> None:
+    """Losses and priors are those of classes, of which a row has one; a label matrix has none."""
+    given = {"loss_matrix": loss_matrix is not None, "priors": not (isinstance(priors, str) and priors == "empirical")}
+    for name, is_given in given.items():
+        if is_given:
+            default = "None" if name == "loss_matrix" else "'empirical'"
+            raise ValueError(
+                f"{name} is for classes, and y is a label matrix: {name}={default} is allowed. To weigh mistakes or "
+                "shares of labels otherwise, compare predict_proba with a threshold of your own for each label."
+            )
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,12 @@ def _labels(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]
     if counts is None:
         return
     names = list(getattr(estimator, "label_names_", estimator.classes_))
-    total = max(1, record["n_rows"] if getattr(estimator, "multilabel_", False) else sum(counts))
-    for name, count in list(zip(names, counts, strict=False))[:MAX_LISTED]:
-        yield str(name), f"{count:,} rows ({count / total:.1%})"
+    known = [sum(counts)] * len(names)
+    if getattr(estimator, "multilabel_", False):  # a share among the rows in which the label is known
+        known = record.get("known_counts", [record["n_rows"]] * len(names))
+    for name, count, total in list(zip(names, counts, known, strict=False))[:MAX_LISTED]:
+        of = f" of {total:,} known" if "known_counts" in record and total < record["n_rows"] else ""
+        yield str(name), f"{count:,} rows ({count / max(1, total):.1%}{of})"
     if len(names) > MAX_LISTED:
         yield "...", f"{len(names) - MAX_LISTED} more"
     if record["n_unlabeled"]:
@@ -128,6 +131,7 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "ridge_": ("ridge", _plain),
     "expected_accuracy_": ("expected accuracy", lambda value: f"{value:.1%}"),
     "expected_log_loss_": ("expected log loss", _plain),
+    "never_held_out_": ("expected without", lambda classes: f"{_plain(classes)} (never held out)"),
     "best_score_": ("cross-validated score", _plain),
     "log_evidence_": ("log evidence", lambda value: f"{value:.1f}"),
     "corrected_log_evidence_": ("log evidence, corrected", lambda value: f"{value:.1f}"),
@@ -137,7 +141,7 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
 def _learned(estimator: Any) -> Iterator[tuple[str, str]]:
     seen = set()
     for name, (what, show) in SHOWN.items():
-        if hasattr(estimator, name) and what not in seen:
+        if hasattr(estimator, name) and what not in seen and np.size(getattr(estimator, name)):
             seen.add(what)
             yield what, show(getattr(estimator, name))
     if hasattr(estimator, "leaderboard_"):

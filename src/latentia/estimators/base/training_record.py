@@ -17,6 +17,7 @@ class LabelCounts(NamedTuple):
 
     counts: list[int]
     n_labeled: int
+    n_known: list[int] | None = None  # rows in which each label of a matrix is known
 
     @classmethod
     def of_codes(cls, codes: np.ndarray) -> LabelCounts:
@@ -26,7 +27,7 @@ class LabelCounts(NamedTuple):
         known = codes >= 0
         if codes.ndim == 1:
             return cls(np.bincount(codes[known]).tolist(), int(known.sum()))
-        return cls((codes == 1).sum(axis=0).tolist(), int(known.any(axis=1).sum()))
+        return cls((codes == 1).sum(axis=0).tolist(), int(known.any(axis=1).sum()), known.sum(axis=0).tolist())
 
     @classmethod
     def of_totals(cls, totals: dict[int, LabelTotals]) -> LabelCounts:
@@ -51,6 +52,8 @@ def training_record(n_rows: int, data: DescribedInput, seconds: float) -> dict[s
     if labels is not None:
         record["label_counts"] = labels.counts
         record["n_unlabeled"] = int(n_rows - labels.n_labeled)
+        if labels.n_known is not None:
+            record["known_counts"] = labels.n_known
     if missing is not None:
         record["missing"] = [float(share) for share in missing]
     return record

@@ -100,9 +100,9 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
         expected loss.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
-        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
-        always mark one.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out and `sample`.
     callback : callable, default=None

@@ -117,9 +117,9 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     bound_max_iter : int, default=100
         Maximum number of iterations of the bound of a row.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
-        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
-        always mark one.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts, the hold-out, `sample` and the draws of `refine`.
     callback : callable, default=None

@@ -15,7 +15,7 @@ from latentia.estimators.latent_classifier.reasons import as_reasons
 from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import check_number, random_generator
 from latentia.inputs.rows import method_of_rows, plain_table
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
 
 #: Rows with a hidden cell that `explain` predicts together.
 EXPLAINED_ROWS = 2048
@@ -79,17 +79,20 @@ class StackPredictMixin(ClassOrLabelsClassifier):
         rows = self._check_rows(X)
         rows = asarray_like(rows, self._model.rows_like)
         xp = namespace(rows)
-        missing, whole = xp.isnan(rows), self._model.log_odds(rows)
+        whole = self._model.log_odds(rows)
         n_rows, n_columns = rows.shape
-        at_once = max(1, EXPLAINED_ROWS // n_rows)  # few rows are cheap: the columns of a batch share a call
+        column, row = np.nonzero(~to_numpy(xp.isnan(rows)).T)  # rows that lose the same cell are neighbors
+        size = max(EXPLAINED_ROWS, n_rows)  # few rows are cheap: the columns of a batch share a call
         parts = []
-        for start in range(0, n_columns, at_once):
-            places = range(start, min(start + at_once, n_columns))
-            hidden = [asarray_like(np.arange(n_columns) == place, rows, dtype=xp.bool)[None, :] for place in places]
-            without = self._model.log_odds(xp.concat([xp.where(h, xp.full_like(rows, np.nan), rows) for h in hidden]))
-            parts.append(xp.reshape(without, (len(places), n_rows, -1)))
-        added = xp.permute_dims(whole[None, ...] - xp.concat(parts), (1, 0, 2))
-        added = xp.where(missing[..., None], xp.zeros_like(added), added)
+        for start in range(0, row.size, size):
+            own = take_rows(rows, row[start : start + size])
+            hidden = asarray_like(np.arange(n_columns) == column[start : start + size, None], rows, dtype=xp.bool)
+            without = self._model.log_odds(xp.where(hidden, xp.full_like(own, np.nan), own))
+            parts.append(take_rows(whole, row[start : start + size]) - without)
+        place = np.full((n_rows, n_columns), row.size)  # a missing cell adds nothing
+        place[row, column] = np.arange(row.size)
+        added = take_rows(xp.concat([*parts, xp.zeros_like(whole[:1, :])]), place.ravel())
+        added = xp.reshape(added, (n_rows, n_columns, -1))
         return as_reasons(added, plain_table(X), getattr(self, "label_names_", self.classes_))
 
     @method_of_rows

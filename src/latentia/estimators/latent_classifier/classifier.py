@@ -15,7 +15,7 @@ from latentia.estimators.base.generative_input import PartedInput, TrainingTable
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.answers import StackPredictMixin
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
-from latentia.estimators.latent_classifier.folds import check_cv, search_folds
+from latentia.estimators.latent_classifier.folds import check_cv, search_folds, warn_of_never_held_out
 from latentia.estimators.latent_classifier.multilabel import (
     FittedEmbedding,
     MultilabelInput,
@@ -72,18 +72,18 @@ class LatentClassifier(StackPredictMixin):
         `LatentClassificationModel`.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class priors where the model is used. Models are trained and compared under the classes'
-        shares of the labeled rows.
+        shares of the labeled rows. Not for label matrices.
     loss_matrix : array-like of shape (n_classes, n_classes), default=None
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
-        expected loss.
+        expected loss. Not for label matrices.
     max_categories, min_frequency : int or None, and int, float or None, default=None
         Rare values of a categorical column become one category, as in `OneHotEncoder`.
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
-        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
-        always mark one.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one.
     n_init : int, default=1
         Number of starts of models with several components.
     max_iter : int, default=500
@@ -113,7 +113,10 @@ class LatentClassifier(StackPredictMixin):
         Weights of the candidates, in the order of `leaderboard_`; they add up to one.
     expected_log_loss_, expected_accuracy_ : float
         What to expect of new rows like the labeled ones: each fold is predicted by the stack of
-        the other folds. NaN where no row could be held out.
+        the other folds. Classes that were never held out do not count; NaN if none was.
+    never_held_out_ : ndarray
+        Classes, or labels of a label matrix, of which no row could be held out: those with a single
+        labeled row, or equal ones only. `fit` warns of them.
     held_out_proba_ : array of shape (n_samples, n_classes)
         Probabilities of the rows of `fit` by members and weights of the other folds, under the
         classes' shares of the labeled rows; NaN for rows that were never held out. Of a large table
@@ -216,8 +219,17 @@ class LatentClassifier(StackPredictMixin):
 
     def _train(self, data: Any, rng: np.random.Generator, notifier: StepNotifier) -> FittedStack | FittedEmbedding:
         options = Options(self.n_init, self.max_iter, self.tol)
+        fitted: FittedStack | FittedEmbedding
         if isinstance(data, MultilabelInput):
-            return fit_multilabel(data, options, self.cv, rng, notifier)
+            fitted = fit_multilabel(data, options, self.cv, rng, notifier)
+        else:
+            fitted = self._train_stack(data, options, rng, notifier)
+        warn_of_never_held_out(_label_names(data.attributes)[fitted.never_held_out], fitted.expected)
+        return fitted
+
+    def _train_stack(
+        self, data: Any, options: Options, rng: np.random.Generator, notifier: StepNotifier
+    ) -> FittedStack:
         seed, whole = int(rng.integers(2**31)), None
         log_prior, data = data.log_prior, replace(data, log_prior=None)  # models see the shares of the labeled rows
         if isinstance(data, PartedInput):
@@ -253,6 +265,7 @@ class LatentClassifier(StackPredictMixin):
             "expected_log_loss_": fitted.expected[0],
             "expected_accuracy_": fitted.expected[1],
             "held_out_proba_": fitted.held_out_proba.astype(dtype),
+            "never_held_out_": _label_names(data.attributes)[fitted.never_held_out],
             "objective_curve_": stack.curve,
             "n_iter_": len(stack.curve) - 1,
             "converged_": stack.outcome.converged,
@@ -268,3 +281,8 @@ class LatentClassifier(StackPredictMixin):
         names = ("unlabeled", "random_state", "handle_unknown")
         known = estimator.get_params(deep=False)
         estimator.set_params(**{name: getattr(self, name) for name in names if name in known})
+
+
+def _label_names(attributes: Attributes) -> np.ndarray:
+    """The classes; the names of the labels of a label matrix."""
+    return np.asarray(attributes.get("label_names_", attributes["classes_"]))

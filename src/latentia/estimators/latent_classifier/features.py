@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
+from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.sampling import fill_gaps
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
-from latentia.numerics.logspace import softmax
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
+from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 #: Standard deviations beyond which a cell counts as that far away, for the kernel.
 MAX_DISTANCE = 4.0
@@ -73,12 +75,36 @@ class Completion(NamedTuple):
         family, params = self.model.family, self.model.params
 
         def fill(rows: MaskedRows) -> Array:
-            if rows.observed is None:
-                return rows.values
-            class_probs = softmax(family.scores(params, rows), axis=-2)
-            return family.impute(params, rows, class_probs, False)
+            return rows.values if rows.observed is None else _score_and_fill(family, params, rows)[1]
 
         return self.columns(self.model.map_rows(X, fill, family.impute_floats_per_row(params)))
+
+    def with_log_proba(self, X: Array) -> tuple[Array, Array]:
+        """Complete rows, and what the model says of their classes (N, C): rows are inferred once.
+
+        Not for models that average over others.
+        """
+        family, params = self.model.family, self.model.params
+
+        def both(rows: MaskedRows) -> Array:
+            scores, filled = _score_and_fill(family, params, rows)
+            log_proba = log_softmax(self.model.temper(scores, rows), axis=-2)
+            return namespace(filled).concat([filled, transpose(log_proba)], axis=1)
+
+        floats = family.impute_floats_per_row(params) + family.score_floats_per_row(params)
+        found, n_columns = self.model.map_rows(X, both, floats), X.shape[1]
+        return self.columns(found[:, :n_columns]), found[:, n_columns:]
+
+
+def _score_and_fill(family: Any, params: Any, rows: MaskedRows) -> tuple[Array, Array]:
+    """Log joints (C, N), and rows whose gaps are averaged over the classes by them."""
+    is_complete = rows.observed is None
+    if is_complete or not isinstance(family, LatentFactors) or not params.means.shape[-1]:
+        scores = family.scores(params, rows)
+        return scores, rows.values if is_complete else family.impute(params, rows, softmax(scores, axis=-2), False)
+    posterior = family.infer_rows(params, rows)
+    scores = logsumexp(posterior.scores, axis=-2)
+    return scores, fill_gaps(family.layout, params, rows, posterior, softmax(scores, axis=-2))
 
 
 class KernelMap(NamedTuple):

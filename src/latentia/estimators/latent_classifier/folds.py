@@ -10,6 +10,7 @@ import numpy as np
 from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import MaskedRows
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
 from latentia.inputs.splits import ALLOWED, make_folds
@@ -55,6 +56,18 @@ def search_folds(
             if test.size:
                 folds.append(SearchFold(np.flatnonzero((numbers != fold) & chosen), test))
     return folds
+
+
+def warn_of_never_held_out(classes: np.ndarray, expected: tuple[float, float]) -> None:
+    """Tell of classes that what is expected of new rows says nothing about, if it says anything."""
+    if not classes.size or np.isnan(expected[0]):
+        return
+    names = ", ".join(map(repr, classes.tolist()[:10])) + (", ..." if classes.size > 10 else "")
+    what = (
+        "could not be held out, which takes two different labeled rows of a class: the expected accuracy and log loss "
+        "say nothing about them."
+    )
+    warn_at_caller(f"rows of {names} {what}", in_search=f"rows of rare classes {what}")
 
 
 def assign_folds(data: GenerativeInput, n_folds: int, power: int = 1) -> np.ndarray:

@@ -66,7 +66,10 @@ class CompletedMember(Member):
     estimator: Any
 
     def log_proba(self, X: Array) -> Array:
-        rows = self.completion(X)
+        return self.log_proba_of(self.completion(X), X)
+
+    def log_proba_of(self, rows: Array, X: Array) -> Array:
+        """The same of rows X that are complete already."""
         rows = rows if self.kernel is None else self.kernel(rows)
         found = asarray_like(self.estimator.predict_log_proba(rows_for_estimator(rows)), rows)
         xp = namespace(found)

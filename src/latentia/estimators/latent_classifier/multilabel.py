@@ -13,6 +13,7 @@ from latentia.engine.contracts import Params
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_input import GenerativeInput
+from latentia.estimators.base.label_matrices import refuse_class_options
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier.candidates import MAX_FACTORS, GenerativeCandidate, Options
@@ -91,6 +92,7 @@ class FittedEmbedding(NamedTuple):
     stack: Stack
     expected: tuple[float, float]
     held_out_proba: np.ndarray  # (N, L), NaN for rows that were never held out
+    never_held_out: np.ndarray  # numbers of labels
 
     @property
     def outcome(self) -> Outcome:
@@ -109,7 +111,8 @@ def is_label_matrix(y: Any) -> bool:
 def read_multilabel(reader: LatentClassificationModel, X: Any, y: Any, sample_weight: Any) -> MultilabelInput:
     """Rows as a generative model of one class reads them, and the label matrix."""
     n_rows = y.shape[0] if is_sparse(y) else len(y)
-    reader.set_params(priors="empirical", loss_matrix=None, unlabeled=None)
+    refuse_class_options(reader.loss_matrix, reader.priors)
+    reader.set_params(unlabeled=None)
     labels = encode_label_matrix(y, n_rows, None)
     rows = reader._read_in_memory(X, np.zeros(n_rows, dtype=int), sample_weight)
     attributes = {**rows.attributes, "classes_": labels.classes, "multilabel_": True}
@@ -156,7 +159,8 @@ def fit_multilabel(
     held_out = proba_by_row(log_proba, rows, data.X.shape[0])
     outcome = next(o for o in Outcome if o.value == embedding.stopping_reason_)
     stack = Stack(np.ones(1), np.ones(1), 1.0, embedding.objective_curve_, outcome)
-    return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out)
+    never = np.flatnonzero(~(data.labels.codes[rows] >= 0).any(axis=0))
+    return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out, never)
 
 
 def _folds(data: MultilabelInput, cv: Any, rng: np.random.Generator) -> list[SearchFold]:

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import is_numpy_array
 
 from latentia.engine.contracts import Params
-from latentia.estimators.latent_classifier.members import GenerativeMember, Member
+from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 from latentia.numerics.logspace import log_softmax, logsumexp
@@ -83,10 +83,36 @@ class StackModel:
         """Log p(c | x) of coded rows, (N, C)."""
         X = X if is_numpy_array(self.rows_like) else asarray_like(X, self.rows_like)
         parts = [
-            self._temper(vote.member.log_proba(X), vote.temperature) + float(np.log(vote.weight)) for vote in self.votes
+            self._temper(said, vote.temperature) + float(np.log(vote.weight))
+            for vote, said in zip(self.votes, self._say(X), strict=True)
         ]
         total = self._temper(logsumexp(namespace(parts[0]).stack(parts), axis=0), self.temperature)
         return log_softmax(total + asarray_like(self.log_shift, total), axis=-1)
+
+    def _say(self, X: Array) -> list[Array]:
+        """Log p(c | x) of each vote: a model that completes rows for others, and votes itself,
+        looks at them once.
+        """
+        members = [vote.member for vote in self.votes]
+        voters = [m.model for m in members if isinstance(m, GenerativeMember) and not (m.columns or m.model.others)]
+        completed: dict[int, Array] = {}
+        said: dict[int, Array] = {}
+        for member in members:
+            if isinstance(member, CompletedMember) and id(member.completion.model) not in completed:
+                model, complete = member.completion.model, member.completion
+                if any(model is voter for voter in voters):
+                    completed[id(model)], said[id(model)] = complete.with_log_proba(X)
+                else:
+                    completed[id(model)] = complete(X)
+        found = []
+        for member in members:
+            if isinstance(member, CompletedMember):
+                found.append(member.log_proba_of(completed[id(member.completion.model)], X))
+            elif isinstance(member, GenerativeMember) and id(member.model) in said:
+                found.append(said[id(member.model)])
+            else:
+                found.append(member.log_proba(X))
+        return found
 
     def _temper(self, log_proba: Array, temperature: float) -> Array:
         if temperature == 1.0:

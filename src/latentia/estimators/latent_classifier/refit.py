@@ -25,6 +25,7 @@ class FittedStack(NamedTuple):
     stack: Stack
     expected: tuple[float, float]  # log loss and accuracy
     held_out_proba: np.ndarray  # (N, C), NaN for rows that were never held out
+    never_held_out: np.ndarray  # codes of classes
 
     @property
     def outcome(self) -> Outcome:
@@ -92,11 +93,12 @@ class Refit:
     def fitted(self, stack: Stack, log_proba: np.ndarray | None = None) -> FittedStack:
         """The stack, with what it says (M, C) of rows that it has not seen."""
         held_out, n_rows = self.search.held_out, self.data.codes.size
+        never = np.setdiff1d(np.arange(self.data.n_classes), held_out.codes)
         if log_proba is None:
             unknown = np.full((n_rows, self.data.n_classes), np.nan)
-            return FittedStack(self.stack_model(stack), stack, (np.nan, np.nan), unknown)
+            return FittedStack(self.stack_model(stack), stack, (np.nan, np.nan), unknown, never)
         proba = proba_by_row(log_proba, held_out.rows, n_rows)
-        return FittedStack(self.stack_model(stack), stack, expected_scores(log_proba, held_out), proba)
+        return FittedStack(self.stack_model(stack), stack, expected_scores(log_proba, held_out), proba, never)
 
     def _leaderboard(self, stack: Stack, weights: np.ndarray) -> dict[str, list[Any]]:
         """A row for each candidate, the least held-out log loss first."""

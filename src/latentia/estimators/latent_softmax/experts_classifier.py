@@ -64,9 +64,9 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes
         the expected loss.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the
-        labels are just -1 and 1; a warning then says how many rows count as unlabeled. None and
-        NaN always mark one.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one.
     n_init : int, default=10
         Number of restarts: random weights improved by penalized likelihood, then all in one
         batch. The best bound wins.

@@ -58,7 +58,8 @@ class ProbitEmbeddingClassifier(
     semi_supervised : bool, default=False
         Whether unknown labels are taken to keep clear of the decision lines by `margin`, so that
         these pass where rows are rare. This helps if classes are clusters, and does harm if they
-        are not: compare on held-out rows. By default unknown labels are integrated out.
+        are not: compare on held-out rows. By default unknown labels are integrated out; rows with
+        none but these count in nothing but how columns are scaled, and a warning tells of them.
     margin : float, default=1.0
         Half the width of the empty region in units of the score's noise. Used only if
         `semi_supervised`.
@@ -66,9 +67,9 @@ class ProbitEmbeddingClassifier(
         Whether columns are standardized first (for sparse X, scaled to unit root mean square), as
         the priors expect.
     unlabeled : "auto", int or None, default="auto"
-        Which integer marks an unlabeled row; None: no integer does. "auto": -1, unless the labels
-        are just -1 and 1; a warning then says how many rows count as unlabeled. None and NaN
-        always mark one, and so does -1 an unknown entry of a label matrix.
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one, and so does -1 an unknown entry of a label matrix.
     n_init : int, default=1
         Number of restarts, run as one batch; the largest bound wins. The first starts from the
         directions of label space that ridge regression predicts best, the others from random ones.

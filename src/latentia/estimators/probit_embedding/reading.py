@@ -10,6 +10,7 @@ from scipy import sparse
 from latentia.engine.array_source import ArraySource
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, Preprocessor, TableSource, Totals
+from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.base.training_record import LabelCounts
@@ -50,8 +51,10 @@ class EmbeddingInput(NamedTuple):
     def label_counts(self) -> LabelCounts:
         """Rows with each label, or of each class if there are at most two."""
         codes, n_classes = self.labels.codes, len(self.labels.classes)
-        if self.labels.multilabel or n_classes > 2:
+        if self.labels.multilabel:
             return LabelCounts.of_codes(codes)
+        if n_classes > 2:
+            return LabelCounts.of_codes(codes)._replace(n_known=None)
         return LabelCounts.of_codes(codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0])
 
     @property
@@ -99,6 +102,7 @@ def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
     if weight is not None:
         warn_of_shares(weight)
         _check_label_weights(weight @ (labels.codes >= 0))
+    _warn_of_unlabeled(blank, int((labels.codes < 0).all(axis=1).sum()), X.shape[0])
     attributes = input_attributes(blank) | _label_attributes(labels.classes, labels.multilabel, labels.names)
     return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
 
@@ -110,11 +114,12 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     if read.rows.is_weighted:
         _check_label_weights(sums["weight"])
     if multilabel:
-        counts = LabelCounts(list(targets.n_positive), targets.n_labeled)
+        counts = LabelCounts(list(targets.n_positive), targets.n_labeled, sums["known"].tolist())
     else:
         of_class, n_labeled = sums["present"].astype(int).tolist(), int(sums["known"][0])
         of_class = [n_labeled - of_class[0], *of_class] if len(targets.classes) == 2 else of_class
         counts = LabelCounts(of_class, n_labeled)
+    _warn_of_unlabeled(blank, read.rows.n_rows - counts.n_labeled, read.rows.n_rows)
     moments = source_moments(read.rows)
     preprocessor = Standardizer.from_moments(*moments)
     if not blank.standardize:
@@ -130,6 +135,17 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
         preprocessor=preprocessor,
         attributes=attributes,
     )
+
+
+def _warn_of_unlabeled(blank: Any, n_unlabeled: int, n_rows: int) -> None:
+    """Tell of rows that nothing is learned from."""
+    if n_unlabeled and not blank.semi_supervised:
+        what = (
+            "have no label: ProbitEmbeddingClassifier models p(y | x), so they count in nothing but how columns are "
+            "scaled. semi_supervised=True keeps decision lines clear of them; GaussianMixtureClassifier and "
+            "LatentClassificationModel learn from them."
+        )
+        warn_at_caller(f"{n_unlabeled} of {n_rows} rows {what}", in_search=f"rows {what}")
 
 
 def _label_sums(rows: TableSource) -> Totals:

@@ -54,7 +54,7 @@ from latentia.families.latent_factors.m_step import (
     update_weights,
 )
 from latentia.families.latent_factors.rotation import to_sparse_axes, without_weak_edges
-from latentia.families.latent_factors.sampling import impute_rows, sample_rows
+from latentia.families.latent_factors.sampling import fill_gaps, impute_rows, sample_rows
 from latentia.families.latent_factors.structure_search import best_edges
 from latentia.families.latent_factors.values import (
     FactorFree,
@@ -265,8 +265,7 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStart
         return scores, latents.latent_means(params, rows)
 
     def impute(self, params: FactorParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
-        values = impute_rows(self.layout, params, self.infer_rows(params, rows), class_probs, mode)
-        return values if rows.observed is None else namespace(values).where(rows.observed > 0, rows.values, values)
+        return fill_gaps(self.layout, params, rows, self.infer_rows(params, rows), class_probs, mode)
 
     def impute_expected(self, params: FactorParams, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
         return impute_rows(self.layout, params, self.infer_rows(params, rows), class_probs, False, expect)

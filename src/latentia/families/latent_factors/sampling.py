@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.engine.normal_cells import Expectation
+from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_rows import RowPosterior
 from latentia.families.latent_factors.values import FactorParams
@@ -36,6 +37,19 @@ def sample_rows(
     for model, index in layout.bounded_slices():
         X[:, list(model.columns)] = model.sample(predictors[:, G:][:, index], noise[:, :0], rng)
     return X
+
+
+def fill_gaps(
+    layout: ColumnLayout,
+    params: FactorParams,
+    rows: MaskedRows,
+    posterior: RowPosterior,
+    class_probs: Array,
+    mode: bool = False,
+) -> Array:
+    """Rows (N, D) whose missing cells are those of `impute_rows`."""
+    values = impute_rows(layout, params, posterior, class_probs, mode)
+    return values if rows.observed is None else namespace(values).where(rows.observed > 0, rows.values, values)
 
 
 def impute_rows(
