@@ -28,7 +28,7 @@ from latentia.numerics.array_api import Array, asarray_like, namespace, take_row
 
 #: Values tried, for every column.
 LAMBDAS = np.linspace(0.0, 2.0, 9)
-SCALES = (0.1, 0.3, 1.0, 3.0)
+SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 #: A column in which one value has this share of the known cells stays as it is: no transform makes
 #: it normal, and the likelihood would be that of a steep slope at the value.

@@ -14,7 +14,14 @@ from latentia.estimators.base.generative_input import GenerativeInput, PartedInp
 from latentia.estimators.base.weight_columns import train_columns
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns
+from latentia.estimators.latent_classifier.features import (
+    Completion,
+    KernelMap,
+    NumberColumns,
+    class_relevance,
+    share_of_gaps,
+    with_gap_columns,
+)
 from latentia.estimators.latent_classifier.members import (
     CompletedMember,
     GenerativeMember,
@@ -29,7 +36,7 @@ from latentia.numerics.array_api import take_rows, to_numpy
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
 MAX_MATRIX_COLUMNS = 100
-MAX_SOFTMAX_COLUMNS = 1000
+MAX_SOFTMAX_COLUMNS = 5000
 
 #: Factors of the model that completes rows, at most.
 MAX_FACTORS = 8
@@ -48,6 +55,9 @@ LINEAR_RIDGE = 3.0
 WEAK_RIDGE = 0.3
 KERNEL_RIDGE = 10.0
 MAX_LANDMARKS = {"balanced": 200, "best": 500}
+
+#: Which cells are missing is looked at where at least this share of them is.
+MIN_GAPS = 0.01
 
 #: The softmax is convex, and cheap to finish.
 SOFTMAX_OPTIONS: dict[str, Any] = {
@@ -123,6 +133,8 @@ class SoftmaxCandidate(Candidate):
     name: str
     ridge: float
     max_landmarks: int = 0  # 0: on the rows themselves
+    by_relevance: bool = False  # whether columns count in similarities by what they tell of the classes
+    looks_at_gaps: bool = False  # whether it matters which cells are missing
 
     def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
         assert bases is not None
@@ -132,17 +144,20 @@ class SoftmaxCandidate(Candidate):
         assert isinstance(base, GenerativeMember)
         completion = Completion.by(base.model)
         labeled, weight = rows.labeled(number)
-        completed = completion(take_rows(rows.data.X, labeled))
-        kernel = None
+        X, codes = take_rows(rows.data.X, labeled), rows.data.codes[labeled]
+        completed, kernel = completion(X), None
+        if self.looks_at_gaps:
+            completed = with_gap_columns(completed, X)
         if self.max_landmarks:
             numbers = to_numpy(completed).astype(float)
-            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed))
+            relevance = class_relevance(numbers, codes, weight) if self.by_relevance else None
+            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed), relevance)
             completed = kernel(completed)
         model = MultimodalSoftmaxClassifier(
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
         )
-        model.fit(rows_for_estimator(completed), rows.data.codes[labeled], weight)
-        return CompletedMember(completion, kernel, model)
+        model.fit(rows_for_estimator(completed), codes, weight)
+        return CompletedMember(completion, self.looks_at_gaps, kernel, model)
 
 
 @dataclass(frozen=True)
@@ -196,11 +211,17 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     found.append(make.gaussians("four Gaussians a class, no correlations", "diag", 0.0, 4))
     if features:
         found.append(SoftmaxCandidate("softmax, weak prior", WEAK_RIDGE))
-        found.append(SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort]))
+        similar = SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort])
+        found.append(similar)
+        found.append(replace(similar, name="softmax of similarities by relevance", by_relevance=True))
+        if share_of_gaps(data.X) >= MIN_GAPS:
+            name = "softmax of similarities and gaps"
+            found.append(replace(similar, name=name, by_relevance=True, looks_at_gaps=True))
     if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # with categories they take their time
         if matrices:
             found.append(make.gaussians("two Gaussians a class", "full", UNLABELED_WEIGHT, 2))
-        found.append(make.factors("factors, two components", min(3, make.n_factors), UNLABELED_WEIGHT, n_components=2))
+        few = min(3, make.n_factors)
+        found.append(make.factors("factors, four components", few, UNLABELED_WEIGHT, n_components=4, noise="untied"))
     if has_unlabeled:
         found.append(make.factors("factors, labeled rows", make.n_factors, 0.0))
         if matrices:

@@ -108,30 +108,39 @@ def _score_and_fill(family: Any, params: Any, rows: MaskedRows) -> tuple[Array, 
 
 
 class KernelMap(NamedTuple):
-    """Rows as their similarities to landmarks: the features of a kernel ``exp(-d^2 / (2 D))``
-    between standardized rows (Nyström's approximation), in which linear models are smooth ones.
+    """Rows as their similarities to landmarks: the features of a kernel ``exp(-d^2 / 2)``, where
+    ``d^2`` is a weighted mean of squared distances in standardized columns (Nyström's
+    approximation). Linear models of them are smooth ones of the rows.
     """
 
     shift: np.ndarray  # (D,)
     scale: np.ndarray  # (D,)
-    landmarks: np.ndarray  # (L, D) standardized
+    root_share: np.ndarray  # (D,) roots of the columns' weights in the mean
+    landmarks: np.ndarray  # (L, D) standardized, times these roots
     whitening: np.ndarray  # (L, R)
 
     @classmethod
-    def learn(cls, features: np.ndarray, max_landmarks: int, rng: np.random.Generator) -> KernelMap:
-        """From complete rows (N, D); all distinct ones are landmarks if they are not too many."""
+    def learn(
+        cls, features: np.ndarray, max_landmarks: int, rng: np.random.Generator, relevance: np.ndarray | None = None
+    ) -> KernelMap:
+        """From complete rows (N, D); all distinct ones are landmarks if they are not too many.
+
+        Columns count by their `relevance` (D,), or all alike.
+        """
         shift, deviation = features.mean(axis=0), features.std(axis=0)
         scale = np.where(deviation > MIN_DEVIATION, deviation, 1.0)
-        landmarks = np.unique(_standardized(features, shift, scale), axis=0)
+        relevance = np.ones_like(scale) if relevance is None else relevance
+        root_share = np.sqrt(relevance / relevance.sum())
+        landmarks = np.unique(_standardized(features, shift, scale) * root_share, axis=0)
         if len(landmarks) > max_landmarks:
             landmarks = landmarks[np.sort(rng.choice(len(landmarks), max_landmarks, replace=False))]
         values, vectors = np.linalg.eigh(_similarities(landmarks, landmarks))
         kept = values > MIN_EIGENVALUE * values.max()
-        return cls(shift, scale, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+        return cls(shift, scale, root_share, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
     def __call__(self, features: Array) -> Array:
         """Features (N, R) of complete rows."""
-        rows = _standardized(to_numpy(features).astype(float), self.shift, self.scale)
+        rows = _standardized(to_numpy(features).astype(float), self.shift, self.scale) * self.root_share
         return asarray_like(_similarities(rows, self.landmarks) @ self.whitening, features)
 
 
@@ -143,7 +152,7 @@ def _standardized(features: np.ndarray, shift: np.ndarray, scale: np.ndarray) ->
 def _similarities(rows: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
     """The kernel between rows and landmarks, (N, L)."""
     squares = (rows**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * rows @ landmarks.T
-    return np.asarray(np.exp(-np.maximum(squares, 0.0) / (2 * rows.shape[1])))
+    return np.asarray(np.exp(-0.5 * np.maximum(squares, 0.0)))
 
 
 def rows_without_cells(X: Array) -> Array:
@@ -152,3 +161,52 @@ def rows_without_cells(X: Array) -> Array:
     if not xp.isdtype(X.dtype, "real floating"):
         return xp.zeros_like(X[:, 0], dtype=xp.bool)
     return xp.all(xp.isnan(X), axis=1)
+
+
+def with_gap_columns(rows: Array, X: Array) -> Array:
+    """Complete rows (N, n), and for each column of the coded rows X (N, D) whether its cell was
+    missing, (N, n + D).
+    """
+    xp = namespace(rows)
+    return xp.concat([rows, xp.astype(xp.isnan(X), rows.dtype)], axis=1)
+
+
+def share_of_gaps(X: Array) -> float:
+    """The share of missing cells."""
+    xp = namespace(X)
+    if not xp.isdtype(X.dtype, "real floating"):
+        return 0.0
+    return float(xp.mean(xp.astype(xp.isnan(X), X.dtype)))
+
+
+#: A column is cut into so many parts at most, each of so many rows on average.
+MAX_PARTS, ROWS_PER_PART = 8, 20
+
+#: What every column counts at least, as a share of the one that counts most.
+MIN_RELEVANCE = 0.02
+
+
+def class_relevance(features: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """What each column (N, D), cut at its quantiles, tells of the classes by itself: their mutual
+    information, less what chance explains of it.
+    """
+    total = weight.sum()
+    n_parts = int(np.clip(total // ROWS_PER_PART, 2, MAX_PARTS))
+    classes, codes = np.unique(codes, return_inverse=True)
+    found = np.array([_information(column, codes, weight, n_parts, classes.size) for column in features.T])
+    best = found.max(initial=0.0)
+    return found + MIN_RELEVANCE * best if best > 0 else np.ones_like(found)
+
+
+def _information(column: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_parts: int, n_classes: int) -> float:
+    order = np.argsort(column, kind="stable")
+    cumulative = np.cumsum(weight[order])
+    inner = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, n_parts) / n_parts)
+    part = np.searchsorted(np.unique(column[order][inner]), column, side="right")
+    table = np.bincount(part * n_classes + codes, weight, minlength=n_parts * n_classes).reshape(-1, n_classes)
+    share = table / cumulative[-1]
+    chance = share.sum(axis=1, keepdims=True) * share.sum(axis=0)
+    known = share > 0
+    information = float((share[known] * np.log(share[known] / chance[known])).sum())
+    n_used = np.count_nonzero(table.sum(axis=1))
+    return max(0.0, information - (n_used - 1) * (n_classes - 1) / (2 * cumulative[-1]))

@@ -12,7 +12,13 @@ import numpy as np
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import is_learned
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
-from latentia.estimators.latent_classifier.features import Completion, KernelMap, NumberColumns, rows_without_cells
+from latentia.estimators.latent_classifier.features import (
+    Completion,
+    KernelMap,
+    NumberColumns,
+    rows_without_cells,
+    with_gap_columns,
+)
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
@@ -62,7 +68,8 @@ class CompletedMember(Member):
     """A model of p(c | x) on rows that a generative model has completed."""
 
     completion: Completion
-    kernel: KernelMap | None  # after the completion; None: nothing
+    looks_at_gaps: bool  # whether columns that tell which cells were missing follow
+    kernel: KernelMap | None  # of all these columns; None: nothing
     estimator: Any
 
     def log_proba(self, X: Array) -> Array:
@@ -70,6 +77,7 @@ class CompletedMember(Member):
 
     def log_proba_of(self, rows: Array, X: Array) -> Array:
         """The same of rows X that are complete already."""
+        rows = with_gap_columns(rows, X) if self.looks_at_gaps else rows
         rows = rows if self.kernel is None else self.kernel(rows)
         found = asarray_like(self.estimator.predict_log_proba(rows_for_estimator(rows)), rows)
         xp = namespace(found)
