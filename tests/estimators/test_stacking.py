@@ -14,7 +14,7 @@ from latentia.estimators.latent_classifier.candidates import Options, make_candi
 from latentia.estimators.latent_classifier.features import MAX_DISTANCE, KernelMap, NumberColumns
 from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
 from latentia.estimators.latent_classifier.search import run_search
-from latentia.estimators.latent_classifier.stacking import HeldOut, predict_held_out, without_small
+from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.solvers import Outcome
 
@@ -242,3 +242,13 @@ def test_a_listener_of_label_matrices_hears_the_steps_may_stop_and_is_not_kept_i
     assert heard == [1, 2] and model.stopping_reason_ == Outcome.STOPPED.value and not model.converged_
     assert np.isnan(model.held_out_proba_).all() and np.isnan(model.expected_log_loss_)  # nothing was held out
     assert model.callback is listen and model._model.embedding.callback is None
+
+
+def test_the_log_loss_of_certain_rows_is_zero_and_has_no_sign():
+    log_proba = np.array([[0.0, -np.inf], [-np.inf, 1e-16]])  # which rounding may make of certainty
+    loss = log_loss(log_proba, np.array([0, 1]), np.ones(2))
+    assert loss == 0.0 and not np.signbit(loss)
+    X = np.c_[np.arange(60) % 2 * 1000.0, np.arange(60) % 7]
+    model = LatentClassifier(effort="fast", random_state=0).fit(X, np.arange(60) % 2)
+    losses = np.asarray(model.leaderboard_["log_loss"])
+    assert losses.min() == 0.0 and not np.signbit(losses).any() and not np.signbit(model.expected_log_loss_)

@@ -1,5 +1,6 @@
 """Columns that are not what they would be read as, rows and labels in the wrong place: named, with the cure."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +56,9 @@ def test_a_word_among_numbers_is_named_with_the_cure(words, said, as_text):
         quick(kinds={"age": "continuous"}).fit(frame, y)
 
 
-@pytest.mark.parametrize("form", ["{:.2f} €", "${:.2f}", "{:.2f} %", "1.{:06.2f}"])
+@pytest.mark.parametrize("form", ["{} €", "${}", "{} %", "1.00{}"])
 def test_amounts_are_told_from_names(form):
-    cells = [form.format(v).replace(".", ",") for v in np.abs(NUMBERS)]
+    cells = [form.format(f"{v:.2f}".replace(".", ",")) for v in np.abs(NUMBERS)]
     frame = pd.DataFrame({"income": cells, "b": NUMBERS})
     said = "column 'income' of X holds amounts as text, such as '.*': [0-9]+ different ones in 120 cells"
     with pytest.raises(ValueError, match=f"{said}.*pandas.to_numeric.*decimal and thousands") as error:
@@ -68,6 +69,89 @@ def test_amounts_are_told_from_names(form):
 def test_the_example_of_an_amount_is_one_that_no_reader_takes_for_a_number():
     assert amount_in(["3", "4,50 €", "5"]) == "4,50 €"
     assert amount_in(["3", "4.5"]) is None and amount_in(["4,50 €", "five", "six"]) is None
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "form, what, cure",
+    [
+        (
+            "${},500",
+            "amounts as text, such as '\\$1,500': 9 different",
+            "with a decimal point, pandas.to_numeric makes",
+        ),
+        ("{}0%", "amounts as text, such as '10%': 9 different", r"to_numeric\(X\['a'\].str.rstrip\(' %'\)\) makes"),
+        ("2020-0{}-01", "dates as text, such as '2020-01-01': 9 different", "pandas.to_datetime"),
+        ("{} Mar 2020", "dates as text, such as '1 Mar 2020': 9 different", "pandas.to_datetime"),
+    ],
+)
+def test_a_few_amounts_and_dates_as_text_are_told_of_once(form, what, cure):
+    frame = pd.DataFrame({"a": [form.format(1 + k % 9) for k in range(N)], "b": NUMBERS})
+    for options in ({}, {"max_categories": 5}):
+        for model in (quick(**options), LatentClassifier(effort="fast", cv=2, **options)):
+            with pytest.warns(UserWarning) as told:
+                model.fit(frame, y)
+            said = [str(w.message) for w in told if "'a'" in str(w.message)]
+            assert len(said) == 1 and re.search(f"column 'a' of X holds {what}.*{cure}.*ends this warning", said[0])
+    quick(kinds={"a": "categorical"}).fit(frame, y)
+    quick().fit(frame.assign(a=np.resize(["10%", "20%"], N)), y)  # two values are two values
+
+
+@few_steps
+def test_amounts_where_a_model_expects_numbers_are_named():
+    model = quick().fit(pd.DataFrame({"a": NUMBERS * 100, "b": NUMBERS}), y)
+    with pytest.raises(ValueError, match=r"'a' of X holds text where numbers .*: '\$1,034'. Without signs and sep"):
+        model.predict(pd.DataFrame({"a": ["$1,034", "$7"], "b": NUMBERS[:2]}))
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "texts, said",
+    [
+        ([""], "'' in 40 cells"),
+        (["?"], r"'\?' in 40 cells"),
+        (["  ", "?"], r"'  ', '\?' in 60 cells"),
+        (["nan"], "'nan' in 40 cells"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"max_categories": 5}])
+def test_text_that_stands_for_gaps_is_told_of_once(texts, said, options):
+    frame = pd.DataFrame({"city": np.resize(["u", "v", *texts], N), "b": NUMBERS})
+    for table in (frame, frame.astype({"city": "category"})):
+        for model in (quick(**options), LatentClassifier(effort="fast", cv=2, **options)):
+            with pytest.warns(UserWarning) as told:
+                model.fit(table, y)
+            about = [str(w.message) for w in told if "'city'" in str(w.message)]
+            assert len(about) == 1 and re.search(f"column 'city' of X holds the text {said}, which counts", about[0])
+    quick(kinds={"city": "categorical"}, **options).fit(frame, y)
+    quick(**options).fit(frame.assign(city=frame["city"].replace(texts, np.nan)), y)  # the cure
+
+
+ANSWERS = ["very bad", "bad", "ok", "good"]
+
+
+@few_steps
+@pytest.mark.parametrize(
+    "column, levels",
+    [
+        (pd.Categorical(np.resize(ANSWERS, N), ANSWERS, ordered=True), ANSWERS),
+        (pd.Categorical(np.resize(ANSWERS, N), ANSWERS), ANSWERS),  # which is not the alphabet
+        (np.resize(["10", "9", "2", "100"], N), ["2", "9", "10", "100"]),
+        (np.resize([10, 9, 2, 100], N), [2, 9, 10, 100]),
+        (np.resize(["worse", "better"], N), ["better", "worse"]),  # two values have no middle
+    ],
+)
+def test_ordinal_columns_have_the_order_of_their_levels(column, levels):
+    model = quick(kinds={"q": "ordinal"}).fit(pd.DataFrame({"q": column, "b": NUMBERS}), y)
+    assert model.kinds_[0] == "ordinal" and model.categories_[0].tolist() == levels
+
+
+@pytest.mark.parametrize("make", [lambda c: c, lambda c: c.astype("category"), lambda c: c.str.replace("ok", "3")])
+def test_text_without_an_order_is_not_ordinal(make):
+    frame = pd.DataFrame({"q": make(pd.Series(np.resize(ANSWERS, N))), "b": NUMBERS})
+    for model in (quick(kinds={"q": "ordinal"}), LatentClassifier(effort="fast", kinds={"q": "ordinal"})):
+        with pytest.raises(ValueError, match=r"column 'q' of X is to be ordinal, but .*'bad', 'good'.*ordered=True"):
+            model.fit(frame, y)
 
 
 def test_codes_with_leading_zeros_are_told_from_words():

@@ -105,7 +105,7 @@ def test_densities_of_rows_with_gaps_change_with_the_units_of_their_known_cells(
     X, units = rng.normal(size=(40, 3)) + y[:, None], np.array([0.01, 3.0, 200.0])
     X[rng.random(X.shape) < 0.3] = np.nan
     plain, scaled = model.fit(X, y).score_samples(X), model.fit(X * units, y).score_samples(X * units)
-    np.testing.assert_allclose(scaled, plain - ~np.isnan(X) @ np.log(units), rtol=1e-6)
+    np.testing.assert_allclose(scaled, plain - ~np.isnan(X) @ np.log(units), rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:Column 1 has no known value")

@@ -187,7 +187,7 @@ def _trial(
     except Exception as error:
         error.add_note(f"(estimator {name!r} on data set {dataset.name!r})")
         raise
-    loss = -np.log(np.clip(probability, np.finfo(float).eps, 1.0))
+    loss = 0.0 - np.log(np.clip(probability, np.finfo(float).eps, 1.0))
     return _Trial(correct, loss, seconds, fitted_on_labeled_only, scores)
 
 

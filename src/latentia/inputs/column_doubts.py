@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.user_warnings import warn_at_caller
+from latentia.inputs.labels import EMPTY_TEXTS
 
 #: Text and categories with more values than this are expensive, and deserve a word.
 MANY_CATEGORIES = 30
@@ -27,11 +28,36 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", r
 #: A number does not start so; numbers of articles and postal codes do.
 LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
 
-DATE_TEXT = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{4}( \d\d?:\d\d.*)?", re.ASCII)
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+DATE_TEXT = re.compile(
+    r"\d{4}([-/])\d\d?\1\d\d?([T ]\d\d?:\d\d.*)?|(1[89]|20)\d\d-(0[1-9]|1[0-2])|"
+    r"\d\d?([./-])\d\d?\5\d{4}( \d\d?:\d\d.*)?|\d\d?/\d\d?/\d\d( \d\d?:\d\d.*)?|"
+    rf"(\d\d?[. -]+)?{MONTH}[ -](\d\d?, ?)?\d{{4}}",
+    re.ASCII | re.IGNORECASE,
+)
 
-#: Numbers as people write them: signs of currencies and shares, separators of thousands.
-SIGN = r"(?:[€$£¥%]|EUR|USD|GBP|CHF)?"
-AMOUNT = re.compile(SIGN + r"\s?[+-]?(?!0\d)\d+(?:[ .,'\u2019\u00a0\u202f]\d{3})*(?:[.,]\d+)?\s?" + SIGN, re.ASCII)
+SIGN = r"[€$£¥₹₽₩₺₪₫₴₦₱%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|BRL|MXN|SGD|HKD|KRW"
+SPACE, MINUS = r"[\s\u00a0\u202f]?", r"[+\u2212-]?"
+
+
+def _amounts(thousands: str, decimal: str) -> re.Pattern[str]:
+    """Amounts with these marks; thousands may have spaces or apostrophes instead."""
+    groups = rf"[1-9]\d{{0,2}}(?:(?P<mark>[{thousands} '\u2019\u00a0\u202f])\d{{3}})(?:(?P=mark)\d{{3}})*"
+    lakhs = rf"[1-9]\d?(?:[{thousands}]\d\d)+[{thousands}]\d{{3}}"
+    digits = rf"(?P<digits>(?:{lakhs}|{groups}|(?!0\d)\d+)(?:[{decimal}]\d+)?)"
+    signed = rf"{MINUS}(?P<before>{SIGN})?{SPACE}{MINUS}{digits}{SPACE}(?P<after>{SIGN})?"
+    return re.compile(rf"(?P<open>\()?{signed}(?(open)\))", re.ASCII)
+
+
+#: Numbers as people write them, with signs of currencies and shares and marks of thousands, by the
+#: mark of their decimals.
+AMOUNTS = {".": _amounts(",", "."), ",": _amounts(".", ",")}
+
+
+PLAIN_AMOUNTS = (
+    "Without signs and separators of thousands, and with a decimal point, pandas.to_numeric makes numbers of them; "
+    "pandas.read_csv has the options decimal and thousands."
+)
 
 
 class Doubt(NamedTuple):
@@ -93,13 +119,13 @@ def doubt_row_numbers(name: Any, values: Sequence[Any], counts: np.ndarray) -> N
         )
 
 
-def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: bool) -> None:
+def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: bool) -> bool:
     """Refuse text that is a slip in a column of numbers; warn where the column has few values, or
-    rare ones are merged.
+    rare ones are merged. Whether there is such text.
     """
     slip = text_among_numbers(values, counts)
     if slip is None:
-        return
+        return False
     convert = f"pandas.to_numeric(X[{name!r}], errors='coerce') makes such cells missing and numbers of the others"
     if slip.is_code:
         convert = f"pandas.to_numeric(X[{name!r}]) makes numbers of all cells, if they are no codes"
@@ -112,6 +138,7 @@ def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: 
             f"column {name!r} of X holds {slip.text}, so all its values are categories. {convert}; {kinds} ends this "
             "warning."
         )
+    return True
 
 
 class Slip(NamedTuple):
@@ -123,17 +150,17 @@ class Slip(NamedTuple):
     is_code: bool  # whether nothing but leading zeros makes text of it
 
 
-def slip_in(cells: Sequence[Any]) -> Slip | None:
-    """Which text stands among the known cells of a column of numbers."""
+def slip_in(cells: Sequence[Any], with_amounts: bool = False) -> Slip | None:
+    """Which text stands among the known cells of a column of numbers, or of amounts."""
     counts = Counter(cells)
-    return text_among_numbers(list(counts), np.array(list(counts.values()), dtype=np.int64))
+    return text_among_numbers(list(counts), np.array(list(counts.values()), dtype=np.int64), with_amounts)
 
 
-def text_among_numbers(values: Sequence[Any], counts: np.ndarray) -> Slip | None:
+def text_among_numbers(values: Sequence[Any], counts: np.ndarray, with_amounts: bool = False) -> Slip | None:
     """The same of different values, and how many cells have each; None unless most cells are
     numbers and some are not.
     """
-    is_number = np.array([is_numeric(value) for value in values], dtype=bool)
+    is_number = np.array([is_numeric(value) or (with_amounts and is_amount(value)) for value in values], dtype=bool)
     n_numbers, n_cells = int(counts[is_number].sum()), int(counts[~is_number].sum())
     if n_cells == 0 or n_numbers <= MOSTLY * (n_numbers + n_cells):
         return None
@@ -143,7 +170,8 @@ def text_among_numbers(values: Sequence[Any], counts: np.ndarray) -> Slip | None
     what = "with a leading zero" if is_code else "of text"
     more = f" and {n_cells - n_first} more cell{'s' * (n_cells - n_first > 1)} {what}" if others.size > 1 else ""
     times = f" ({n_first} times)" if n_first > 1 else ""
-    return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} numbers", n_cells, n_numbers, is_code)
+    called = "amounts" if with_amounts else "numbers"
+    return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} {called}", n_cells, n_numbers, is_code)
 
 
 def is_numeric(value: Any) -> bool:
@@ -153,32 +181,74 @@ def is_numeric(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
+def is_amount(value: Any) -> bool:
+    """Whether a cell is text that is an amount, by one decimal mark or the other."""
+    return isinstance(value, str) and any(form.fullmatch(value.strip()) for form in AMOUNTS.values())
+
+
 def amount_in(values: Sequence[Any]) -> str | None:
     """An example, if most values are amounts that no reader takes for numbers: 1.200,50 €."""
-    found = [v for v in values if isinstance(v, str) and AMOUNT.fullmatch(v.strip())]
+    found = [v for v in values if is_amount(v)]
     return None if len(found) <= MOSTLY * len(values) else next((v for v in found if not is_numeric(v)), None)
+
+
+def are_dates(values: Sequence[Any]) -> bool:
+    """Whether all values are dates as text."""
+    return all(isinstance(v, str) and DATE_TEXT.fullmatch(v.strip()) for v in values)
+
+
+def doubt_gaps(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
+    """Warn of text that stands for missing cells, which would be a category."""
+    found = [k for k, v in enumerate(values) if isinstance(v, str) and v.strip() in ("?", *EMPTY_TEXTS)]
+    if not found:
+        return
+    texts = [values[k] for k in found]
+    shown, n_cells = ", ".join(map(repr, texts)), int(counts[found].sum())
+    what = "which counts as a category like any other; None or NaN marks missing cells"
+    kinds = _kinds([Doubt(name, "", "")])
+    cure = f"X[{name!r}].replace({texts!r}, numpy.nan) makes gaps of them, {kinds} ends this warning"
+    warn_at_caller(
+        f"column {name!r} of X holds the text {shown} in {n_cells} cell{'s' * (n_cells > 1)}, {what}. {cure}.",
+        in_search=f"column {name!r} of X holds the text {shown}, {what}. {cure}.",
+    )
+
+
+def doubt_written(name: Any, values: Sequence[Any], n_known: int) -> None:
+    """Warn of dates and amounts that are text, whose values would be categories."""
+    what, convert = _written_as_text(name, values, n_known) if len(values) > 2 else ("", "")
+    if what and not all(is_numeric(v) for v in values):
+        warn_at_caller(
+            f"column {name!r} of X {what}, and each is a category. {convert}{_kinds([Doubt(name, '', '')])} ends this "
+            "warning.",
+            in_search=f"column {name!r} of X holds dates or amounts as text, and each is a category. {convert}",
+        )
+
+
+def _written_as_text(name: Any, values: Sequence[Any], n_known: int) -> tuple[str, str]:
+    """What a column of dates, numbers or amounts holds, and how it becomes numbers, if any."""
+    found, how_many = amount_in(values), f"{len(values)} different ones in {n_known} cells"
+    if are_dates(values):
+        convert = "(pandas.to_datetime(column) - pandas.Timestamp('2000-01-01')).dt.days makes numbers of dates. "
+        return f"holds dates as text, such as {_short(values[0])}: {how_many}", convert
+    if all(isinstance(v, str) and is_numeric(v) for v in values):
+        convert = "pandas.to_numeric makes numbers of them. "
+        return f"holds numbers as text, such as {_short(values[0])}: {how_many}", convert
+    if found is None:
+        return "", ""
+    convert = f"{PLAIN_AMOUNTS} "
+    if found.endswith("%") and "," not in found:
+        convert = f"pandas.to_numeric(X[{name!r}].str.rstrip(' %')) makes numbers of them. "
+    return f"holds amounts as text, such as {found!r}: {how_many}", convert
 
 
 def doubt_many(name: Any, values: Sequence[Any], n_known: int) -> None:
     """Doubt text and categories of many values: an id says nothing, and many values cost much."""
     if len(values) <= MANY_CATEGORIES:
         return
-    what, convert = f"has {len(values)} different values of text or categories in {n_known} known cells", ""
-    if all(isinstance(v, str) and DATE_TEXT.fullmatch(v.strip()) for v in values):
-        what = f"holds dates as text, such as {_short(values[0])}: {len(values)} different ones in {n_known} cells"
-        convert = "(pandas.to_datetime(column) - pandas.Timestamp('2000-01-01')).dt.days makes numbers of dates. "
-    elif all(isinstance(v, str) and is_numeric(v) for v in values):
-        what = f"holds numbers as text, such as {_short(values[0])}: {len(values)} different ones in {n_known} cells"
-        convert = "pandas.to_numeric makes numbers of them. "
-    elif amount_in(values) is not None:
-        what = f"holds amounts as text, such as {amount_in(values)!r}: {len(values)} different ones in {n_known} cells"
-        convert = (
-            "Without signs and separators of thousands, and with a decimal point, pandas.to_numeric makes numbers of "
-            "them; pandas.read_csv has the options decimal and thousands. "
-        )
-    elif 2 * len(values) > n_known:
-        what = f"{what}, as names and ids have"
+    what, convert = _written_as_text(name, values, n_known)
+    what = what or f"has {len(values)} different values of text or categories in {n_known} known cells"
     if 2 * len(values) > n_known:
+        what = what if convert else f"{what}, as names and ids have"
         cure = (
             f"{convert}Drop such columns, merge their rare values by max_categories or min_frequency, or pass {{kinds}}"
         )

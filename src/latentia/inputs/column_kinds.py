@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from latentia.inputs.column_doubts import slip_in
+from latentia.inputs.column_doubts import PLAIN_AMOUNTS, amount_in, slip_in
 from latentia.inputs.dataframes import ColumnType, frame_type
 from latentia.inputs.labels import is_missing
 from latentia.numerics.array_api import to_numpy
@@ -125,9 +125,10 @@ def as_numbers(cells: np.ndarray, name: Any) -> np.ndarray:
     except ValueError as error:
         slip = slip_in(cells[known].tolist())
         wrong = str(error).removeprefix("could not convert string to float: ")
+        cure = f"{PLAIN_AMOUNTS} Otherwise" if amount_in(cells[known].tolist()) else "Correct or remove such cells;"
         raise ValueError(
             f"column {name!r} of X holds text where numbers are expected: "
-            f"{wrong if slip is None else slip.text}. Correct or remove such cells; pass "
+            f"{wrong if slip is None else slip.text}. {cure} pass "
             f"kinds={{{name!r}: 'categorical'}} if its values are categories."
         ) from error
     return out

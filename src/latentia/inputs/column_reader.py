@@ -9,16 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.inputs.column_doubts import (
+    MANY_CATEGORIES,
     DoubtfulColumn,
     dates_in,
     doubt_cells,
+    doubt_gaps,
     doubt_many,
     doubt_row_numbers,
     doubt_text,
+    doubt_written,
     refusal,
 )
 from latentia.inputs.column_kinds import ColumnKind, check_counts, check_finite, found_kind
 from latentia.inputs.column_levels import Levels, Merging
+from latentia.inputs.column_order import order_of
 from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.table_digest import TableDigest
 
@@ -67,13 +71,19 @@ class TableReader(NamedTuple):
             doubt_cells(name, seen)
             doubt_row_numbers(name, seen, counts[counts > 0])
         kind = given or found_kind(types[place] if types else None, seen)
+        if given == "ordinal":
+            order = order_of(name, types[place] if types else None, values, counts)
+            values, counts = [values[k] for k in order], counts[order]
         if not self.known_kinds[kind].is_coded:
             return self._numbers(place, kind)
         if kind == "categorical" and given is None:
-            if not is_category:
-                doubt_text(name, seen, counts[counts > 0], self.merging.is_asked_for)
-            if not self.merging.is_asked_for:
+            has_slips = not is_category and doubt_text(name, seen, counts[counts > 0], self.merging.is_asked_for)
+            if not has_slips:
+                doubt_gaps(name, seen, counts[counts > 0])
+            if len(seen) > MANY_CATEGORIES and not self.merging.is_asked_for:
                 doubt_many(name, seen, int(counts.sum()))
+            elif not is_category and not has_slips:
+                doubt_written(name, seen, int(counts.sum()))
         levels = self._levels(place, kind, values, counts)
         return EncodedColumn(kind, levels, max(1, levels.n_codes), False)
 

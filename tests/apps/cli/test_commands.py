@@ -23,11 +23,13 @@ from small_tables import make_table
 
 import latentia as library
 from latentia.__main__ import main
-from latentia.apps.cli import options, training_commands
+from latentia.apps.cli import answer_commands, options, training_commands
+from latentia.apps.cli.app import run
+from latentia.apps.tables.class_labels import amounts_note, read_labels
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.text_tables import MISSING, find_delimiter
-from latentia.apps.tables.typed_columns import amounts_note, features_as_fitted, find_features, read_labels
+from latentia.apps.tables.typed_columns import features_as_fitted, find_features
 from latentia.persistence.model_files import save_model
 
 
@@ -226,17 +228,123 @@ def test_predictions_and_reasons_are_of_the_class_that_costs_least(latentia, tmp
     np.testing.assert_allclose(found["adds:a"][said.index("yes")], model.explain(X)["yes"]["a"][said.index("yes")])
 
 
-def test_amounts_are_left_out_as_what_they_are(tmp_path):
-    rng = np.random.default_rng(0)
-    cells = [
-        (f"{v:.1f}".replace(".", ","), f"1.{200 + k},50 €", f"{v:.2f}%") for k, v in enumerate(rng.random(90) * 99)
-    ]
-    lines = [f"{a};{b};{c};{k % 7}" for k, (a, b, c) in enumerate(cells)]
-    _, found = typed("\n".join(["age;income;share;x", *lines]), path=tmp_path / "a.csv")
-    assert list(found.frame) == ["age", "x"] and found.frame["age"].dtype == float
-    assert found.left_out["income"].startswith("amounts such as '1.200,50 €', 90 different ones in 90 cells; as plain")
-    assert found.left_out["share"].startswith("amounts such as '")
-    assert found.notes == []
+@pytest.mark.parametrize(
+    "cells, numbers",
+    [
+        (["$1,034", "$300", "-$5", "($6.50)"], [1034, 300, -5, -6.5]),
+        (["$210,000", "$180,500"], [210000, 180500]),
+        (["300 €", "1.200 €", ""], [300, 1200, np.nan]),
+        (["1.200,50 €", "3 €"], [1200.5, 3]),
+        (["EUR 5", "EUR 1.000.000"], [5, 1000000]),
+        (["20%", "5.5 %", "12.345%"], [20, 5.5, 12.345]),
+        (["1,5", "2", "0,123"], [1.5, 2, 0.123]),
+        (["300", "1,200"], [300, 1200]),
+        (["1\u202f200,5\u00a0€", "3\u00a0€", "\u22127\u00a0€"], [1200.5, 3, -7]),
+        (["1'200.125", "5"], [1200.125, 5]),
+        (["₹1,24,900", "₹300"], [124900, 300]),
+    ],
+)
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_amounts_that_can_be_read_in_one_way_are_numbers_with_a_note(cells, numbers, ending, tmp_path):
+    frame, path = pd.DataFrame({"price": cells, "x": 1.5}), tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.replace("", None).to_parquet(path)
+    found = find_features(read_table(str(path), Reading()), ["price", "x"])
+    np.testing.assert_array_equal(
+        found.frame["price"].astype("Float64").to_numpy(dtype=float, na_value=np.nan), numbers
+    )
+    assert len(found.notes) == 1 and found.notes[0].startswith("column 'price' is read as numbers, ")
+    assert "; --kind price=categorical keeps" in found.notes[0]
+    kept = find_features(read_table(str(path), Reading()), ["price", "x"], {"price": "categorical"})
+    assert kept.frame["price"].dropna().tolist() == [c for c in cells if c] and kept.notes == []
+    asked = find_features(read_table(str(path), Reading()), ["price", "x"], {"price": "continuous"})
+    pd.testing.assert_series_equal(asked.frame["price"], found.frame["price"])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1.200 €", "2.400 €", "3.500 €"],
+        ["$1.299", "$1.319", "$1.309"],
+        ["1,000", "2,500", "3,100"],
+        ["1200 €", "1.200 €", "7 €"],
+        ["$5", "5 €", "7 €"],
+        ["5%", "5", "6%"],
+        ["12,345%", "5%", "7%"],
+        ["1,5 €", "1.5 €", "2.5 €"],
+    ],
+)
+def test_amounts_that_can_be_read_in_several_ways_are_left_out(cells, tmp_path):
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"price": np.resize(cells, 90), "x": 1.5}).to_csv(path, index=False)
+    found = find_features(read_table(str(path), Reading()), ["price", "x"])
+    assert list(found.frame) == ["x"] and found.notes == []
+    assert re.match(
+        r"amounts such as '.*', of unclear marks or different signs, 3 different ones in 90 cells; as plain",
+        found.left_out["price"],
+    )
+
+
+def test_a_word_among_amounts_is_named_with_the_cure(tmp_path):
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"price": ["unknown"] + [f"${k % 9}" for k in range(89)], "x": 1.5}).to_csv(path, index=False)
+    found = find_features(read_table(str(path), Reading()), ["price", "x"])
+    said = "column 'price' is text, since it holds 'unknown' among 89 amounts; --missing unknown makes gaps of such"
+    assert found.notes[0].startswith(said) and found.doubted == {"price"}
+    found = find_features(read_table(str(path), Reading(missing=MISSING | {"unknown"})), ["price", "x"])
+    assert found.frame["price"].sum() == sum(k % 9 for k in range(89))
+
+
+@pytest.mark.parametrize(
+    "form", ["2020-{:02d}-01", "2020-{:02d}", "{}/1/2020", "{}.1.2020", "Jan {}, 2020", "{}-feb-2020"]
+)
+def test_few_dates_are_categories_with_a_note_and_many_are_left_out(form, tmp_path):
+    path = tmp_path / "a.csv"
+    for n_values in (12, 13):
+        form = form if n_values == 12 else form.replace("2020-{:02d}", "20{:02d}-12")
+        days = [form.format(1 + k % n_values) for k in range(800)]
+        pd.DataFrame({"day": days, "x": 1.5}).to_csv(path, index=False)
+        found = find_features(read_table(str(path), Reading()), ["day", "x"])
+        said = f"dates, {n_values} different ones in 800 cells; as numbers, such as days, they could be used"
+        if n_values == 12:
+            assert found.notes == [f"column 'day' is categorical, though it holds {said}"] and found.doubted == {"day"}
+        else:
+            assert found.left_out == {"day": said} and found.notes == []
+
+
+@pytest.fixture(scope="module")
+def of_amounts(tmp_path_factory):
+    """A folder with a model that was fitted to prices, shares and incomes as text."""
+    folder, a = tmp_path_factory.mktemp("amounts"), np.random.default_rng(0).integers(20, 480, 200)
+    euros = [f"{7 * v:,}".replace(",", ".") + ",50 €" for v in a]
+    frame = pd.DataFrame({"price": [f"${v}" for v in a], "share": [f"{v % 37}%" for v in a], "income": euros})
+    frame.assign(y=np.where(a > 250, "high", "low")).to_csv(folder / "a.csv", index=False)
+    assert run(["fit", str(folder / "a.csv"), "-t", "y", "-o", str(folder / "m"), "--effort", "fast", "-q"]) == 0
+    return folder
+
+
+def test_models_of_amounts_read_new_ones_as_those_they_were_fitted_to(latentia, of_amounts, tmp_path):
+    model = library.load(of_amounts / "m")
+    assert model.kinds_ == ("continuous",) * 3 and model.expected_accuracy_ > 0.95
+    assert model.number_forms_ == {"price": ("$", ""), "share": ("%", ""), "income": ("€", ",")}
+    plain = pd.DataFrame({"price": [400, 30], "share": [30, 30], "income": [2800.0, 1200.0]})
+    expected = model.predict_proba(plain)[:, 0]
+    rows = {"price": ["$400", "$30"], "share": ["30%", "30 %"], "income": ["2.800 €", "1.200"]}
+    for frame in (pd.DataFrame(rows), plain.assign(income=["2800.0", "1200.0"])):
+        for ending in (".csv", ".parquet"):
+            path = tmp_path / f"rows{ending}"
+            frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+            ended = latentia("predict", of_amounts / "m", path)
+            np.testing.assert_allclose([float(row["p(high)"]) for row in rows_of(ended.out)], expected)
+    for command in (["report", "-o", tmp_path / "r.html"], ["explain"], ["impute"]):
+        assert latentia(command[0], of_amounts / "m", of_amounts / "a.csv", *command[1:]).code == 0
+    ended = latentia("impute", of_amounts / "m", "-", stdin="price,share,income\n$400,,2.800 €\n".encode())
+    assert rows_of(ended.out)[0]["income"] == "2800.0" and rows_of(ended.out)[0]["price"] == "400"
+
+
+@pytest.mark.parametrize("price, income", [("400 €", "2.800 €"), ("$1.200", "2.800 €"), ("$400", "2,800.00 €")])
+def test_new_amounts_of_another_form_are_refused(latentia, of_amounts, price, income):
+    ended = latentia("predict", of_amounts / "m", "-", stdin=f'price,share,income\n"{price}",5%,"{income}"\n'.encode())
+    assert ended.code == 3 and "no number as the model expects; as plain numbers, with a decimal point" in ended.err
 
 
 def test_new_rows_hold_true_and_false_where_the_model_does(latentia, tmp_path):
@@ -307,6 +415,129 @@ def test_one_leading_zero_in_many_numbers_is_told(latentia, tmp_path):
         "'012' among 89 numbers, and leading zeros make codes of its numbers; --kind number=continuous"
         in found.left_out["number"]
     )
+
+
+def test_the_quiet_get_answers_and_nothing_else(latentia, fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(training_commands, "usual_choices", lambda frame, seed: {})
+    model, table = fitted / "model.latentia", fitted / "table.csv"
+    loud, quiet = latentia("explain", model, table), latentia("explain", model, table, "-q")
+    assert quiet.code == 0 and quiet.out == loud.out != "" and quiet.err == ""
+    few = ("--ignore", "code", "--ignore", "color", "--folds", "2")
+    ended = latentia("compare", table, "-t", "kind", *few, "--quiet")
+    assert ended.code == 0 and "LatentClassifier" in ended.out and ended.err == ""
+    assert "cells missing" not in ended.out  # what was found is no answer
+    for command in (["predict", "-o", tmp_path / "p.csv"], ["report", "-o", tmp_path / "r.html"]):
+        assert latentia(command[0], model, table, *command[1:], "-q") == (0, "", "")
+
+
+def test_columns_that_are_kept_have_other_names_than_answers(latentia, fitted, monkeypatch):
+    model, table = fitted / "model.latentia", fitted / "table.csv"
+    ended = latentia("predict", model, table, "--keep", "color", "--keep", "size", "--keep", "color")
+    assert list(rows_of(ended.out)[0]) == ["color", "size", "prediction", "p(no)", "p(yes)", "outlier_score"]
+    monkeypatch.setattr(answer_commands, "prediction_table", None)  # nothing is predicted
+    ended = latentia("predict", model, table, "--keep", "nothing")
+    assert ended.code == 3 and "--keep nothing: there is no such column" in ended.err
+    monkeypatch.setattr(answer_commands, "read_table", None)  # nor read
+    for name in ("prediction", "p(yes)", "outlier_score"):
+        ended = latentia("predict", model, table, "--keep", "color", "--keep", name)
+        assert ended.code == 2 and f"--keep {name}: the output has a column of this name" in ended.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit table.csv -t kind -o table.csv",
+        "fit table.csv -t kind -o m --report ./table.csv",
+        "fit table.csv -t kind -o m --predictions link.csv",
+        "compare table.csv -t kind -o table.csv",
+        "predict model.latentia table.csv -o table.csv",
+        "impute model.latentia link.csv -o table.csv",
+        "explain model.latentia table.csv -o link.csv",
+        "report model.latentia table.csv -o table.csv",
+        "report model.latentia table.csv -o model.latentia",
+        "sample model.latentia -o model.latentia",
+    ],
+)
+def test_what_a_command_reads_is_never_overwritten(latentia, fitted, command, tmp_path, monkeypatch):
+    for name in ("table.csv", "model.latentia"):
+        (tmp_path / name).write_bytes((fitted / name).read_bytes())
+    (tmp_path / "link.csv").hardlink_to(tmp_path / "table.csv")
+    monkeypatch.chdir(tmp_path)
+    for force in ([], ["--force"]):
+        ended = latentia(*command.split(), *force)
+        assert ended.code == 2 and "is what the command reads; name another file" in ended.err
+    for name in ("table.csv", "model.latentia"):
+        assert (tmp_path / name).read_bytes() == (fitted / name).read_bytes()
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("option, value", [("--ignore", "kind"), ("--kind", "kind=categorical")])
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_options_of_columns_are_not_for_the_target(latentia, fitted, command, option, value, tmp_path):
+    output = ["-o", tmp_path / "m"] if command == "fit" else []
+    ended = latentia(command, fitted / "table.csv", "-t", "kind", option, value, *output)
+    assert (ended.code, ended.out, ended.err) == (2, "", f"latentia: {option} kind: kind is the target\n")
+
+
+def test_cells_that_look_like_amounts_are_not_told_to_be_gaps(latentia, fitted, tmp_path):
+    plainly = "as plain numbers, with a decimal point and without signs and marks of thousands, such cells can be read"
+    rows = b'size,color,two,code\n"1,5",red,1,007\n'
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=rows)
+    assert (
+        ended.code == 3
+        and f"column 'size' holds '1,5', which is no number as the model expects; {plainly}" in ended.err
+    )
+    path = tmp_path / "a.csv"
+    path.write_text("discount,x,y\n" + "".join(f"{5 + k}{'%' * (k % 9 > 0)},1.5,{k % 2}\n" for k in range(60)))
+    asked = ["-t", "y", "-o", tmp_path / "m", "--kind", "discount=continuous"]
+    ended = latentia("fit", path, *asked)
+    assert ended.code == 3 and f"'discount' holds '6%', which is no number as --kind says; {plainly}" in ended.err
+    path.write_text("size,y\n" + "".join(f"{k if k else '3_5'}.5,{k % 2}\n" for k in range(60)))
+    ended = latentia("fit", path, "-t", "y", "-o", tmp_path / "m", "--kind", "size=continuous")
+    assert ended.code == 3 and "holds '3_5.5', which is no number as --kind says; --missing 3_5.5 makes" in ended.err
+    path.write_text("size;y\n" + "".join(f"{k / 7 if k else '3,5 €'};{k % 2}\n" for k in range(60)))
+    found = find_features(read_table(str(path), Reading()), ["size", "y"])
+    assert found.left_out["size"] == f"'3,5 €' among 59 numbers; {plainly}"
+
+
+@pytest.mark.parametrize(
+    "header, hint",
+    [
+        ("SIZE,color,two,code", "did you mean 'SIZE'? empty"),
+        ("Size,COLOR,two,code", "did you mean 'Size', 'COLOR'? empty"),
+        ("size,colour,two,code", "did you mean 'colour'? empty"),
+        ("other,color,two,code", "which it does not have; empty"),
+        ("Size,other,two,code", "which it does not have; empty"),
+    ],
+)
+def test_columns_of_almost_the_same_name_are_shown(latentia, fitted, header, hint):
+    ended = latentia("predict", fitted / "model.latentia", "-", stdin=f"{header}\n1.5,red,1,007\n".encode())
+    assert ended.code == 3 and hint in ended.err
+    ended = latentia("fit", fitted / "table.csv", "-t", "KIND", "-o", fitted / "none")
+    assert "no column 'KIND'; did you mean 'kind'? its columns are" in ended.err
+
+
+def test_ordinal_text_has_the_order_that_is_given(latentia, tmp_path):
+    table, model = tmp_path / "a.csv", tmp_path / "m"
+    answers = ["very bad", "bad", "ok", "good", ""]
+    table.write_text("q,x,y\n" + "".join(f"{answers[k % 5]},{k % 7},{int(k % 5 > 1)}\n" for k in range(60)))
+    fit = ["fit", table, "-t", "y", "-o", model, "--effort", "fast", "--quiet", "--kind"]
+    ended = latentia(*fit, "q=ordinal")
+    assert ended.code == 3 and "text without an order; --kind 'q=ordinal:bad<good<ok<very bad' names its" in ended.err
+    for order, said in (
+        ("very bad<bad<ok", "the column holds 'good'"),
+        ("very bad<bad<ok<good<bad", "a level is empty or named twice"),
+        ("very bad<bad<ok<good<", "a level is empty or named twice"),
+    ):
+        ended = latentia(*fit, f"q=ordinal:{order}")
+        assert ended.code == 3 and f"--kind q=ordinal:{order}: {said}; allowed are all its values" in ended.err
+    assert latentia(*fit, "q=ordinal: very bad < bad < ok < good").code == 0
+    fitted = library.load(model)
+    assert fitted.kinds_[0] == "ordinal" and fitted._model.encoder.categories[0].tolist() == answers[:4]
+    rows = rows_of(latentia("predict", model, table, "--keep", "q").out)
+    assert all(float(row["p(1)"]) > 0.5 for row in rows if row["q"] in ("ok", "good"))
+    assert all(row["q"] in answers[:4] for row in rows_of(latentia("impute", model, table).out))
+    assert latentia("report", model, table, "-o", tmp_path / "r.html").code == 0
 
 
 def test_impute_fills_the_gaps_and_nothing_else(latentia, fitted, tmp_path):
@@ -529,6 +760,7 @@ def test_the_delimiter_is_the_one_by_which_records_are_as_long_as_the_header():
 
 def test_a_column_may_have_the_sign_of_its_option_in_its_name():
     assert options.kinds(["a=b=count", "c=binary"]) == {"a=b": "count", "c": "binary"}
+    assert options.kinds(["a=b=ordinal:low<= 5<high"]) == {"a=b": "ordinal:low<= 5<high"}
 
 
 def test_a_model_of_an_array_takes_all_columns_but_its_target(rng):

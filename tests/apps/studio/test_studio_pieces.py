@@ -58,6 +58,15 @@ def test_kinds_are_given_where_they_are_not_what_the_model_would_find():
     assert choose(view_of(x=range(9), y=["a", "b", "c"] * 3), "y", {}, "fast").classifier().kinds == "auto"
 
 
+def test_amounts_are_numbers_whose_form_the_model_remembers():
+    view = view_of(price=[f"${k},500" for k in range(1, 61)], y=["a", "b"] * 30)
+    chosen = choose(view, "y", {}, "fast")
+    assert chosen.frame["price"].tolist() == [1000 * k + 500 for k in range(1, 61)]
+    assert chosen.forms == {"price": ("$", ".")} and chosen.kinds == {}
+    assert view.notes == ["column 'price' is read as numbers, '$10,500' as 10500"]
+    assert view.describe()["columns"][0]["allowed"] == ["continuous", "count"]
+
+
 class Model:
     """Tells of three candidates and of a step, unless it is stopped."""
 
@@ -79,7 +88,7 @@ class Model:
 
 def run_job(model=None, finished=lambda job, model: None, stop=False):
     model = Model() if model is None else model
-    choices = SimpleNamespace(classifier=lambda: model, frame=None, labels=None, target="kind", effort="fast")
+    choices = SimpleNamespace(classifier=lambda: model, frame=None, labels=None, target="kind", effort="fast", forms={})
     job = fit_job.FitJob(choices, finished)
     if stop:
         job.stop()

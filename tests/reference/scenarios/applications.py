@@ -28,9 +28,10 @@ FEW: Any = {"max_iter": 2, "n_init": 1, "random_state": 0}
 def formats() -> dict[str, Any]:
     import pandas as pd
 
+    from latentia.apps.tables.class_labels import read_labels
     from latentia.apps.tables.failures import Failure
     from latentia.apps.tables.table_files import Reading, read_table
-    from latentia.apps.tables.typed_columns import find_features, kind_of, read_labels
+    from latentia.apps.tables.typed_columns import find_features, kind_of
 
     frame = pd.DataFrame(
         {

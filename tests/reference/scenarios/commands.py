@@ -159,9 +159,10 @@ def comparisons() -> dict[str, Any]:
 @SCENARIOS
 def readings() -> dict[str, Any]:
     """Delimiters, encodings and broken tables."""
+    from latentia.apps.tables.class_labels import read_labels
     from latentia.apps.tables.failures import Failure
     from latentia.apps.tables.table_files import Reading, read_table
-    from latentia.apps.tables.typed_columns import find_features, kind_of, read_labels
+    from latentia.apps.tables.typed_columns import find_features, kind_of
 
     tables = {
         "semicolon": make_table(8, ";"),

@@ -11,10 +11,11 @@ import typer
 from latentia.apps.cli import options
 from latentia.apps.cli.console import Screen
 from latentia.apps.cli.output_files import STANDARD, check_format, check_target, plain, print_json, write_table
+from latentia.apps.tables.class_labels import class_text
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
-from latentia.apps.tables.typed_columns import class_text, features_as_fitted
+from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.display.fitted_parts import columns_without_values
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.reasons import reasons_array
@@ -25,11 +26,16 @@ METHODS = ("mean", "median", "mode")
 def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
     """The class of each row, the probability of each class, and how unusual the row is."""
     proba = np.asarray(model.predict_proba(frame))
-    columns: dict[str, Any] = {"prediction": model.classes_[decide(proba, getattr(model, "loss_matrix", None))]}
-    columns |= {f"p({name})": proba[:, k] for k, name in enumerate(model.classes_.tolist())}
+    columns = [model.classes_[decide(proba, getattr(model, "loss_matrix", None))], *proba.T]
     if hasattr(model, "score_samples"):
-        columns["outlier_score"] = -np.asarray(model.score_samples(frame))
-    return pandas.DataFrame(columns)
+        columns.append(-np.asarray(model.score_samples(frame)))
+    return pandas.DataFrame(dict(zip(_answer_names(model), columns, strict=True)))
+
+
+def _answer_names(model: Any) -> list[str]:
+    """The columns of `prediction_table`."""
+    names = ["prediction", *(f"p({name})" for name in model.classes_.tolist())]
+    return [*names, "outlier_score"] if hasattr(model, "score_samples") else names
 
 
 def predict(
@@ -53,10 +59,12 @@ def predict(
     density of the row: the higher, the more unusual.
     """
     screen = Screen(as_json, quiet)
-    fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing))
+    reading = options.reading(encoding, delimiter, missing)
+    fitted, found, frame = _opened(model, table, output, force, reading, keep=keep)
+    kept = _kept(found, keep)
     with blaming(found.source), screen.work("predicting"):
         answers = prediction_table(fitted, frame)
-    _finish(screen, pandas.concat([_kept(found, keep), answers], axis=1), output)
+    _finish(screen, pandas.concat([kept, answers], axis=1), output)
 
 
 def impute(
@@ -103,7 +111,7 @@ def sample(
 ) -> None:
     """Draw new rows with their classes from a model."""
     screen = Screen(as_json, quiet)
-    check_target(output, force)
+    check_target(output, force, [model])
     check_format(output)
     fitted = load_classifier(model, "sample")
     label = None if of_class is None else _class_named(fitted, of_class)
@@ -169,14 +177,24 @@ def explain(
 
 
 def _opened(
-    model: str, table: str, output: str | None, force: bool, reading: Reading, *needed: str
+    model: str,
+    table: str,
+    output: str | None,
+    force: bool,
+    reading: Reading,
+    *needed: str,
+    keep: list[str] | None = None,
 ) -> tuple[Any, Table, pandas.DataFrame]:
     """A model and a table that it can read; the output is free."""
-    check_target(output, force)
+    check_target(output, force, [model, table])
     check_format(output)
     fitted = load_classifier(model, "predict_proba", *needed)
     if getattr(fitted, "multilabel_", False):
         raise Failure(ExitCode.BAD_MODEL, f"{model} predicts several labels a row, which the command line does not")
+    answers = _answer_names(fitted)
+    twice = next((name for name in keep or [] if name in answers), None)
+    if twice is not None:
+        raise Failure(ExitCode.USAGE, f"--keep {twice}: the output has a column of this name: {', '.join(answers)}")
     found = read_table(table, reading.for_model(fitted))
     return fitted, found, features_as_fitted(found, fitted)
 
@@ -185,7 +203,7 @@ def _kept(table: Table, names: list[str] | None) -> pandas.DataFrame:
     lacking = [name for name in names or [] if name not in table.frame]
     if lacking:
         raise bad_table(table.source, f"--keep {lacking[0]}: there is no such column")
-    return table.frame[list(names or [])]
+    return table.frame[list(dict.fromkeys(names or []))]
 
 
 def _finish(
@@ -201,4 +219,4 @@ def _finish(
         return
     write_table(frame, output)
     if output is not None:
-        screen.say(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")
+        screen.tell(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")

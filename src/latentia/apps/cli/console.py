@@ -32,7 +32,7 @@ class Printer(Console):
 
 
 class Screen:
-    """Where a command speaks; silent for machines, except for errors."""
+    """Where a command speaks; silent for machines, except for errors. The quiet get results."""
 
     def __init__(self, as_json: bool, quiet: bool):
         self.as_json, self.is_silent = as_json, as_json or quiet
@@ -40,12 +40,17 @@ class Screen:
 
     def say(self, text: str = "", style: str | None = None) -> None:
         """A line of the result."""
-        if not self.is_silent:
+        if not self.as_json:
             Printer(highlight=False, soft_wrap=True).print(Text(text, style or ""))
+
+    def tell(self, text: str) -> None:
+        """A line on what was done, which the quiet do not need."""
+        if not self.is_silent:
+            self.say(text)
 
     def grid(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
         """A table of the result; columns after the first are aligned to the right."""
-        if self.is_silent:
+        if self.as_json:
             return
         grid = Grid(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         for place, name in enumerate(header):
@@ -56,7 +61,7 @@ class Screen:
 
     def show(self, value: Any) -> None:
         """Something that knows how it is drawn."""
-        if not self.is_silent:
+        if not self.as_json:
             Printer(highlight=False).print(value)
 
     def note(self, text: str) -> None:

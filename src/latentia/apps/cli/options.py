@@ -9,6 +9,7 @@ import typer
 from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.apps.tables.table_files import Reading
 from latentia.apps.tables.text_tables import MISSING
+from latentia.apps.tables.typed_columns import ORDINAL
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
 
 #: What a column may be.
@@ -52,18 +53,19 @@ Kind = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help=f"What a column is, of {', '.join(KINDS)}; may be repeated.",
+        help=f"What a column is, of {', '.join(KINDS)}, or ordinal:low<middle<high; may be repeated.",
     ),
 ]
 Effort = Annotated[str, typer.Option("--effort", help="How much is tried: fast, balanced or best.")]
 
 
 def kinds(given: list[str] | None) -> dict[str, str]:
-    """Columns and their kinds."""
+    """Columns and their kinds; levels follow that of an ordinal one: ordinal:low<middle<high."""
     found = {}
     for option in given or []:
-        name, _, kind = option.rpartition("=")
-        if not name or kind not in KINDS:
+        name, has_levels, levels = option.partition(f"={ORDINAL}")
+        name, _, kind = (name, "", ORDINAL + levels) if has_levels else option.rpartition("=")
+        if not name or kind not in KINDS and not has_levels:
             raise Failure(ExitCode.USAGE, f"--kind {option}: allowed is COLUMN=KIND, with one of {', '.join(KINDS)}")
         found[name] = kind
     return found

@@ -23,11 +23,15 @@ from latentia.persistence.archive import written_whole
 STANDARD = "-"
 
 
-def check_target(path: str | None, force: bool) -> None:
-    """Refuse a file that exists, or a folder that does not, before any work is done."""
+def check_target(path: str | None, force: bool, inputs: Sequence[str]) -> None:
+    """Refuse a file that exists or is read, or a folder that does not exist, before any work is
+    done.
+    """
     if path is None or path == STANDARD:
         return
     target = Path(path)
+    if any(_is_same(path, other) for other in inputs):
+        raise Failure(ExitCode.USAGE, f"{path} is what the command reads; name another file for the output")
     if target.is_dir():
         raise Failure(ExitCode.NOT_WRITTEN, f"{path} is a folder")
     if target.exists() and not force:
@@ -38,7 +42,12 @@ def check_target(path: str | None, force: bool) -> None:
         raise Failure(ExitCode.NOT_WRITTEN, f"the folder {target.parent} is not writable")
 
 
-def check_targets(paths: Sequence[str | None], force: bool) -> None:
+def _is_same(path: str, other: str) -> bool:
+    """Whether two names are those of one file, by links or not."""
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def check_targets(paths: Sequence[str | None], force: bool, inputs: Sequence[str]) -> None:
     """The same of several files, which must be different ones, and not standard output."""
     if STANDARD in paths:
         raise Failure(ExitCode.USAGE, "- is no output of this command, which shows what it finds there: name a file")
@@ -46,7 +55,7 @@ def check_targets(paths: Sequence[str | None], force: bool) -> None:
     if len(set(names)) < len(names):
         raise Failure(ExitCode.USAGE, "two outputs have the same name")
     for path in paths:
-        check_target(path, force)
+        check_target(path, force, inputs)
 
 
 def check_format(path: str | None) -> None:

@@ -21,16 +21,11 @@ from latentia.apps.cli.output_files import (
 )
 from latentia.apps.cli.usual_choices import usual_choices
 from latentia.apps.report import report_html
+from latentia.apps.tables.class_labels import amounts_note, read_labels
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, labels_as_fitted, load_classifier
 from latentia.apps.tables.table_files import Table, numbered, read_table
-from latentia.apps.tables.typed_columns import (
-    Features,
-    amounts_note,
-    features_as_fitted,
-    find_features,
-    read_labels,
-)
+from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
@@ -65,7 +60,7 @@ def fit(
     """Learn to predict a column of a table."""
     screen = Screen(as_json, quiet)
     _check_effort(effort)
-    check_targets([output, report, predictions], force)
+    check_targets([output, report, predictions], force, [table])
     check_format(predictions)
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, kind, screen)
@@ -75,6 +70,7 @@ def fit(
     model.set_params(callback=None)
     model.target_name_ = target
     model.missing_marks_ = tuple(missing or ())
+    model.number_forms_ = {name: tuple(form) for name, form in features.forms.items()}
     model.save(output)
     files = {"model": output}
     if predictions is not None:
@@ -88,10 +84,10 @@ def fit(
         files["report"] = report
     if as_json:
         print_json(_facts(model, features, labels) | {"files": files, "notes": screen.notes})
-    else:
+    elif not quiet:
         _show_fit(screen, model)
         for what, path in files.items():
-            screen.say(f"{what}: {path}")
+            screen.tell(f"{what}: {path}")
 
 
 def _check_effort(effort: str) -> None:
@@ -118,8 +114,11 @@ def _learnable(
     table: Table, target: str, ignore: list[str] | None, kind: list[str] | None, screen: Screen
 ) -> tuple[np.ndarray, Features]:
     """Labels and columns, shown."""
-    labels, kinds = read_labels(table, target), options.kinds(kind)
-    for option, given in (("--ignore", ignore or []), ("--kind", [*kinds])):
+    kinds = options.kinds(kind)
+    labels, asked = read_labels(table, target), (("--ignore", ignore or []), ("--kind", [*kinds]))
+    for option, given in asked:
+        if target in given:
+            raise Failure(ExitCode.USAGE, f"{option} {target}: {target} is the target")
         unknown = next((name for name in given if name not in table.frame), None)
         if unknown is not None:
             raise bad_table(table.source, f"{option} {unknown}: there is no such column")
@@ -131,7 +130,8 @@ def _learnable(
         screen.note(note)
     for name, reason in features.left_out.items():
         screen.note(f"column {name!r} is left out: {reason}")
-    _show_table(screen, features, labels, target)
+    if not screen.is_silent:
+        _show_table(screen, features, labels, target)
     return labels, features
 
 
@@ -229,7 +229,7 @@ def compare(
     """
     screen = Screen(as_json, quiet)
     _check_effort(effort)
-    check_target(output, force)
+    check_target(output, force, [table])
     check_format(output)
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, kind, screen)
@@ -269,7 +269,7 @@ def report(
     screen = Screen(as_json, quiet)
     if as_json and output == STANDARD:
         raise Failure(ExitCode.USAGE, "--output -: --json writes to standard output, too; name a file")
-    check_target(output, force)
+    check_target(output, force, [model, table])
     fitted = load_classifier(model)
     found = read_table(table, options.reading(encoding, delimiter, missing).for_model(fitted))
     target = target or getattr(fitted, "target_name_", None)
@@ -283,4 +283,4 @@ def report(
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     elif output != STANDARD:
-        screen.say(f"report: {output}")
+        screen.tell(f"report: {output}")

@@ -50,10 +50,10 @@ def _expectations(facts: Facts) -> list[tuple[str, str]]:
     if not facts.has_classes or not facts.is_judged.any():
         return []
     proba, codes = facts.judged[facts.is_judged], facts.known[facts.is_judged]
-    own = np.maximum(proba[np.arange(codes.size), codes], 1e-300)
+    own = np.clip(proba[np.arange(codes.size), codes], 1e-300, 1.0)
     return [
         (f"accuracy{which}", percent(float((facts.decide(proba) == codes).mean()))),
-        (f"log loss{which}", number(float(-np.log(own).mean()), 3)),
+        (f"log loss{which}", number(float(0.0 - np.log(own).mean()), 3)),
     ]
 
 

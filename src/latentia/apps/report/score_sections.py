@@ -118,7 +118,7 @@ def _label_scores(facts: Facts) -> Section | None:
             continue
         true, said, p = codes[use, label] == 1, proba[use, label] > 0.5, proba[use, label]
         both = int((true & said).sum())
-        loss = -np.log(np.maximum(np.where(true, p, 1 - p), 1e-300)).mean()
+        loss = 0.0 - np.log(np.clip(np.where(true, p, 1 - p), 1e-300, 1.0)).mean()
         rows.append(
             [
                 name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import pandas
 from latentia.apps.studio.limits import MIN_LABELED
 from latentia.apps.studio.problems import Problem, explained
 from latentia.apps.studio.table_view import TableView
-from latentia.apps.tables.typed_columns import kind_of, read_labels, useless_because, word_among_numbers
+from latentia.apps.tables.class_labels import read_labels
+from latentia.apps.tables.number_forms import NumberForm
+from latentia.apps.tables.typed_columns import kind_of, useless_because
 from latentia.estimators.latent_classifier import LatentClassifier
 
 EFFORTS = ("fast", "balanced", "best")
@@ -31,6 +33,7 @@ class Choices:
     labels: np.ndarray  # None where a row has none
     kinds: dict[str, str]  # of columns that are not what they look like
     effort: str
+    forms: dict[str, NumberForm] = field(default_factory=dict)  # of columns of amounts
 
     def classifier(self) -> LatentClassifier:
         return LatentClassifier(
@@ -48,7 +51,8 @@ def choose(view: TableView, target: str, kinds: dict[str, str], effort: str) -> 
         raise Problem(f"The effort {effort!r} is none of {', '.join(EFFORTS)}.", 400)
     labels = _labels(view, target)
     frame, given = _features(view, target, kinds)
-    return Choices(target, frame, labels, given, effort)
+    forms = {name: form for name in frame if (form := view.looks[name].form) is not None}
+    return Choices(target, frame, labels, given, effort, forms)
 
 
 def _labels(view: TableView, target: str) -> np.ndarray:
@@ -87,8 +91,7 @@ def _features(view: TableView, target: str, kinds: dict[str, str]) -> tuple[pand
         if kind not in view.allowed_kinds(name):
             raise Problem(f"The column {name!r} cannot be {kind}. Choose {' or '.join(view.allowed_kinds(name))}.")
         frame[name] = column
-        doubt = view.table.is_text and word_among_numbers(view.table, name)  # which the page has told
-        if kind != kind_of(column) or reason or doubt:
+        if kind != kind_of(column) or reason or view.looks[name].doubt:  # of which the page has told
             given[name] = kind
     if not frame:
         raise Problem(

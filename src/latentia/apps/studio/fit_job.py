@@ -75,6 +75,7 @@ class FitJob:
                 self.notes = sorted({str(w.message) for w in found if issubclass(w.category, UserWarning)})
                 model.set_params(callback=None)
                 model.target_name_ = self.choices.target
+                model.number_forms_ = {name: tuple(form) for name, form in self.choices.forms.items()}
                 self.phase = "drawing the map"
                 self._finished(self, model)
             self._end("done")

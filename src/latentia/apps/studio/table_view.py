@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from latentia.apps.tables.table_files import Table
-from latentia.apps.tables.typed_columns import kind_of, typed_column, useless_because
+from latentia.apps.tables.typed_columns import TypedColumn, kind_of, typed_column, useless_because
 
 #: Values of a column that are listed, bars of a histogram, rows that are shown.
 MAX_LEVELS, N_BARS, MAX_SHOWN = 12, 16, 12
@@ -29,15 +29,21 @@ class TableView:
 
     def __init__(self, table: Table):
         self.table = table
-        self.notes: list[str] = []
+
+    @cached_property
+    def looks(self) -> dict[str, TypedColumn]:
+        """The columns, typed, and what is odd about them."""
+        return {name: typed_column(self.table, name) for name in self.table.names}
 
     @cached_property
     def columns(self) -> dict[str, Any]:
         """The columns, typed."""
-        table = self.table
-        if not table.is_text:
-            return {name: table.frame[name] for name in table.names}
-        return {name: typed_column(table, name, self.notes) for name in table.names}
+        return {name: looks.cells for name, looks in self.looks.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """What is odd about columns, without the options of the command line."""
+        return [note.split("; --")[0] for looks in self.looks.values() for note in looks.notes]
 
     def is_number(self, name: str) -> bool:
         return bool(pandas.api.types.is_numeric_dtype(self.columns[name].dtype))
@@ -85,7 +91,7 @@ class TableView:
             "target": self.target,
             "targets": self.could_be_target,
             "shown": [[cell_text(v) for v in row] for row in frame.head(MAX_SHOWN).itertuples(index=False)],
-            "notes": [note.split("; --")[0] for note in self.notes],
+            "notes": self.notes,
         }
 
     def _describe_column(self, name: str) -> dict[str, Any]:

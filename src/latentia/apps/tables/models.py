@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas
 
+from latentia.apps.tables.class_labels import class_text
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
-from latentia.apps.tables.typed_columns import class_text
 from latentia.persistence.model_files import load
 
 

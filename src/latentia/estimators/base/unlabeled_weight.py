@@ -21,6 +21,7 @@ from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem, rows_per_chunk
 from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
+from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
@@ -84,7 +85,7 @@ def _held_out_log_likelihoods(
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     columns = [np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings]
     batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
-    params = family.init(batch, rng, len(settings))
+    params = column_starts(family, batch, np.split(np.arange(len(settings)), n_folds), rng)
     params = EM(max_iter, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
     parts = []
     for fold in range(n_folds):

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import EMFamily, GenerativeFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart, tree_map
+from latentia.engine.pytree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
+from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeFit
 from latentia.estimators.base.generative_input import GenerativeInput
-from latentia.numerics.array_api import namespace
 
 
 def train_columns(
@@ -38,25 +37,14 @@ def train_columns(
     n_init = estimator._n_restarts(trained)
     weight = np.repeat(columns, n_init, axis=1) * np.where(data.codes < 0, factor, 1.0)[:, None]
     source = ArraySource(data.X, data.codes, weight, whole.preprocess)
-    params = _starts(trained, source, weight, rng, n_init)
+    restarts = np.split(np.arange(weight.shape[1]), columns.shape[1])  # of each column
+    params = column_starts(trained, source, restarts, rng)
     problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
     solution = estimator._em_solver(trained).solve(problem, params)
     fits: list[Any] = []
-    for first in range(0, columns.shape[1] * n_init, n_init):
-        index = np.arange(first, first + n_init)
+    for index in restarts:
         mine = solution.take_restarts(index.tolist())
         own = mine.select_restart(estimator._select_restart(trained, mine, source.take_restarts(index), rng))
         model = estimator._model_at(family, trained, data, select_restart(own.params, 0))
         fits.append(GenerativeFit(model, own, 0.0, isinstance(trained, PosteriorFamily), factor))
     return fits
-
-
-def _starts(family: EMFamily, source: ArraySource, weight: np.ndarray, rng: np.random.Generator, n_init: int) -> Any:
-    """The parameters that EM starts from; points of a column see its rows alone."""
-    if not isinstance(family, GenerativeFamily):
-        return family.init(source, rng, weight.shape[1])
-    seed, parts = int(rng.integers(2**31)), []
-    for first in range(0, weight.shape[1], n_init):
-        own = source.with_weight(weight[:, first])
-        parts.append(family.init(own.labeled_only(), np.random.default_rng(seed), n_init))
-    return tree_map(lambda *columns: namespace(*columns).concat(columns, axis=0), *parts)

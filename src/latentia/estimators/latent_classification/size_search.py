@@ -153,7 +153,7 @@ def score_folds(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
     for (_, test), each in zip(folds, log_proba, strict=True):
         y, weight = data.codes[test], np.ones(len(test)) if data.weight is None else data.weight[test]
         right = np.average(each.argmax(axis=1) == y, weights=weight)
-        loss = -np.average(np.maximum(each, MIN_LOG_PROBA)[np.arange(len(test)), y], weights=weight)
+        loss = 0.0 - np.average(np.clip(each, MIN_LOG_PROBA, 0.0)[np.arange(len(test)), y], weights=weight)
         scores.append(_FoldScore(float(right), float(loss), float(weight.sum()), seconds))
     return scores
 

@@ -197,9 +197,9 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     if features:
         found.append(SoftmaxCandidate("softmax, weak prior", WEAK_RIDGE))
         found.append(SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort]))
-    if matrices:
-        found.append(make.gaussians("two Gaussians a class", "full", UNLABELED_WEIGHT, 2))
-    if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # bounds of categories take their time
+    if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # with categories they take their time
+        if matrices:
+            found.append(make.gaussians("two Gaussians a class", "full", UNLABELED_WEIGHT, 2))
         found.append(make.factors("factors, two components", min(3, make.n_factors), UNLABELED_WEIGHT, n_components=2))
     if has_unlabeled:
         found.append(make.factors("factors, labeled rows", make.n_factors, 0.0))

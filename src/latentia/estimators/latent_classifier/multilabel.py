@@ -190,5 +190,5 @@ def _expected(codes: np.ndarray, log_proba: np.ndarray, weight: np.ndarray) -> t
         return float("nan"), float("nan")
     proba = np.exp(log_proba)
     own = np.where(codes == 1, proba, 1 - proba)
-    losses = -np.maximum(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA)
+    losses = 0.0 - np.clip(np.log(np.maximum(own, 1e-300)), MIN_LOG_PROBA, 0.0)
     return float(np.average(losses, weights=weights)), float(np.average(own > 0.5, weights=weights))

@@ -78,9 +78,9 @@ def temper(log_proba: np.ndarray, log_prior: np.ndarray, temperature: float) -> 
 
 
 def log_loss(log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
-    """Weighted mean of -log p(own class)."""
-    own = log_proba[np.arange(codes.size), codes]
-    return float(-(weight @ np.maximum(own, MIN_LOG_PROBA)) / weight.sum())
+    """Weighted mean of -log p(own class): zero, not minus zero, where all are certain."""
+    own = np.clip(log_proba[np.arange(codes.size), codes], MIN_LOG_PROBA, 0.0)
+    return float(0.0 - weight @ own / weight.sum())
 
 
 def best_temperature(log_proba: np.ndarray, held_out: HeldOut) -> float:

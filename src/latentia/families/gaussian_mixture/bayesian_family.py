@@ -47,7 +47,7 @@ class BeliefCoordinates(NamedTuple):
     """What plain steps move slowly."""
 
     means: Array
-    covariance: Array  # in the free coordinates of its type
+    covariance: Array  # in the accelerated coordinates of its type
 
 
 class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
@@ -167,12 +167,11 @@ class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
     def to_accelerated(self, params: GaussianBelief) -> BeliefCoordinates:
         components = params.components
         covariance = self.conjugate.expectation(components).covariance
-        free = self.model.covariance_type.to_free(covariance)
-        return BeliefCoordinates(components.means, free)
+        return BeliefCoordinates(components.means, self.model.covariance_type.to_accelerated(covariance))
 
     def from_accelerated(self, coordinates: BeliefCoordinates, params: GaussianBelief) -> GaussianBelief:
         components = params.components
-        covariance = self.model.covariance_type.from_free(coordinates.covariance)
+        covariance = self.model.covariance_type.from_accelerated(coordinates.covariance)
         rows = components.rows
         scatter = covariance * (rows[..., None, None] if rows.ndim < covariance.ndim else rows)
         components = components._replace(means=coordinates.means, scatter=scatter)

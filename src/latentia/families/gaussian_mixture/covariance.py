@@ -115,6 +115,14 @@ class Covariance(ABC):
     def from_free(self, free: Array) -> Array:
         """The covariance at unconstrained coordinates."""
 
+    def to_accelerated(self, covariance: Array) -> Array:
+        """Coordinates in which steps are extrapolated: any numbers are those of a covariance."""
+        return self.to_free(covariance)
+
+    def from_accelerated(self, coordinates: Array) -> Array:
+        """The covariance at these coordinates."""
+        return self.from_free(coordinates)
+
     @abstractmethod
     def transform_noise(self, covariance: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
         """Standard normal rows (n, D) as rows with the covariance of component k of class c.

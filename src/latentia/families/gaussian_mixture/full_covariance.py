@@ -142,6 +142,16 @@ class Full(Covariance):
         L = xp.where(eye > 0, xp.exp(xp.where(eye > 0, free, xp.zeros_like(free))), xp.tril(free))
         return self.floor * eye + xp.matmul(L, transpose(L))
 
+    def to_accelerated(self, covariance: Array) -> Array:
+        """Symmetric roots: unlike triangular ones they are the same in any order of the columns."""
+        xp = namespace(covariance)
+        eigenvalues, vectors = xp.linalg.eigh(symmetric(covariance))
+        roots = xp.sqrt(xp.clip(eigenvalues, min=0.0))
+        return xp.matmul(vectors * roots[..., None, :], transpose(vectors))
+
+    def from_accelerated(self, coordinates: Array) -> Array:
+        return symmetric(namespace(coordinates).matmul(coordinates, transpose(coordinates)))
+
     def transform_noise(self, covariance: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
         return noise @ np.linalg.cholesky(covariance[c, k]).T
 
