@@ -420,3 +420,22 @@ def test_the_calibration_error_is_that_of_all_probabilities_not_of_bins():
     proba = np.array([0.1, 0.1, 0.1, 0.1, 0.9])
     display = CalibrationDisplay.from_predictions([[0], [0], [0], [1], [0]], proba[:, None], n_bins=2, plot=False)
     assert display.error == pytest.approx((4 * abs(0.25 - 0.1) + abs(0 - 0.9)) / 5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("display", [LoadingsDisplay, StructureDisplay])
+def test_pictures_say_how_many_columns_they_leave_out(display, rng):
+    X = rng.normal(size=(60, 1)) * np.linspace(1, 3, 40) + rng.normal(size=(60, 40))
+    model = LatentClassificationModel(2, 1, n_init=1, max_iter=5, tol=1.0, random_state=0).fit(X, X[:, 0] > 0)
+    limit = {LoadingsDisplay: "max_rows", StructureDisplay: "max_columns"}[display]
+    words = [text.get_text() for text in display.from_estimator(model, **{limit: 7}).ax_.texts]
+    assert sum(text == "7 of 40 columns:\nthe largest loadings" for text in words) == 1
+    words = [text.get_text() for text in display.from_estimator(model, **{limit: 40}).ax_.texts]
+    assert not any("of 40" in text for text in words)
+
+
+def test_factors_are_called_factors_however_many_there_are():
+    names = [f"factor {k + 1}" for k in range(6)]
+    display = StructureDisplay(np.ones((6, 6)), np.eye(6, dtype=bool), list("abcdef"), names).plot()
+    words = [text.get_text().replace("\n", " ") for text in display.ax_.texts]
+    assert set(names) <= set(words)

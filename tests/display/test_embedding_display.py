@@ -56,7 +56,7 @@ def test_other_dimensions_stand_at_their_mean():
     assert np.abs(model.weights_[:, 1] * z[:, 1].mean()).min() > 1e-3
     np.testing.assert_allclose(display.embedding, z[:, [2, 0]])
     np.testing.assert_allclose(display.intercepts, model.intercepts_ + model.weights_[:, 1] * z[:, 1].mean())
-    assert display.axis_names == ("z3", "z1")
+    assert display.axis_names == ("dimension 3", "dimension 1")
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_classes_share_a_panel(classes):
     some = np.where(np.arange(60) < 5, None, y)
     display = EmbeddingDisplay.from_estimator(model, X, some)
     assert len(display.axes_) == 1 and display.lines_ == []
-    assert legend(display) == ["unknown", "x", "y", "z"]
+    assert legend(display) == ["no label", "x", "y", "z"]
     z = model.transform(X)
     for name, marks in zip((None, "x", "y", "z"), display.axes_[0].collections, strict=True):
         np.testing.assert_allclose(marks.get_offsets(), z[[v == name for v in some]])

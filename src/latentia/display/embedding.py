@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentia.display.embedding_panels import (
     ABSENT,
     LEGEND_LINE,
+    NO_LABEL,
     PRESENT,
     UNKNOWN,
     class_colors,
@@ -46,7 +47,7 @@ class EmbeddingDisplay:
     intercepts : ndarray of shape (n_labels,)
     label_names : sequence of str, default=None
         Names of the labels or classes; their numbers by default.
-    axis_names : tuple of str, default=("z1", "z2")
+    axis_names : tuple of str, default=("dimension 1", "dimension 2")
         Names of the dimensions.
     exclusive : bool, default=False
         Whether the labels are classes, of which a row has one: then one panel shows all of them.
@@ -76,7 +77,7 @@ class EmbeddingDisplay:
         intercepts: np.ndarray,
         *,
         label_names: Any = None,
-        axis_names: tuple[str, ...] = ("z1", "z2"),
+        axis_names: tuple[str, ...] = ("dimension 1", "dimension 2"),
         exclusive: bool = False,
     ):
         self.embedding = embedding
@@ -132,7 +133,7 @@ class EmbeddingDisplay:
             weights[:, axes],
             intercepts + weights[:, rest] @ z[:, rest].mean(axis=0),
             label_names=getattr(estimator, "label_names_", estimator.classes_) if label_names is None else label_names,
-            axis_names=tuple(f"z{d + 1}" for d in axes),
+            axis_names=tuple(f"dimension {d + 1}" for d in axes),
             exclusive=not estimator.multilabel_ and len(estimator.classes_) > 1,
         )
         return display.plot(**options)
@@ -217,14 +218,14 @@ class EmbeddingDisplay:
         own = self.labels[:, 0] if self.labels.shape[1] == 1 else np.argmax(self.labels, axis=1)
         own = np.where((self.labels < 0).any(axis=1), -1, own)
         colors = class_colors(len(names))
-        draw_groups(ax, self.embedding, own + 1, ["unknown", *names], [UNKNOWN, *colors], size)
+        draw_groups(ax, self.embedding, own + 1, [NO_LABEL, *names], [UNKNOWN, *colors], size)
         ax.tick_params(labelsize="small")
         draw_regions(ax, self.weights, self.intercepts, colors, *self._limits())
 
     def _draw_legend(self, grows: bool) -> None:
         """What the colors mean, of those that occur; a figure of our own grows by many lines."""
         handles, words = self.axes_[0].get_legend_handles_labels()
-        words_of = {"unknown": -1} if self.exclusive else {"unknown": -1, "absent": 0, "present": 1}
+        words_of = {NO_LABEL: -1} if self.exclusive else {"unknown": -1, "absent": 0, "present": 1}
         unused = {word for word, code in words_of.items() if not (self.labels == code).any()}
         kept = [(h, w) for h, w in zip(handles, words, strict=True) if w not in unused]
         n_lines = fit_legend(self.figure_, [h for h, _ in kept], [w for _, w in kept])

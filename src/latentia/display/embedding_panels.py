@@ -11,6 +11,9 @@ PRESENT, ABSENT, UNKNOWN = "#d55e00", "#56b4e9", "#b0b0b0"
 
 CLASS_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
 
+#: What rows without a class are called in pictures.
+NO_LABEL = "no label"
+
 #: Columns of a legend, at most, letters of a name in it, and the height of a line in inches.
 LEGEND_COLUMNS, LEGEND_LETTERS, LEGEND_LINE = 5, 40, 0.19
 

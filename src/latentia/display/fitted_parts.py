@@ -99,3 +99,8 @@ def loading_names(estimator: Any) -> list[str]:
         else:
             found.append(f"{names[column]}, step {place + 1}")
     return found
+
+
+def left_out_note(n_shown: int, n_all: int, what: str) -> str:
+    """What a picture says that does not show all columns."""
+    return f"{n_shown} of {n_all} {what}:\nthe largest loadings" if n_shown < n_all else ""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from latentia.display.embedding_panels import UNKNOWN, class_colors
+from latentia.display.embedding_panels import NO_LABEL, UNKNOWN, class_colors
 from latentia.display.fitted_parts import choose_axes, class_names, require_classes, require_factor_model
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
@@ -165,7 +165,7 @@ class LatentMapDisplay:
                 self.ellipses_.append(ax.add_patch(ellipse))
         if (self.codes < 0).any():
             unlabeled = self.positions[self.codes < 0]
-            ax.scatter(*unlabeled.T, s=size, color=UNKNOWN, linewidths=0, label="no label", zorder=0.9)
+            ax.scatter(*unlabeled.T, s=size, color=UNKNOWN, linewidths=0, label=NO_LABEL, zorder=0.9)
         ax.set(
             xlabel=f"{self.axis_names[0]}, standard deviations",
             ylabel=f"{self.axis_names[1]}, standard deviations",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.display.fitted_parts import loading_names, require_factor_model
+from latentia.display.fitted_parts import left_out_note, loading_names, require_factor_model
 from latentia.families.latent_factors.factor_shares import loading_correlations
 from latentia.inputs.options import check_number
 
@@ -27,6 +27,8 @@ class LoadingsDisplay:
     row_names : sequence of str
         Columns; of a column of categories, its values.
     factor_names : sequence of str
+    note : str, default=""
+        What is drawn below: `from_estimator` says there how many columns it has left out.
 
     Attributes
     ----------
@@ -44,10 +46,11 @@ class LoadingsDisplay:
     4
     """
 
-    def __init__(self, correlations: np.ndarray, row_names: Sequence[str], factor_names: Sequence[str]):
+    def __init__(self, correlations: np.ndarray, row_names: Sequence[str], factor_names: Sequence[str], note: str = ""):
         self.correlations = correlations
         self.row_names = row_names
         self.factor_names = factor_names
+        self.note = note
 
     @classmethod
     def from_estimator(
@@ -60,7 +63,8 @@ class LoadingsDisplay:
         estimator : LatentClassificationModel, LatentClassificationModelCV or LatentClassifier
             A fitted one.
         max_rows, max_factors : int, default=30 and 8
-            How many columns are shown, those that the factors tell most of; and how many factors.
+            How many columns are shown, those that the factors tell most of, with a note where there
+            are more; and how many factors.
         plot : bool, default=True
             Whether to draw at once.
         ax : matplotlib Axes, default=None
@@ -81,7 +85,9 @@ class LoadingsDisplay:
         size = np.abs(correlations)
         kept = np.argsort(-size.max(axis=1), kind="stable")[:max_rows]
         order = sorted(kept.tolist(), key=lambda row: (int(size[row].argmax()), -float(size[row].max())))
-        display = cls(correlations[order], [names[row] for row in order], [f"factor {k + 1}" for k in factors])
+        what = "columns" if len(names) == model.n_features_in_ else "columns and categories"
+        note = left_out_note(len(order), len(names), what)
+        display = cls(correlations[order], [names[row] for row in order], [f"factor {k + 1}" for k in factors], note)
         return display.plot(ax=ax) if plot else display
 
     def plot(self, *, ax: Any = None, colormap: str = "RdBu_r") -> LoadingsDisplay:
@@ -114,5 +120,8 @@ class LoadingsDisplay:
                 color = "white" if abs(value) > 0.6 else "black"
                 ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize="x-small", color=color)
         ax.set(xlabel="factor", title="What the factors tell of")
+        if self.note:
+            place = {"xytext": (0, -38), "xycoords": "axes fraction", "textcoords": "offset points"}
+            ax.annotate(self.note, (0.5, 0), ha="center", va="top", fontsize="small", color="0.35", **place)
         self.figure_.colorbar(self.image_, ax=ax, label="correlation", shrink=0.8, ticks=[-1, -0.5, 0, 0.5, 1])
         return self

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.display.fitted_parts import feature_names, require_factor_model
+from latentia.display.fitted_parts import feature_names, left_out_note, require_factor_model
 from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
@@ -28,6 +28,8 @@ class StructureDisplay:
     edges : ndarray of bool of shape (n_features, n_factors)
         Which of them are drawn.
     feature_names, factor_names : sequences of str
+    note : str, default=""
+        What is drawn in a corner: `from_estimator` says there how many columns it has left out.
 
     Attributes
     ----------
@@ -47,12 +49,18 @@ class StructureDisplay:
     """
 
     def __init__(
-        self, correlations: np.ndarray, edges: np.ndarray, feature_names: Sequence[str], factor_names: Sequence[str]
+        self,
+        correlations: np.ndarray,
+        edges: np.ndarray,
+        feature_names: Sequence[str],
+        factor_names: Sequence[str],
+        note: str = "",
     ):
         self.correlations = correlations
         self.edges = edges
         self.feature_names = feature_names
         self.factor_names = factor_names
+        self.note = note
 
     @classmethod
     def from_estimator(
@@ -73,7 +81,7 @@ class StructureDisplay:
         min_correlation : float, default=0.15
             Weaker edges are left out, unless the structure was learned; factors without edges, too.
         max_columns : int, default=24
-            Of more columns, those with the strongest edges are shown.
+            Of more columns, those with the strongest edges are shown, and a note says so.
         plot : bool, default=True
             Whether to draw at once.
         ax : matplotlib Axes, default=None
@@ -100,6 +108,7 @@ class StructureDisplay:
             edges[np.ix_(kept, factors)],
             [names[k] for k in kept],
             [f"factor {k + 1}" for k in factors],
+            left_out_note(len(kept), len(names), "columns"),
         )
         return display.plot(ax=ax) if plot else display
 
@@ -133,12 +142,14 @@ class StructureDisplay:
                 self.edges_ += ax.plot([x, place_of[column]], [1, 0], color=color, lw=width, alpha=alpha, zorder=1)
         _box(ax, 0.5, 2, "class")
         for x, name in zip(at_factors, self.factor_names, strict=True):
-            _box(ax, x, 1, name.replace("factor ", "z") if n_factors > 5 else name)
+            _box(ax, x, 1, name.replace(" ", "\n") if n_factors > 5 else name)
         for column, x in place_of.items():
             ax.text(x, -0.06, self.feature_names[column], rotation=90, ha="center", va="top", fontsize="small")
         ax.scatter(at_columns, np.zeros(n_columns), s=22, color="0.2", zorder=2)
         ax.set(xlim=(0, 1), ylim=(-0.1, 2.25), title="Class, factors and columns")
         ax.set_axis_off()
+        if self.note:
+            ax.text(0, 2.2, self.note, ha="left", va="top", fontsize="small", color="0.35")
         return self
 
     def _column_order(self) -> list[int]:
