@@ -11,7 +11,13 @@ from tolerances import EQUAL, REFIT
 
 from latentia import LatentClassificationModel, LatentClassifier
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
-from latentia.estimators.latent_classifier.features import MAX_DISTANCE, KernelMap, NumberColumns
+from latentia.estimators.latent_classifier.features import (
+    MAX_DISTANCE,
+    MIN_RELEVANCE,
+    KernelMap,
+    NumberColumns,
+    class_relevance,
+)
 from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
@@ -197,6 +203,52 @@ def test_far_rows_are_as_similar_to_landmarks_as_rows_at_the_largest_distance(rn
     assert not np.allclose(kernel((0.9 * edge + 0.1 * kernel.shift)[None, :]), kernel(edge[None, :]))
 
 
+def test_columns_are_as_relevant_as_they_tell_classes_apart(rng):
+    y = np.arange(300) % 3
+    far, near, bent = 4.0 * y, 1.0 * y, 3.0 * (y == 1) * rng.choice([-1, 1], size=300)
+    X = np.column_stack([far, near, bent, np.zeros((300, 2))]) + rng.normal(size=(300, 5))
+    X[:, 4] = 7.0  # one value alone
+    weight = np.ones(300)
+    relevance = class_relevance(X, y, weight)
+    assert relevance[0] > relevance[1] > relevance[3] and relevance[2] > 5 * relevance[3]
+    np.testing.assert_allclose(relevance[4], MIN_RELEVANCE * (relevance[0] - relevance[4]), **EQUAL)
+    order = rng.permutation(300)
+    np.testing.assert_allclose(class_relevance(np.exp(X[order]), 2 - y[order], weight), relevance, **EQUAL)
+    twice = rng.integers(1, 3, size=300)
+    again = np.repeat(np.arange(300), twice)
+    np.testing.assert_allclose(
+        class_relevance(X[again], y[again], np.ones(again.size)), class_relevance(X, y, twice.astype(float)), **EQUAL
+    )
+    np.testing.assert_array_equal(class_relevance(X[:, 4:], y, weight), [1.0])  # nothing tells anything
+
+
+def test_similarities_by_relevance_hardly_see_other_columns(rng):
+    rows = rng.normal(size=(30, 4))
+    kernel = KernelMap.learn(rows, 30, rng, np.array([1.0, 1.0, 1e-9, 1e-9]))
+    moved = rows + np.array([0.0, 0.0, 1.0, -1.0])
+    np.testing.assert_allclose(kernel(moved) @ kernel(moved).T, kernel(rows) @ kernel(rows).T, atol=1e-6)
+    assert np.abs(kernel(rows + [1.0, 0, 0, 0]) - kernel(rows)).max() > 0.1
+
+
+def test_cells_may_be_missing_because_of_the_class(rng):
+    """Their values say nothing; whether they are known does."""
+    y = np.arange(120) % 2
+    X = rng.normal(size=(120, 3))
+    X[:, 1] = np.where(rng.random(120) < np.where(y == 1, 0.9, 0.1), np.nan, X[:, 1])
+
+    def candidates(X):
+        data = LatentClassificationModel(kinds="continuous")._read_input(X, y, None)
+        return data, {c.name: c for c in make_candidates("balanced", data, Options(1, 5, 1e-2))}
+
+    name, (data, found) = "softmax of similarities and gaps", candidates(X)
+    folds = [SearchFold(np.arange(40, 120), np.arange(40)), SearchFold(np.arange(80), np.arange(80, 120))]
+    chosen = [found["factors"], found["softmax of similarities by relevance"], found[name]]
+    said = run_search(chosen, data, folds, 0, None, lambda trial: False).held_out.log_proba
+    right = (said.argmax(axis=-1) == np.concatenate([y[:40], y[80:]])).mean(axis=1)
+    assert right[2] > 0.75 and right[2] > right[1] + 0.1
+    assert name not in candidates(np.nan_to_num(X))[1]
+
+
 @few_steps
 def test_priors_that_are_given_are_no_parameters(rng):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 3
@@ -206,7 +258,7 @@ def test_priors_that_are_given_are_no_parameters(rng):
         joint = model.density_estimator_.predict_joint_log_proba(X)[np.arange(40), y].sum()
         return round((model.aic(X, y) + 2 * joint) / 2, 6)
 
-    assert n_free("empirical") - n_free([1, 2, 3]) == 2
+    assert n_free("empirical") - n_free([0.2, 0.3, 0.5]) == 2
 
 
 @pytest.fixture
