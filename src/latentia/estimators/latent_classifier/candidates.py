@@ -41,8 +41,10 @@ MAX_SOFTMAX_COLUMNS = 5000
 #: Factors of the model that completes rows, at most.
 MAX_FACTORS = 8
 
-#: Members need no fine convergence: the weights see to their errors.
+#: Members need no fine convergence: the weights see to their errors. Nor do factors of more binary
+#: and categorical columns than this, whose steps take long.
 MAX_MIXTURE_STEPS = 60
+MANY_BOUNDED, MAX_WIDE_STEPS = 200, 20
 
 #: What is fast settles for more than `tol`, times so much.
 FAST_TOL = 3.0
@@ -173,8 +175,10 @@ class CandidateMaker:
 
     def factors(self, name: str, n_latent: int, unlabeled: float, **settings: Any) -> Candidate:
         """A latent classification model."""
+        is_wide = sum(kind != "continuous" for kind in self.data.encoder.modeled_kinds) > MANY_BOUNDED
+        max_iter = min(self.options.max_iter, MAX_WIDE_STEPS) if is_wide else self.options.max_iter
         own: dict[str, Any] = {"n_init": self.options.n_init, "tol": self.options.tol}
-        own |= {"max_iter": self.options.max_iter, "noise": "tied"}
+        own |= {"max_iter": max_iter, "noise": "tied"}
         own |= {"n_latent": n_latent, "unlabeled_weight": unlabeled}
         return GenerativeCandidate(name, LatentClassificationModel, own | settings)
 
