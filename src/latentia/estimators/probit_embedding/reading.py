@@ -102,7 +102,8 @@ def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
     if weight is not None:
         warn_of_shares(weight)
         _check_label_weights(weight @ (labels.codes >= 0))
-    _warn_of_unlabeled(blank, int((labels.codes < 0).all(axis=1).sum()), X.shape[0])
+    if not labels.multilabel:
+        _warn_of_unlabeled(blank, int((labels.codes < 0).all(axis=1).sum()), X.shape[0])
     attributes = input_attributes(blank) | _label_attributes(labels.classes, labels.multilabel, labels.names)
     return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
 
@@ -119,7 +120,8 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
         of_class, n_labeled = sums["present"].astype(int).tolist(), int(sums["known"][0])
         of_class = [n_labeled - of_class[0], *of_class] if len(targets.classes) == 2 else of_class
         counts = LabelCounts(of_class, n_labeled)
-    _warn_of_unlabeled(blank, read.rows.n_rows - counts.n_labeled, read.rows.n_rows)
+    if not multilabel:
+        _warn_of_unlabeled(blank, read.rows.n_rows - counts.n_labeled, read.rows.n_rows)
     moments = source_moments(read.rows)
     preprocessor = Standardizer.from_moments(*moments)
     if not blank.standardize:
@@ -138,7 +140,7 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
 
 
 def _warn_of_unlabeled(blank: Any, n_unlabeled: int, n_rows: int) -> None:
-    """Tell of rows that nothing is learned from."""
+    """Tell of rows that nothing is learned from; in label matrices unknown entries are usual."""
     if n_unlabeled and not blank.semi_supervised:
         what = (
             "have no label: ProbitEmbeddingClassifier models p(y | x), so they count in nothing but how columns are "
