@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +19,7 @@ from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import take_restarts
+from latentia.estimators.latent_softmax import modeled_rows
 from latentia.estimators.latent_softmax.fitted import AVERAGES
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore
 from latentia.families.building_blocks.gamma_prior import GammaPrior
@@ -355,3 +357,20 @@ def test_expected_precisions_are_those_of_their_gamma_posteriors(iris, shape, ra
     squares = (model.posterior_means_**2).sum(axis=1) + np.trace(model.posterior_covariances_, axis1=1, axis2=2)
     expected = (shape + (X.shape[1] + 1) / 2) / (rate + squares / 2)
     np.testing.assert_allclose(model.precisions_, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("inference", ["vb", "ml"])
+def test_restarts_on_a_sample_end_at_an_optimum_of_all_rows(monkeypatch, moons, inference):
+    """Not far from where restarts end that all see all rows, and not lower by much."""
+    X, y = moons
+    model = MultimodalSoftmaxClassifier(
+        2, inference=inference, ridge=0.1 * (inference == "ml"), n_init=4, random_state=0
+    )
+    whole = clone(model).fit(X, y)
+    monkeypatch.setattr(modeled_rows, "SAMPLE_ROWS", len(y) // 2)
+    monkeypatch.setattr(modeled_rows, "SAMPLE_ROWS_PER_COLUMN", 1)
+    sampled = model.fit(X, y)
+    assert len(whole.restart_objectives_) == 4 and len(sampled.restart_objectives_) == 1
+    assert sampled.converged_ and np.diff(sampled.objective_curve_).min() > -1e-9
+    assert sampled.objective_curve_[-1] > whole.objective_curve_[-1] - 1.0
+    np.testing.assert_allclose(sampled.predict_proba(X), whole.predict_proba(X), atol=0.1)

@@ -19,8 +19,9 @@ from latentia.estimators.base.number_tables import NumberTableMixin
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.estimators.latent_softmax.effort import COARSE, FULL
 from latentia.estimators.latent_softmax.fitted import AVERAGES, CRITERIA, Averaging, Candidate, FittedModel
-from latentia.estimators.latent_softmax.inference import INFERENCES, ModeledRows, Options
+from latentia.estimators.latent_softmax.inference import INFERENCES, Options
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
+from latentia.estimators.latent_softmax.modeled_rows import ModeledRows
 from latentia.estimators.latent_softmax.training import Trainer, hold_out
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.inputs.options import Check, check_bool, check_choice, choice, integer, number

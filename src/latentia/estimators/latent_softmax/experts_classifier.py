@@ -39,10 +39,10 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     inference : {"vb", "ml"}, default="vb"
         Variational Bayes, or maximum likelihood (with a `ridge`, MAP) by L-BFGS.
     criterion : {"validation", "evidence", "bound", "bic"}, default="validation"
-        What "auto" chooses by. "validation": the log score of a quarter of the rows (at most 64
-        MiB), held out, after a short training; the winner is then trained on all. It predicts
-        best over many tables (see the documentation). Of models that score within 0.001 the
-        smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
+        What "auto" chooses by. "validation": the log score of a quarter of the rows, held out,
+        after a short training; the winner is then trained on all. A sample of 10,000 rows or more
+        chooses for larger tables. It predicts best over many tables. Of models that score within
+        0.001 the smallest wins, with any criterion. "evidence": `corrected_log_evidence_`; "bound":
         `log_evidence_`, as in the paper; both use all rows, are not random, and need
         `inference="vb"`. "bic": BIC of the point estimate.
     averaging : {"corrected", "posterior", "plugin"}, default="corrected"
@@ -69,7 +69,7 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         mark one.
     n_init : int, default=10
         Number of restarts: random weights improved by penalized likelihood, then all in one
-        batch. The best bound wins.
+        batch. The best bound wins (on a sample of large tables, and is trained on all rows).
     max_iter : int, default=600
         Maximum number of steps of each solver: of variational Bayes and of the ascent to the
         posterior under the exact likelihood, or of L-BFGS.

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
@@ -28,8 +27,8 @@ from latentia.estimators.latent_softmax.effort import FULL, Effort
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.fitted import Candidate, Criterion, FittedModel, minus_half_bic
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
+from latentia.estimators.latent_softmax.modeled_rows import ModeledRows
 from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import take_rows
 from latentia.solvers import LBFGS, AcceleratedEM, DampedAscent, Outcome, Solution, Step, StepCallback
 
 INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
@@ -39,31 +38,6 @@ CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
 ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
 
 ANNEALING_STEPS = 20
-
-
-class ModeledRows(NamedTuple):
-    """The same rows as they are modeled and standardized, often one and the same."""
-
-    modeled: TableSource
-    standardized: TableSource
-    preprocess: Standardizer  # from the former to the latter
-    are_distinct: bool = True  # whether equal rows were merged, as those of small tables are
-
-    def replace(self, modeled: TableSource) -> ModeledRows:
-        """Other rows, modeled and standardized alike."""
-        same = self.standardized is self.modeled
-        return self._replace(
-            modeled=modeled, standardized=modeled if same else modeled.with_preprocess(self.preprocess)
-        )
-
-
-def with_weight(rows: ArraySource, weight: np.ndarray) -> ArraySource:
-    """The rows of a positive weight, with it."""
-    counted = np.flatnonzero(weight > 0)
-    some = weight[counted]
-    return ArraySource(
-        take_rows(rows.X, counted), rows.y[counted], None if (some == 1).all() else some, rows.preprocess
-    )
 
 
 class Options(NamedTuple):
@@ -105,6 +79,12 @@ class Inference(ABC):
         self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
     ) -> Trained:
         """Learn from every point; callbacks get a `FittedModel` as the parameters of a step."""
+
+    @abstractmethod
+    def go_on(
+        self, spec: ModelSpec, rows: ModeledRows, trained: Trained, options: Options, on_step: StepCallback
+    ) -> Trained:
+        """Learn from rows of which `trained` has seen a sample."""
 
     @abstractmethod
     def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
@@ -153,6 +133,11 @@ class MaximumLikelihood(Inference):
         model = FittedModel(spec, select_restart(solution.params, winner))
         return Trained(model, solution, winner, solution.outcomes[winner])
 
+    def go_on(
+        self, spec: ModelSpec, rows: ModeledRows, trained: Trained, options: Options, on_step: StepCallback
+    ) -> Trained:
+        return self.train(spec, rows, add_restart_axis(trained.model.point_estimate), options, on_step)
+
     def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
         return model.spec.likelihood(), model.point_estimate
 
@@ -174,30 +159,21 @@ class VariationalBayes(Inference):
     def train(
         self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
     ) -> Trained:
-        solution, winner = _ascend_bound(spec, rows.modeled, points, options, on_step)
-        bound_posterior = select_restart(solution.params, winner)
-        family = ExactPosterior(spec, options.effort.n_points)
+        posteriors = spec.posterior_around(points, INITIAL_VARIANCE)
+        if options.annealing:
+            for beta in ANNEALING:
+                problem = RowProblem(spec.variational(beta), Likelihood(), rows.modeled)
+                posteriors = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, posteriors).params
+        bound = _ascend_bound(spec, rows.modeled, posteriors, options, on_step)
+        return _ascend_exact(spec, rows.modeled, *bound, None, options, on_step)
 
-        def model_at(params: Params) -> FittedModel:
-            posterior = family.posterior_of(params)
-            return FittedModel(spec, spec.point_of(posterior), bound_posterior, posterior)
-
-        tol = spec.exact_posterior_tol * options.effort.tol_factor
-        solver = DampedAscent(options.max_iter, tol, name="exact posterior")
-        start = family.from_bound(add_restart_axis(bound_posterior))
-        problem = RowProblem(family, Likelihood(), rows.modeled)
-        exact = solver.solve(problem, start, _telling(on_step, model_at))
-        outcome = solution.outcomes[winner]
-        # each permutation of the parts is a posterior of its own, as good as this one and far from
-        # it: together they hold so many times its probability
-        return Trained(
-            model_at(select_restart(exact.params, 0)),
-            solution,
-            winner,
-            exact.outcomes[0] if outcome.converged and not exact.outcomes[0].converged else outcome,
-            float(solution.value[winner]) - spec.log_permutations,
-            float(exact.value[0]) + spec.log_permutations,
-        )
+    def go_on(
+        self, spec: ModelSpec, rows: ModeledRows, trained: Trained, options: Options, on_step: StepCallback
+    ) -> Trained:
+        """Each of both posteriors from its own of the sample."""
+        start = add_restart_axis(trained.model.bound_posterior)
+        bound = _ascend_bound(spec, rows.modeled, start, options, on_step)
+        return _ascend_exact(spec, rows.modeled, *bound, trained.model.exact_posterior, options, on_step)
 
     def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
         return model.spec.variational(), model.bound_posterior
@@ -217,21 +193,17 @@ INFERENCES: dict[str, Inference] = {"vb": VariationalBayes(), "ml": MaximumLikel
 
 
 def _ascend_bound(
-    spec: ModelSpec, rows: TableSource, points: Params, options: Options, on_step: StepCallback
+    spec: ModelSpec, rows: TableSource, params: Params, options: Options, on_step: StepCallback
 ) -> tuple[Solution, int]:
-    """Variational Bayes from all points, by successive halving; and the best that ran to its end.
+    """Variational Bayes from all posteriors, by successive halving; and the best that ran to its
+    end.
 
     Of restarts at the same optimum, rounding may lift one that was dropped above the one that ran
     on.
     """
-    params = spec.posterior_around(points, INITIAL_VARIANCE)
-    if options.annealing:
-        for beta in ANNEALING:
-            problem = RowProblem(spec.variational(beta), Likelihood(), rows)
-            params = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, params).params
     problem = RowProblem(spec.variational(), Likelihood(), rows)
     tell = _telling(on_step, lambda posterior: FittedModel(spec, spec.point_of(posterior), posterior, posterior))
-    running = np.arange(_n_restarts(points))
+    running = np.arange(_n_restarts(params))
     effort, solution = options.effort, None
     steps_left, tol = options.max_iter, options.tol * effort.tol_factor
     if spec.is_bounded and effort.max_bound_steps is not None:
@@ -247,6 +219,45 @@ def _ascend_bound(
     final = AcceleratedEM(steps_left, tol).solve(problem, params, tell)
     winner = int(running[np.argmax(final.value)])
     return (final if solution is None else _continued(solution, final, running)), winner
+
+
+def _ascend_exact(
+    spec: ModelSpec,
+    rows: TableSource,
+    solution: Solution,
+    winner: int,
+    start: Params | None,
+    options: Options,
+    on_step: StepCallback,
+) -> Trained:
+    """The posterior under the exact likelihood, from `start` or from the best under the bound."""
+    bound_posterior = select_restart(solution.params, winner)
+    families = [ExactPosterior(spec, n_points) for n_points in options.effort.n_points]
+
+    def model_at(params: Params) -> FittedModel:
+        posterior = families[0].posterior_of(params)
+        return FittedModel(spec, spec.point_of(posterior), bound_posterior, posterior)
+
+    solver = DampedAscent(
+        options.max_iter, spec.exact_posterior_tol * options.effort.tol_factor, name="exact posterior"
+    )
+    if start is not None:  # what the bound alone learns is that of all rows
+        start = spec.with_softmax_posteriors(bound_posterior, spec.softmax_posteriors(start))
+    params = families[0].from_bound(add_restart_axis(bound_posterior if start is None else start))
+    for family in families:  # most of the way over few points, which costs little
+        exact = solver.solve(RowProblem(family, Likelihood(), rows), params, _telling(on_step, model_at))
+        params = exact.params
+    outcome = solution.outcomes[winner]
+    # each permutation of the parts is a posterior of its own, as good as this one and far from it:
+    # together they hold so many times its probability
+    return Trained(
+        model_at(select_restart(params, 0)),
+        solution,
+        winner,
+        exact.outcomes[0] if outcome.converged and not exact.outcomes[0].converged else outcome,
+        float(solution.value[winner]) - spec.log_permutations,
+        float(exact.value[0]) + spec.log_permutations,
+    )
 
 
 def _continued(before: Solution, after: Solution, running: np.ndarray) -> Solution:

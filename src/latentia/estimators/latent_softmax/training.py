@@ -3,7 +3,8 @@
 1. L-BFGS on the standardized rows from random weights of two sizes and from k-means centroids, with
    a light ridge (the paper starts from maximum likelihood, too). It costs little and its value
    foretells the bound's, so three times as many restarts are tried as go on.
-2. Variational Bayes or maximum likelihood from those points (`inference`).
+2. Variational Bayes or maximum likelihood from those points (`inference`). Of a large table, where
+   there are several optima, a sample sees all restarts, and all rows the one that is best there.
 3. Its score: on held-out rows, or by what the criterion says.
 """
 
@@ -23,8 +24,9 @@ from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.latent_softmax.distinct_rows import held_out_weight
 from latentia.estimators.latent_softmax.effort import FULL
 from latentia.estimators.latent_softmax.fitted import Averaging, Candidate, Criterion
-from latentia.estimators.latent_softmax.inference import Inference, ModeledRows, Options, with_weight
+from latentia.estimators.latent_softmax.inference import Inference, Options
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
+from latentia.estimators.latent_softmax.modeled_rows import ModeledRows, with_weight
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers import BatchedLBFGS, Step
@@ -80,8 +82,11 @@ class Trainer:
         def tell(step: Step) -> bool:
             return self.notifier(step._replace(value=step.value - log_jacobian))
 
-        points = stack_restarts([*self._initial_points(spec), *extra_points])
-        trained = self.inference.train(spec, self.rows, points, self.options, tell)
+        some = self.rows if spec.is_convex else self.rows.sample(self.rng)
+        points = stack_restarts([*self._initial_points(spec, some), *extra_points])
+        trained = self.inference.train(spec, some, points, self.options, tell)
+        if some is not self.rows:
+            trained = self.inference.go_on(spec, self.rows, trained, self.options, tell)
         point = trained.model.point_estimate
         log_likelihood = float(to_numpy(RowProblem(spec.likelihood(), Likelihood(), rows).sweep(point).value))
         penalty = spec.n_free(rows.n_features + 1) * float(np.log(rows.total_weight))
@@ -99,18 +104,18 @@ class Trainer:
             seconds=time.perf_counter() - began,
         ).in_units(log_jacobian)
 
-    def _initial_points(self, spec: ModelSpec) -> list[Params]:
+    def _initial_points(self, spec: ModelSpec, rows: ModeledRows) -> list[Params]:
         """Points of maximum likelihood for the modeled rows, one per restart."""
         family = spec.likelihood(INITIAL_RIDGE)
         n_kept, effort = self.options.n_restarts, self.options.effort
         n_restarts = 1 if spec.is_convex else SCREENING_FACTOR * n_kept
-        random_points = family.init(self.rows.standardized, self.rng, n_restarts)
-        problem = RowProblem(family, Likelihood(), self.rows.standardized)
+        random_points = family.init(rows.standardized, self.rng, n_restarts)
+        problem = RowProblem(family, Likelihood(), rows.standardized)
         solver = BatchedLBFGS(min(effort.screening_steps, self.options.max_iter), effort.screening_tol)
         solution = solver.solve(problem, random_points)
         best = np.argsort(-solution.value, kind="stable")[:n_kept]
         points = [select_restart(solution.params, int(k)) for k in best]
-        modeled = [spec.undo_standardization(point, self.rows.preprocess) for point in points]
+        modeled = [spec.undo_standardization(point, rows.preprocess) for point in points]
         return self.inference.initial_points(spec, modeled, effort)
 
     def _score(self, candidate: Candidate) -> float:
@@ -124,6 +129,7 @@ class Trainer:
 
 def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:
     """Rows to train on, and a quarter of each class to compare on; None if that is nothing."""
+    rows = rows.sample(rng)
     source = rows.modeled
     if not rows.are_distinct:
         rest, apart = source.hold_out(HELD_OUT, rng)
