@@ -746,6 +746,36 @@ def test_marks_of_gaps_that_are_numbers_count_however_they_are_written(ending, t
     assert [str(columns[name].dtype) for name in "ab"] == ["float64", "Int64"]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".feather"])
+def test_empty_texts_and_those_that_users_name_are_gaps_in_every_format(ending, tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b", "", "?"], "price": ["$5", "$6", "", "?"], "y": ["no", "yes", "", "?"]})
+    frame["level"], frame["n"] = frame["text"].astype("category"), 1.5
+    if ending != ".csv":
+        frame["list"], frame["day"] = [[1, 2]] * 4, pd.Timestamp("2020-01-01")
+    path = tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else getattr(frame, f"to_{ending[1:]}")(path)
+    found = read_table(str(path), Reading(missing=frozenset({"?"})))
+    features = find_features(found, ["text", "price", "level", "n"])
+    assert features.frame.notna().sum().to_dict() == {"text": 2, "price": 2, "level": 2, "n": 4}
+    assert features.frame["price"].dropna().tolist() == [5, 6] and len(features.notes) == 1
+    assert sorted(features.frame["level"].astype("category").cat.categories) == ["a", "b"]
+    assert read_labels(found, "y").tolist() == ["no", "yes", None, None]
+
+
+def test_text_of_parquet_files_that_may_be_gaps_or_numbers_is_told_of_by_options_that_are_heard(latentia, tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b", "?"] * 8, "age": [f"{k}.5" for k in range(24)], "y": ["no", "yes"] * 12})
+    frame.to_parquet(tmp_path / "t")
+    command = ("fit", tmp_path / "t", "-t", "y", "--effort", "fast", "--force", "-o", tmp_path / "m")
+    notes = latentia(*command).err.splitlines()
+    assert len(notes) == 2 and "--missing '?' makes gaps" in notes[0] and "--kind age=continuous makes" in notes[1]
+    assert latentia(*command, "--missing", "?", "--kind", "age=continuous").err == ""
+    columns = json.loads(latentia(*command, "--missing", "?", "--kind", "age=continuous", "--json").out)["columns"]
+    assert [(column["kind"], column["missing"] > 0) for column in columns] == [
+        ("categorical", True),
+        ("continuous", False),
+    ]
+
+
 def test_a_blank_line_is_an_empty_cell_where_there_is_one_column_and_nothing_else(tmp_path):
     path = tmp_path / "a.csv"
     for text, rows in (("a\n1\n\n3\n", [["1"], [None], ["3"]]), ("a,b\n1,2\n\n3,4\n", [["1", "2"], ["3", "4"]])):

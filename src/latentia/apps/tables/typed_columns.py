@@ -25,6 +25,7 @@ from latentia.apps.tables.number_forms import (
     with_points,
 )
 from latentia.apps.tables.table_files import Table
+from latentia.apps.tables.text_tables import MISSING
 from latentia.inputs.column_doubts import NUMBER, amount_in, are_dates, is_amount, is_numeric, slip_in
 
 #: Text of more different values than this is a name or an id where most rows have their own.
@@ -179,8 +180,19 @@ def typed_column(table: Table, name: str) -> TypedColumn:
     if are_dates(values):
         doubt = f"dates, {len(values)} different ones in {len(known)} cells; {AS_DAYS}"
         return TypedColumn(column, [f"column {name!r} is categorical, though it holds {doubt}"], doubt)
-    word = _word_among_numbers(name, texts) if table.is_text else None
+    word = _word_among_numbers(name, texts) if table.is_text else _doubtful_text(name, values)
     return TypedColumn(column, [f"column {name!r} is text, since it holds {word}"] if word else [], word)
+
+
+def _doubtful_text(name: str, values: list[str]) -> str | None:
+    """What text of formats with gaps and numbers of their own holds that may be meant as these."""
+    marks = [text for text in values if text.strip() in MISSING]
+    if marks:
+        shown = " ".join(map(missing_option, marks))
+        return f"{', '.join(map(repr, marks))}, which may mark gaps; {shown} makes gaps of such cells"
+    if len(values) <= MANY_CODES or not all(map(is_numeric, values)):
+        return None
+    return f"numbers as text, such as {values[0]!r}; --kind {shlex.quote(name)}=continuous makes numbers of them"
 
 
 def _is_text(cells: Any) -> bool:
