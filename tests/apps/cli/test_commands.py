@@ -652,6 +652,12 @@ def test_a_class_of_the_text_none_is_no_gap_in_a_report(latentia, tmp_path, monk
     assert reported[0].tolist() == labels.tolist()
 
 
+def test_answers_to_one_row_speak_of_one_row(latentia, fitted, tmp_path):
+    (tmp_path / "one.csv").write_text("size,color,two,code\n,red,1,007\n")
+    ended = latentia("impute", fitted / "model.latentia", tmp_path / "one.csv", "-o", tmp_path / "full.csv")
+    assert ended.out.startswith("1 cell filled; 1 row written to ")
+
+
 @pytest.mark.parametrize("command", ["predict", "impute", "explain"])
 def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
     arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")
