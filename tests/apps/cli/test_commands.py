@@ -782,6 +782,20 @@ def test_text_of_parquet_files_that_may_be_gaps_or_numbers_is_told_of_by_options
     ]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_two_whole_numbers_are_binary_with_and_without_gaps(latentia, ending, tmp_path):
+    frame = pd.DataFrame(
+        {"whole": [0, 1] * 12, "gaps": [0.0, 1.0, None] * 8, "half": [0.5, 1.0] * 12, "y": list("aabb") * 6}
+    )
+    path = tmp_path / f"t{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    facts = json.loads(latentia("fit", path, "-t", "y", "--effort", "fast", "-o", tmp_path / "m", "--json").out)
+    assert [column["kind"] for column in facts["columns"]] == ["binary", "binary", "continuous"]
+    (tmp_path / "plain.csv").write_text(frame.to_csv(index=False).replace(".0", ""))
+    answers = [latentia("predict", tmp_path / "m", table).out for table in (path, tmp_path / "plain.csv")]
+    assert answers[0] == answers[1] and answers[0].startswith("prediction")
+
+
 def test_a_blank_line_is_an_empty_cell_where_there_is_one_column_and_nothing_else(tmp_path):
     path = tmp_path / "a.csv"
     for text, rows in (("a\n1\n\n3\n", [["1"], [None], ["3"]]), ("a,b\n1,2\n\n3,4\n", [["1", "2"], ["3", "4"]])):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas
 
-from latentia.apps.tables.class_labels import did_you_mean, listed
+from latentia.apps.tables.class_labels import WHOLE, did_you_mean, listed
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.number_forms import (
     PLAINLY,
@@ -138,6 +138,12 @@ def _ordered(table: Table, name: str, given: str) -> Any:
     return pandas.Series(pandas.Categorical(texts, levels, ordered=True))
 
 
+def _pair_of_integers(column: Any) -> Any:
+    """Two whole numbers as integers: with gaps, pandas writes 0 and 1 as 0.0 and 1.0."""
+    values = column.dropna().unique().tolist() if column.dtype.kind == "f" else []
+    return column.astype("Int64") if len(values) == 2 and all(WHOLE.fullmatch(str(v)) for v in values) else column
+
+
 def _are_row_numbers(name: str, column: Any) -> bool:
     """Whether a first column without a name counts the rows, as pandas writes its index."""
     if name not in ("column_1", "Unnamed: 0", "__index_level_0__"):
@@ -160,6 +166,11 @@ def _because(left_out: dict[str, str]) -> str:
 
 def typed_column(table: Table, name: str) -> TypedColumn:
     """A column with the type that it looks like; text of other formats is text but for amounts."""
+    looks = _as_it_looks(table, name)
+    return looks._replace(cells=_pair_of_integers(looks.cells))
+
+
+def _as_it_looks(table: Table, name: str) -> TypedColumn:
     cells = table.frame[name]
     known = cells.dropna().tolist()
     if not table.is_text and not (known and _is_text(cells)):
