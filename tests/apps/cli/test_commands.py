@@ -25,6 +25,7 @@ import latentia as library
 from latentia.__main__ import main
 from latentia.apps.cli import answer_commands, options, training_commands
 from latentia.apps.cli.app import run
+from latentia.apps.cli.console import Screen
 from latentia.apps.tables.class_labels import amounts_note, read_labels
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
@@ -650,6 +651,12 @@ def test_a_class_of_the_text_none_is_no_gap_in_a_report(latentia, tmp_path, monk
     monkeypatch.setattr(training_commands, "report_html", lambda model, X, y, title: reported.append(y) or "")
     assert latentia("report", tmp_path / "m", tmp_path / "t", "-o", tmp_path / "r.html").code == 0
     assert reported[0].tolist() == labels.tolist()
+
+
+def test_lines_are_not_broken_in_files_and_pipes(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    Screen(as_json=False, quiet=False).grid(["column", "kind"], [["a" * 90, "count"]])
+    assert f"{'a' * 90}  count" in capsys.readouterr().out.splitlines()
 
 
 def test_answers_to_one_row_speak_of_one_row(latentia, fitted, tmp_path):

@@ -24,7 +24,14 @@ def leave_closed_pipe() -> None:
 
 
 class Printer(Console):
-    """A console that goes on in silence when nobody reads it any more: the work is not lost."""
+    """A console that goes on in silence when nobody reads it any more: the work is not lost. Files
+    and pipes have no edge at which lines are broken.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(highlight=False, **options)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = 1000
 
     def on_broken_pipe(self) -> None:
         """Instead of an exit."""
@@ -41,7 +48,7 @@ class Screen:
     def say(self, text: str = "", style: str | None = None) -> None:
         """A line of the result."""
         if not self.as_json:
-            Printer(highlight=False, soft_wrap=True).print(Text(text, style or ""))
+            Printer(soft_wrap=True).print(Text(text, style or ""))
 
     def tell(self, text: str) -> None:
         """A line on what was done, which the quiet do not need."""
@@ -57,12 +64,12 @@ class Screen:
             grid.add_column(Text(name), justify="right" if place else "left", overflow="fold")
         for row in rows:
             grid.add_row(*(Text(cell) for cell in row))
-        Printer(highlight=False).print(grid)
+        Printer().print(grid)
 
     def show(self, value: Any) -> None:
         """Something that knows how it is drawn."""
         if not self.as_json:
-            Printer(highlight=False).print(value)
+            Printer().print(value)
 
     def note(self, text: str) -> None:
         """A remark, in one line; machines get all of them at the end."""
