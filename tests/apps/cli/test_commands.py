@@ -653,6 +653,13 @@ def test_a_class_of_the_text_none_is_no_gap_in_a_report(latentia, tmp_path, monk
     assert reported[0].tolist() == labels.tolist()
 
 
+def test_notes_name_no_arguments_of_python(latentia, fitted, tmp_path):
+    (tmp_path / "new.csv").write_text("size,color,two,code\n1,St. Clair,1,007\n")
+    note = latentia("predict", fitted / "model.latentia", tmp_path / "new.csv").err
+    assert "column 'color' holds 'St. Clair', which fit did not see" in note and "treated as missing. The" in note
+    assert "handle_unknown" not in note
+
+
 def test_lines_are_not_broken_in_files_and_pipes(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     Screen(as_json=False, quiet=False).grid(["column", "kind"], [["a" * 90, "count"]])

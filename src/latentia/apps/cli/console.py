@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 import warnings
@@ -16,6 +17,9 @@ from rich.text import Text
 from sklearn.exceptions import ConvergenceWarning
 
 from latentia.engine.durations import format_seconds
+
+#: What only Python understands.
+CODE = re.compile(r"handle_unknown=|kinds=|max_categories|X\[|(pandas|numpy)\.")
 
 
 def leave_closed_pipe() -> None:
@@ -95,7 +99,12 @@ class Screen:
                 yield tell
         for warning in found:
             if issubclass(warning.category, UserWarning):
-                self.note(str(warning.message))
+                self.note(_without_code(str(warning.message)))
+
+
+def _without_code(text: str) -> str:
+    """A warning without the sentences that name arguments and functions of Python."""
+    return " ".join(part for part in re.split(r"(?<=\.) ", text) if not CODE.search(part))
 
 
 def listener(tell: Callable[[str], None]) -> Callable[[Any], bool]:
