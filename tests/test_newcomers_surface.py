@@ -205,6 +205,12 @@ def test_a_summary_counts_the_columns_and_classes_that_it_does_not_list(rng):
     assert len(classes) + int(re.search(r"(\d+) more\n", text)[1]) == 15
 
 
+def test_a_summary_speaks_of_one_row(rng):
+    y = np.array(["a"] * 10 + ["b", None], dtype=object)
+    told = GaussianMixtureClassifier(random_state=0).fit(rng.normal(size=(12, 2)), y).summary()
+    assert "10 rows (90.9%)" in told and "1 row (9.1%)" in told and told.count("1 row\n") == 1 and "1 rows" not in told
+
+
 def test_a_summary_tells_what_was_given_and_learned():
     X, y = people()
     model = LatentClassificationModel(1, n_init=1, tol=1e-2, random_state=0)

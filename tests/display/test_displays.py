@@ -132,6 +132,14 @@ def test_the_factors_of_a_map_tell_the_classes_apart_best_or_are_asked_for(facto
         LatentMapDisplay.from_estimator(GaussianMixtureClassifier(random_state=0).fit(X, y), X, y)
 
 
+def test_a_map_leaves_out_factors_that_explain_no_column(factors, iris):
+    X, y = iris
+    model, best = copy.copy(factors), LatentMapDisplay.from_estimator(factors, X, plot=False).factors
+    model.loadings_ = np.where(np.arange(3) == best[0], 1e-3, 1.0) * factors.loadings_
+    assert set(LatentMapDisplay.from_estimator(model, X, plot=False).factors) == {0, 1, 2} - {best[0]}
+    assert f"factor {best[0] + 1}" not in LoadingsDisplay.from_estimator(model, plot=False).factor_names
+
+
 @pytest.mark.parametrize("max_points", [40, 150])
 def test_a_row_that_is_drawn_keeps_its_place_and_its_class(factors, iris, max_points):
     X, y = iris

@@ -115,6 +115,12 @@ def test_weights(weight, message):
         GaussianMixtureClassifier().fit(X, y, sample_weight=weight)
 
 
+def test_errors_do_not_repeat_a_column_of_text():
+    with pytest.raises(ValueError, match=r"sample_weight=\['heavy', .*\.\.\.; allowed are one number per row") as found:
+        GaussianMixtureClassifier().fit(np.tile(X, (50, 1)), np.tile(y, 50), sample_weight=["heavy"] * 1000)
+    assert len(str(found.value)) < 200
+
+
 def test_rows():
     for bad, message in [
         (np.where(X > 1, np.inf, X), "infinity"),

@@ -112,6 +112,7 @@ def test_amounts_where_a_model_expects_numbers_are_named():
         (["?"], r"'\?' in 40 cells"),
         (["  ", "?"], r"'  ', '\?' in 60 cells"),
         (["nan"], "'nan' in 40 cells"),
+        (["NA", "null"], "'NA', 'null' in 60 cells"),
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"max_categories": 5}])

@@ -130,10 +130,12 @@ def test_integers_are_read_alike_as_a_whole_and_one_by_one(values, mark, classes
     assert whole.n_assumed == each.n_assumed
 
 
-@pytest.mark.parametrize("empty", ["", "nan", "None"])
+@pytest.mark.parametrize("empty", ["", " ", "nan", "None", "?", "NA"])
 def test_empty_labels_that_became_text_are_told(empty):
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.repeat(["a", empty], [13, 7])
-    with pytest.warns(UserWarning, match=f"the text {empty!r} in 7 rows, .* None or NaN marks unlabeled rows"):
+    with pytest.warns(
+        UserWarning, match=f"the text {re.escape(repr(empty))} in 7 rows, .* None or NaN marks unlabeled rows"
+    ):
         model = GaussianMixtureClassifier(covariance="diag", random_state=0).fit(X, y)
     assert sorted(model.classes_) == sorted({"a", empty})
 

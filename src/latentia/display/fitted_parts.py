@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.families.latent_factors.factor_shares import loading_correlations
 from latentia.numerics.array_api import to_numpy
+
+#: Factors without a stronger correlation than this explain no column.
+MIN_CORRELATION = 0.1
 
 
 def factor_model(estimator: Any) -> Any:
@@ -18,6 +22,12 @@ def factor_model(estimator: Any) -> Any:
     check_is_fitted(estimator)
     model = getattr(estimator, "factor_estimator_", estimator)
     return model if hasattr(model, "loadings_") and model.latent_means_.shape[1] > 0 else None
+
+
+def factor_strengths(model: Any) -> np.ndarray:
+    """The strongest correlation of each latent factor with a column, without its sign."""
+    correlations = loading_correlations(model.loadings_, model.loading_features_, model.noise_variances_)
+    return np.abs(correlations).max(axis=0)
 
 
 def preprocessor_of(estimator: Any) -> Any:

@@ -9,7 +9,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from latentia.display.embedding_panels import NO_LABEL, UNKNOWN, class_colors
-from latentia.display.fitted_parts import choose_axes, class_names, require_classes, require_factor_model
+from latentia.display.fitted_parts import (
+    MIN_CORRELATION,
+    choose_axes,
+    class_names,
+    factor_strengths,
+    require_classes,
+    require_factor_model,
+)
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
 from latentia.numerics.array_api import to_numpy
@@ -101,7 +108,8 @@ class LatentMapDisplay:
         y : array-like of shape (n_samples,), default=None
             Classes; unlabeled rows, as in `fit`, are gray.
         factors : tuple of two int, default=None
-            Which factors, counted from zero; by default the two that tell the classes apart best.
+            Which factors, counted from zero; by default the two that tell the classes apart best,
+            of those that explain the columns.
         max_points : int, default=2000
             Of more rows, so many are drawn, chosen at random.
         plot : bool, default=True
@@ -117,7 +125,7 @@ class LatentMapDisplay:
         model = require_factor_model(estimator)
         require_classes(estimator)
         means, variances = (to_numpy(a).astype(float) for a in (model.latent_means_, model.latent_variances_))
-        chosen = _choose_factors(factors, means, to_numpy(model.priors_).astype(float))
+        chosen = _choose_factors(factors, model, means)
         n_rows = _num_samples(X)
         codes = np.full(n_rows, -1)
         if y is not None:
@@ -175,16 +183,13 @@ class LatentMapDisplay:
         return self
 
 
-def best_factors(means: np.ndarray, priors: np.ndarray) -> list[int]:
-    """The factors in the order of how far they set the classes apart."""
-    between = priors @ (means - priors @ means) ** 2
-    return [int(k) for k in np.argsort(-between, kind="stable")]
-
-
-def _choose_factors(factors: Any, means: np.ndarray, priors: np.ndarray) -> list[int]:
+def _choose_factors(factors: Any, model: Any, means: np.ndarray) -> list[int]:
     n_latent = means.shape[1]
     if n_latent < 2:
         raise ValueError(f"the model has {n_latent} latent factor; a map needs two of them.")
-    if factors is None:
-        return best_factors(means, priors)[:2]
-    return choose_axes("factors", factors, (2,), n_latent)
+    if factors is not None:
+        return choose_axes("factors", factors, (2,), n_latent)
+    priors = to_numpy(model.priors_).astype(float)
+    between = priors @ (means - priors @ means) ** 2
+    is_idle = factor_strengths(model) < MIN_CORRELATION  # no column tells where rows lie
+    return [int(k) for k in np.lexsort((-between, is_idle))[:2]]

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from latentia.display.fitted_parts import left_out_note, loading_names, require_factor_model
+from latentia.display.fitted_parts import (
+    MIN_CORRELATION,
+    factor_strengths,
+    left_out_note,
+    loading_names,
+    require_factor_model,
+)
 from latentia.families.latent_factors.factor_shares import loading_correlations
 from latentia.inputs.options import check_number
-
-#: Factors without a stronger correlation than this are left out.
-MIN_CORRELATION = 0.1
 
 
 class LoadingsDisplay:
@@ -79,7 +82,7 @@ class LoadingsDisplay:
         model = require_factor_model(estimator)
         correlations = loading_correlations(model.loadings_, model.loading_features_, model.noise_variances_)
         names = loading_names(model)
-        strength = np.abs(correlations).max(axis=0)
+        strength = factor_strengths(model)
         factors = np.flatnonzero(strength >= min(MIN_CORRELATION, strength.max()))[:max_factors]
         correlations = correlations[:, factors]
         size = np.abs(correlations)

@@ -199,7 +199,7 @@ def are_dates(values: Sequence[Any]) -> bool:
 
 def doubt_gaps(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
     """Warn of text that stands for missing cells, which would be a category."""
-    found = [k for k, v in enumerate(values) if isinstance(v, str) and v.strip() in ("?", *EMPTY_TEXTS)]
+    found = [k for k, v in enumerate(values) if isinstance(v, str) and v.strip() in EMPTY_TEXTS]
     if not found:
         return
     texts = [values[k] for k in found]

@@ -77,14 +77,14 @@ def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
     return encoded
 
 
-#: What an empty cell becomes when labels are turned into text.
-EMPTY_TEXTS = ("", "nan", "NaN", "None", "<NA>")
+#: Text that stands for an empty cell: what files have there, and what becomes of gaps in text.
+EMPTY_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 
 
 def warn_of_empty_texts(classes: np.ndarray, n_rows: np.ndarray) -> None:
     """Empty labels that were made text are classes, of so many rows each, which is seldom meant."""
     for label, count in zip(classes.tolist(), n_rows.tolist(), strict=True):
-        if isinstance(label, str) and label in EMPTY_TEXTS:
+        if isinstance(label, str) and label.strip() in EMPTY_TEXTS:
             warn_at_caller(
                 f"y holds the text {label!r} in {count} rows, which counts as a class like any other; None or NaN "
                 "marks unlabeled rows."

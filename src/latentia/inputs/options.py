@@ -25,7 +25,9 @@ def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:
             raise ValueError
         return found.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={values!r}; allowed are {allowed}.") from None
+        shown = " ".join(repr(values).split())  # as long as a table has rows
+        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
+        raise ValueError(f"{name}={shown}; allowed are {allowed}.") from None
 
 
 def check_choice(name: str, value: Any, allowed: Collection[str], besides: str = "") -> None:

@@ -25,6 +25,7 @@ import latentia as library
 from latentia.__main__ import main
 from latentia.apps.cli import answer_commands, options, training_commands
 from latentia.apps.cli.app import run
+from latentia.apps.cli.console import Screen
 from latentia.apps.tables.class_labels import amounts_note, read_labels
 from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
@@ -652,6 +653,25 @@ def test_a_class_of_the_text_none_is_no_gap_in_a_report(latentia, tmp_path, monk
     assert reported[0].tolist() == labels.tolist()
 
 
+def test_notes_name_no_arguments_of_python(latentia, fitted, tmp_path):
+    (tmp_path / "new.csv").write_text("size,color,two,code\n1,St. Clair,1,007\n")
+    note = latentia("predict", fitted / "model.latentia", tmp_path / "new.csv").err
+    assert "column 'color' holds 'St. Clair', which fit did not see" in note and "treated as missing. The" in note
+    assert "handle_unknown" not in note
+
+
+def test_lines_are_not_broken_in_files_and_pipes(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    Screen(as_json=False, quiet=False).grid(["column", "kind"], [["a" * 90, "count"]])
+    assert f"{'a' * 90}  count" in capsys.readouterr().out.splitlines()
+
+
+def test_answers_to_one_row_speak_of_one_row(latentia, fitted, tmp_path):
+    (tmp_path / "one.csv").write_text("size,color,two,code\n,red,1,007\n")
+    ended = latentia("impute", fitted / "model.latentia", tmp_path / "one.csv", "-o", tmp_path / "full.csv")
+    assert ended.out.startswith("1 cell filled; 1 row written to ")
+
+
 @pytest.mark.parametrize("command", ["predict", "impute", "explain"])
 def test_answers_to_standard_output_are_one_table_or_one_object(latentia, fitted, command):
     arguments = (command, fitted / "model.latentia", fitted / "table.csv", "-o", "-")
@@ -744,6 +764,50 @@ def test_marks_of_gaps_that_are_numbers_count_however_they_are_written(ending, t
     columns = find_features(found, found.names).frame
     assert columns.isna().to_numpy().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
     assert [str(columns[name].dtype) for name in "ab"] == ["float64", "Int64"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".feather"])
+def test_empty_texts_and_those_that_users_name_are_gaps_in_every_format(ending, tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b", "", "?"], "price": ["$5", "$6", "", "?"], "y": ["no", "yes", "", "?"]})
+    frame["level"], frame["n"] = frame["text"].astype("category"), 1.5
+    if ending != ".csv":
+        frame["list"], frame["day"] = [[1, 2]] * 4, pd.Timestamp("2020-01-01")
+    path = tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else getattr(frame, f"to_{ending[1:]}")(path)
+    found = read_table(str(path), Reading(missing=frozenset({"?"})))
+    features = find_features(found, ["text", "price", "level", "n"])
+    assert features.frame.notna().sum().to_dict() == {"text": 2, "price": 2, "level": 2, "n": 4}
+    assert features.frame["price"].dropna().tolist() == [5, 6] and len(features.notes) == 1
+    assert sorted(features.frame["level"].astype("category").cat.categories) == ["a", "b"]
+    assert read_labels(found, "y").tolist() == ["no", "yes", None, None]
+
+
+def test_text_of_parquet_files_that_may_be_gaps_or_numbers_is_told_of_by_options_that_are_heard(latentia, tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b", "?"] * 8, "age": [f"{k}.5" for k in range(24)], "y": ["no", "yes"] * 12})
+    frame.to_parquet(tmp_path / "t")
+    command = ("fit", tmp_path / "t", "-t", "y", "--effort", "fast", "--force", "-o", tmp_path / "m")
+    notes = latentia(*command).err.splitlines()
+    assert len(notes) == 2 and "--missing '?' makes gaps" in notes[0] and "--kind age=continuous makes" in notes[1]
+    assert latentia(*command, "--missing", "?", "--kind", "age=continuous").err == ""
+    columns = json.loads(latentia(*command, "--missing", "?", "--kind", "age=continuous", "--json").out)["columns"]
+    assert [(column["kind"], column["missing"] > 0) for column in columns] == [
+        ("categorical", True),
+        ("continuous", False),
+    ]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_two_whole_numbers_are_binary_with_and_without_gaps(latentia, ending, tmp_path):
+    frame = pd.DataFrame(
+        {"whole": [0, 1] * 12, "gaps": [0.0, 1.0, None] * 8, "half": [0.5, 1.0] * 12, "y": list("aabb") * 6}
+    )
+    path = tmp_path / f"t{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    facts = json.loads(latentia("fit", path, "-t", "y", "--effort", "fast", "-o", tmp_path / "m", "--json").out)
+    assert [column["kind"] for column in facts["columns"]] == ["binary", "binary", "continuous"]
+    (tmp_path / "plain.csv").write_text(frame.to_csv(index=False).replace(".0", ""))
+    answers = [latentia("predict", tmp_path / "m", table).out for table in (path, tmp_path / "plain.csv")]
+    assert answers[0] == answers[1] and answers[0].startswith("prediction")
 
 
 def test_a_blank_line_is_an_empty_cell_where_there_is_one_column_and_nothing_else(tmp_path):

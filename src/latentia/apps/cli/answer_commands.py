@@ -96,7 +96,7 @@ def impute(
     known = frame.loc[:, ~columns_without_values(fitted)]
     complete = found.frame.assign(**{name: filled[name].to_numpy() for name in known})
     n_filled = int(known.isna().to_numpy().sum())
-    _finish(screen, complete, output, {"n_filled": n_filled}, f"{n_filled} cells filled")
+    _finish(screen, complete, output, {"n_filled": n_filled}, f"{n_filled} cell{'s' * (n_filled != 1)} filled")
 
 
 def sample(
@@ -219,4 +219,4 @@ def _finish(
         return
     write_table(frame, output)
     if output is not None:
-        screen.tell(f"{said + '; ' if said else ''}{len(frame)} rows written to {output}")
+        screen.tell(f"{said + '; ' if said else ''}{len(frame)} row{'s' * (len(frame) != 1)} written to {output}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 import warnings
@@ -17,6 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentia.engine.durations import format_seconds
 
+#: What only Python understands.
+CODE = re.compile(r"handle_unknown=|kinds=|max_categories|X\[|(pandas|numpy)\.")
+
 
 def leave_closed_pipe() -> None:
     """Nobody reads standard output any more: what is written from now on goes nowhere."""
@@ -24,7 +28,14 @@ def leave_closed_pipe() -> None:
 
 
 class Printer(Console):
-    """A console that goes on in silence when nobody reads it any more: the work is not lost."""
+    """A console that goes on in silence when nobody reads it any more: the work is not lost. Files
+    and pipes have no edge at which lines are broken.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(highlight=False, **options)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = 1000
 
     def on_broken_pipe(self) -> None:
         """Instead of an exit."""
@@ -41,7 +52,7 @@ class Screen:
     def say(self, text: str = "", style: str | None = None) -> None:
         """A line of the result."""
         if not self.as_json:
-            Printer(highlight=False, soft_wrap=True).print(Text(text, style or ""))
+            Printer(soft_wrap=True).print(Text(text, style or ""))
 
     def tell(self, text: str) -> None:
         """A line on what was done, which the quiet do not need."""
@@ -57,12 +68,12 @@ class Screen:
             grid.add_column(Text(name), justify="right" if place else "left", overflow="fold")
         for row in rows:
             grid.add_row(*(Text(cell) for cell in row))
-        Printer(highlight=False).print(grid)
+        Printer().print(grid)
 
     def show(self, value: Any) -> None:
         """Something that knows how it is drawn."""
         if not self.as_json:
-            Printer(highlight=False).print(value)
+            Printer().print(value)
 
     def note(self, text: str) -> None:
         """A remark, in one line; machines get all of them at the end."""
@@ -88,7 +99,12 @@ class Screen:
                 yield tell
         for warning in found:
             if issubclass(warning.category, UserWarning):
-                self.note(str(warning.message))
+                self.note(_without_code(str(warning.message)))
+
+
+def _without_code(text: str) -> str:
+    """A warning without the sentences that name arguments and functions of Python."""
+    return " ".join(part for part in re.split(r"(?<=\.) ", text) if not CODE.search(part))
 
 
 def listener(tell: Callable[[str], None]) -> Callable[[Any], bool]:

@@ -8,7 +8,6 @@ import typer
 
 from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.apps.tables.table_files import Reading
-from latentia.apps.tables.text_tables import MISSING
 from latentia.apps.tables.typed_columns import ORDINAL
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
 
@@ -73,4 +72,4 @@ def kinds(given: list[str] | None) -> dict[str, str]:
 
 def reading(encoding: str, delimiter: str | None, missing: list[str] | None) -> Reading:
     """How text is read."""
-    return Reading(encoding, "\t" if delimiter == "\\t" else delimiter, MISSING | set(missing or []))
+    return Reading(encoding, "\t" if delimiter == "\\t" else delimiter, frozenset(missing or []))

@@ -51,7 +51,7 @@ class Reading:
 
     encoding: str = "utf-8"
     delimiter: str | None = None
-    missing: frozenset[str] = MISSING
+    missing: frozenset[str] = frozenset()  # texts that mark gaps, besides MISSING
 
     def for_model(self, model: Any) -> Reading:
         """Also with the marks of gaps of the table that a model was fitted to."""
@@ -130,7 +130,7 @@ def numbered(frame: pandas.DataFrame) -> pandas.DataFrame:
 
 def _text(file: IO[bytes], source: str, reading: Reading) -> Table:
     delimiter = "\t" if Path(source).suffix.lower() == ".tsv" else None
-    found = read_text(file, source, reading.encoding, reading.delimiter or delimiter, reading.missing)
+    found = read_text(file, source, reading.encoding, reading.delimiter or delimiter, MISSING | reading.missing)
     return Table(source, _text_frame(found.columns), is_text=True, decimal_comma=found.delimiter == ";")
 
 
@@ -146,11 +146,17 @@ def _nullable(kind: Any) -> Any:
 
 def _without_marks(frame: pandas.DataFrame, marks: frozenset[str]) -> pandas.DataFrame:
     """Gaps where users say that there are some: cells of these texts, or of these numbers."""
-    values = [*marks, *(float(mark) for mark in marks if is_numeric(mark))]
-    for name in frame if marks else ():
-        is_mark = frame[name].isin(values)
+    numbers = [float(mark) for mark in marks if is_numeric(mark)]
+    for name in frame:
+        kind = frame[name].dtype
+        is_text = isinstance(kind, pandas.StringDtype | pandas.CategoricalDtype) or kind.kind == "O"
+        try:
+            is_mark = frame[name].isin([*marks, *numbers] if is_text else numbers)
+        except TypeError:  # lists
+            continue
         if is_mark.any():
-            frame[name] = frame[name].mask(is_mark)
+            cells = frame[name].mask(is_mark)
+            frame[name] = cells.cat.remove_unused_categories() if isinstance(kind, pandas.CategoricalDtype) else cells
     return frame
 
 
@@ -180,5 +186,5 @@ def _binary(file: IO[bytes], source: str, reading: Reading) -> Table:
     frame.columns = [str(name) for name in frame.columns]
     if not len(frame):
         raise bad_table(source, "a header and no rows")
-    frame = _without_marks(frame.reset_index(drop=True), reading.missing - MISSING)
+    frame = _without_marks(frame.reset_index(drop=True), reading.missing | {""})
     return Table(source, frame, is_text=False)

@@ -12,6 +12,7 @@ from typing import IO, NamedTuple
 
 from latentia.apps.tables.failures import bad_table
 from latentia.inputs.column_doubts import is_numeric
+from latentia.inputs.labels import EMPTY_TEXTS
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -19,7 +20,7 @@ DELIMITERS = (",", ";", "\t", "|")
 N_RECORDS = 20
 
 #: Cells of this text are missing.
-MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"})
+MISSING = frozenset(EMPTY_TEXTS)
 
 #: Characters of one cell; what is longer comes from a quote that is never closed.
 MAX_CELL = 1 << 17

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas
 
-from latentia.apps.tables.class_labels import did_you_mean, listed
+from latentia.apps.tables.class_labels import WHOLE, did_you_mean, listed
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.number_forms import (
     PLAINLY,
@@ -25,6 +25,7 @@ from latentia.apps.tables.number_forms import (
     with_points,
 )
 from latentia.apps.tables.table_files import Table
+from latentia.apps.tables.text_tables import MISSING
 from latentia.inputs.column_doubts import NUMBER, amount_in, are_dates, is_amount, is_numeric, slip_in
 
 #: Text of more different values than this is a name or an id where most rows have their own.
@@ -137,6 +138,12 @@ def _ordered(table: Table, name: str, given: str) -> Any:
     return pandas.Series(pandas.Categorical(texts, levels, ordered=True))
 
 
+def _pair_of_integers(column: Any) -> Any:
+    """Two whole numbers as integers: with gaps, pandas writes 0 and 1 as 0.0 and 1.0."""
+    values = column.dropna().unique().tolist() if column.dtype.kind == "f" else []
+    return column.astype("Int64") if len(values) == 2 and all(WHOLE.fullmatch(str(v)) for v in values) else column
+
+
 def _are_row_numbers(name: str, column: Any) -> bool:
     """Whether a first column without a name counts the rows, as pandas writes its index."""
     if name not in ("column_1", "Unnamed: 0", "__index_level_0__"):
@@ -159,6 +166,11 @@ def _because(left_out: dict[str, str]) -> str:
 
 def typed_column(table: Table, name: str) -> TypedColumn:
     """A column with the type that it looks like; text of other formats is text but for amounts."""
+    looks = _as_it_looks(table, name)
+    return looks._replace(cells=_pair_of_integers(looks.cells))
+
+
+def _as_it_looks(table: Table, name: str) -> TypedColumn:
     cells = table.frame[name]
     known = cells.dropna().tolist()
     if not table.is_text and not (known and _is_text(cells)):
@@ -179,8 +191,19 @@ def typed_column(table: Table, name: str) -> TypedColumn:
     if are_dates(values):
         doubt = f"dates, {len(values)} different ones in {len(known)} cells; {AS_DAYS}"
         return TypedColumn(column, [f"column {name!r} is categorical, though it holds {doubt}"], doubt)
-    word = _word_among_numbers(name, texts) if table.is_text else None
+    word = _word_among_numbers(name, texts) if table.is_text else _doubtful_text(name, values)
     return TypedColumn(column, [f"column {name!r} is text, since it holds {word}"] if word else [], word)
+
+
+def _doubtful_text(name: str, values: list[str]) -> str | None:
+    """What text of formats with gaps and numbers of their own holds that may be meant as these."""
+    marks = [text for text in values if text.strip() in MISSING]
+    if marks:
+        shown = " ".join(map(missing_option, marks))
+        return f"{', '.join(map(repr, marks))}, which may mark gaps; {shown} makes gaps of such cells"
+    if len(values) <= MANY_CODES or not all(map(is_numeric, values)):
+        return None
+    return f"numbers as text, such as {values[0]!r}; --kind {shlex.quote(name)}=continuous makes numbers of them"
 
 
 def _is_text(cells: Any) -> bool:

@@ -104,11 +104,15 @@ def _labels(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]
         known = record.get("known_counts", [record["n_rows"]] * len(names))
     for name, count, total in list(zip(names, counts, known, strict=False))[:MAX_LISTED]:
         of = f" of {total:,} known" if "known_counts" in record and total < record["n_rows"] else ""
-        yield str(name), f"{count:,} rows ({count / max(1, total):.1%}{of})"
+        yield str(name), f"{_counted(count)} ({count / max(1, total):.1%}{of})"
     if len(names) > MAX_LISTED:
         yield "...", f"{len(names) - MAX_LISTED} more"
     if record["n_unlabeled"]:
-        yield "without a label", f"{record['n_unlabeled']:,} rows"
+        yield "without a label", _counted(record["n_unlabeled"])
+
+
+def _counted(count: float) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"
 
 
 def _plain(value: Any) -> str:
