@@ -37,7 +37,7 @@ MAX_ROWS = 500
 #: EM in the folds need not settle.
 MAX_ITER = 20
 
-#: Fewer labeled rows choose nothing.
+#: Labeled rows that together weigh less choose nothing.
 MIN_LABELED = 30
 
 #: Standard errors by which another weight must be better than the default.
@@ -60,12 +60,12 @@ def choose_by_held_out_labels(
     """One of `WEIGHTS` by the log loss of labels held out, or the one given where they are few."""
     source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
     folds = assign_folds(source)
-    if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    if folds.max() < 1 or weight[folds >= 0].sum() < MIN_LABELED:  # there are no rows to spare
         return HeldOutChoice(of_few_labels, None)
     log_likelihoods = _held_out_log_likelihoods(family, max_iter, source, folds, rng)
     held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
-    codes = source.y[held_out]
-    weight = np.ones(codes.size) if source.weight is None else source.weight[held_out]
+    codes, weight = source.y[held_out], weight[held_out]
     known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
     seen = [LabeledRows(each, known, codes, weight) for each in log_likelihoods]
     temperings = [best_tempering(rows) if tempered else Tempering() for rows in seen]
@@ -100,7 +100,7 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
     share = weight / weight.sum()
     best = int(np.argmin(losses @ share))
     lead = losses[0] - losses[best]
-    error = np.sqrt((share**2 * (lead - lead @ share) ** 2).sum())
+    error = np.sqrt(share @ (lead - lead @ share) ** 2 / weight.sum())  # a row of weight two is that row twice
     return best if lead @ share > N_ERRORS * error else 0
 
 
