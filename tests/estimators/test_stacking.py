@@ -11,12 +11,14 @@ from tolerances import EQUAL, REFIT
 
 from latentia import LatentClassificationModel, LatentClassifier
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
+from latentia.estimators.latent_classifier.classifier import FEW_ROWS
 from latentia.estimators.latent_classifier.features import (
     MAX_DISTANCE,
     MIN_RELEVANCE,
     KernelMap,
     NumberColumns,
     class_relevance,
+    share_of_gaps,
 )
 from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
 from latentia.estimators.latent_classifier.search import run_search
@@ -304,3 +306,17 @@ def test_the_log_loss_of_certain_rows_is_zero_and_has_no_sign():
     model = LatentClassifier(effort="fast", random_state=0).fit(X, np.arange(60) % 2)
     losses = np.asarray(model.leaderboard_["log_loss"])
     assert losses.min() == 0.0 and not np.signbit(losses).any() and not np.signbit(model.expected_log_loss_)
+
+
+def test_rows_of_weight_two_are_twice_in_similarities_gaps_and_numbers_of_folds(rng):
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + y[:, None]
+    X[::9, 1] = np.nan
+    weight = rng.integers(1, 4, size=60)
+    again = np.repeat(np.arange(60), weight)
+    assert y.size < FEW_ROWS <= again.size
+    weighted = LatentClassifier(random_state=0).fit(X, y, weight.astype(float))
+    repeated = LatentClassifier(random_state=0).fit(X[again], y[again])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+    assert weighted.expected_log_loss_ == pytest.approx(repeated.expected_log_loss_, rel=1e-6)
+    assert share_of_gaps(X, (weight == 1).astype(float)) == pytest.approx(np.isnan(X[weight == 1]).mean())
