@@ -24,6 +24,7 @@ from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
+from latentia.inputs.splits import folds_by_content
 from latentia.solvers import Outcome
 
 few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -320,3 +321,35 @@ def test_rows_of_weight_two_are_twice_in_similarities_gaps_and_numbers_of_folds(
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
     assert weighted.expected_log_loss_ == pytest.approx(repeated.expected_log_loss_, rel=1e-6)
     assert share_of_gaps(X, (weight == 1).astype(float)) == pytest.approx(np.isnan(X[weight == 1]).mean())
+
+
+def _votes_of_neighbors(key, codes, folds):
+    """The share of rows whose class most of the 15 nearest rows of other folds have."""
+    right = []
+    for fold in np.unique(folds):
+        inside, outside = folds == fold, folds != fold
+        near = np.argsort(np.abs(key[inside][:, None] - key[outside]), axis=1)[:, :15]
+        right.append((codes[outside][near].mean(axis=1) > 0.5) == codes[inside])
+    return np.concatenate(right).mean()
+
+
+def test_rows_held_out_do_not_know_their_neighbors(rng):
+    """Labels that say nothing of the only column are predicted by chance alone."""
+    tables = [(rng.normal(size=100), rng.permutation(100) % 2) for _ in range(60)]
+    accuracy = [_votes_of_neighbors(key, codes, folds_by_content(key, codes, 5)) for key, codes in tables]
+    assert abs(np.mean(accuracy) - 0.5) < 4 * np.std(accuracy) / np.sqrt(60) + 0.01
+
+
+def test_folds_by_content_are_even_shared_by_equal_rows_and_indifferent_to_order(rng):
+    key, codes = np.repeat(rng.normal(size=40), 2), np.repeat(rng.integers(-1, 3, size=40), 2)
+    folds = folds_by_content(key, codes, 3)
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
+    assert ((folds < 0) == (codes < 0)).all()
+    for label in range(3):
+        counts = np.bincount(folds[codes == label], minlength=3)
+        assert counts.max() - counts.min() <= 2
+    order = rng.permutation(80)
+    np.testing.assert_array_equal(
+        folds_by_content(key[order], np.where(codes < 0, -1, 2 - codes)[order], 3), folds[order]
+    )
+    assert (folds_by_content(np.ones(4), np.array([0, 0, 1, -1]), 3) == -1).all()

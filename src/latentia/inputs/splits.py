@@ -70,6 +70,26 @@ def make_folds(
     return [(np.sort(np.concatenate([train, unlabeled])), test) for train, test in folds]
 
 
+def folds_by_content(key: np.ndarray, codes: np.ndarray, n_folds: int, seed: int = 0) -> np.ndarray:
+    """The fold of each row by its content, of which `key` is a number; -1 for unlabeled rows and
+    for classes of a single content.
+
+    Contents are shuffled by their rank, and the rows of a class dealt out in that order: classes
+    are spread evenly, equal rows share a fold, and the order of rows and of classes does not
+    matter. Ranks dealt out as they come would leave beside each held-out row its neighbors of the
+    same class, and chance would look like knowledge.
+    """
+    folds, labeled = np.full(codes.size, -1), np.flatnonzero(codes >= 0)
+    _, rank = np.unique(key[labeled], return_inverse=True)
+    shuffled = np.random.default_rng(seed).permutation(rank.max(initial=-1) + 1)[rank]
+    for label in np.unique(codes[labeled]):
+        mine = codes[labeled] == label
+        _, turn = np.unique(shuffled[mine], return_inverse=True)
+        if turn.max() > 0:
+            folds[labeled[mine]] = turn % n_folds
+    return folds
+
+
 def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> Any:
     """Stratified folds, or plain ones where a class has fewer rows than there are folds."""
     check_number("cv", n_folds, ge=2, integer=True)

@@ -23,6 +23,7 @@ from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
+from latentia.inputs.splits import folds_by_content
 from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
 
@@ -107,18 +108,12 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
 def assign_folds(source: ArraySource) -> np.ndarray:
     """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
 
-    By the ranks of the rows' sums in their class: equal rows share a fold, so a row of weight two
-    is that row twice, and neither units nor the order of rows and columns matter.
+    By the rows' sums: equal rows share a fold, so a row of weight two is that row twice, and
+    neither units nor the order of rows and columns matter.
     """
     rows = source.all_rows().rows.values
     sums = np.round(to_numpy(namespace(rows).sum(rows, axis=-1)).astype(float), 6)
-    folds = np.full(source.n_rows, -1)
-    for label in np.unique(source.y[source.y >= 0]):
-        in_class = np.flatnonzero(source.y == label)
-        _, rank = np.unique(sums[in_class], return_inverse=True)
-        if rank.max() > 0:
-            folds[in_class] = rank % N_FOLDS
-    return folds
+    return folds_by_content(sums, source.y, N_FOLDS)
 
 
 def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:

@@ -13,7 +13,7 @@ from latentia.engine.source import MaskedRows
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
-from latentia.inputs.splits import ALLOWED, make_folds
+from latentia.inputs.splits import ALLOWED, folds_by_content, make_folds
 from latentia.numerics.array_api import Array, namespace, to_numpy
 
 #: Rows that weigh less than this share of the heaviest row of their class are not held out.
@@ -73,21 +73,17 @@ def warn_of_never_held_out(classes: np.ndarray, expected: tuple[float, float]) -
 def assign_folds(data: GenerativeInput, n_folds: int, power: int = 1) -> np.ndarray:
     """The fold of each row; -1 for rows that are never held out.
 
-    By the ranks of a row's sum of powers within its class: classes are spread evenly, equal rows
-    share a fold (a row of weight two is that row twice, and none is predicted by its own copy), and
-    neither units nor the order of rows, columns and classes matter. Unlabeled rows, rows of next to
-    no weight and the only row of a class are never held out.
+    By a row's sum of powers: classes are spread evenly, equal rows share a fold (a row of weight
+    two is that row twice, and none is predicted by its own copy), and neither units nor the order
+    of rows, columns and classes matter. Unlabeled rows, rows of next to no weight and the only row
+    of a class are never held out.
     """
-    key = np.round(_sums(data, power), 5)
-    weight = np.ones(data.codes.size) if data.weight is None else data.weight
-    folds = np.full(data.codes.size, -1)
-    for label in range(data.n_classes):
-        in_class = np.flatnonzero(data.codes == label)
-        in_class = in_class[weight[in_class] > NEGLIGIBLE * weight[in_class].max(initial=0.0)]
-        _, rank = np.unique(key[in_class], return_inverse=True)
-        if rank.size and rank.max() > 0:
-            folds[in_class] = rank % n_folds
-    return folds
+    codes = data.codes.copy()
+    if data.weight is not None:
+        heaviest = np.zeros(data.n_classes)
+        np.maximum.at(heaviest, codes[codes >= 0], data.weight[codes >= 0])
+        codes[(codes >= 0) & (data.weight <= NEGLIGIBLE * heaviest[codes])] = -1
+    return folds_by_content(np.round(_sums(data, power), 5), codes, n_folds, seed=power)
 
 
 def _sums(data: GenerativeInput, power: int) -> np.ndarray:
