@@ -82,3 +82,14 @@ def test_rows_of_parts_keep_their_weights_also_where_a_part_has_no_unlabeled_row
     ):
         np.testing.assert_array_equal(some.X, expected.X)
         np.testing.assert_allclose(some.weight, expected.weight)
+
+
+@pytest.mark.parametrize("labeled", [True, False])
+def test_rows_without_weight_are_never_among_those_that_stand_for_the_table(labeled):
+    y, weight = np.arange(100) % 3 - 1, (np.arange(100) % 2).astype(float)
+    whole = ArraySource(np.arange(200.0).reshape(100, 2), y, weight)
+    counted = weight > 0
+    absent = ArraySource(whole.X[counted], y[counted], weight[counted])
+    np.testing.assert_array_equal(whole.spread_rows(20, labeled).X, absent.spread_rows(20, labeled).X)
+    alike = whole.draw_rows(200, np.random.default_rng(0), by_weight=False)
+    assert alike.n_rows == 50 and (alike.weight > 0).all()

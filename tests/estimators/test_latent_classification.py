@@ -8,6 +8,7 @@ import pytest
 from estimator_cases import POINTS
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL
@@ -16,6 +17,7 @@ from latentia import CompletionDisplay, LatentClassificationModel, LatentClassif
 from latentia.engine.array_source import ArraySource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
+from latentia.inputs import small_tables
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
 
@@ -448,3 +450,21 @@ def test_whoever_listens_sees_models_at_every_step_of_both_solvers(rng):
     notifier.listeners.append(look)
     model._train(model._read_input(X, y, None), rng, notifier)
     assert len(seen) == 2 and all(np.isfinite(said).all() for said in seen.values())
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_counts_are_as_spread_as_their_rows_weigh(in_parts, rng, monkeypatch):
+    y, weight = np.arange(90) % 2, rng.integers(0, 4, size=90)
+    X = np.where(weight[:, None] > 1, 2 * rng.poisson(4.0, (90, 2)), rng.poisson(4.0, (90, 2))) + y[:, None]
+    again = np.repeat(np.arange(90), weight)
+    model = LatentClassificationModel(1, 1, kinds="count", random_state=0)
+    repeated = clone(model).fit(X[again], y[again])
+    if in_parts:
+        dask_array = pytest.importorskip("dask.array")
+        monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+        X_in, y_in, w_in = (dask_array.from_array(a, chunks=(40, *a.shape[1:])) for a in (X, y, weight.astype(float)))
+    else:
+        X_in, y_in, w_in = X, y, weight.astype(float)
+    weighted = clone(model).fit(X_in, y_in, sample_weight=w_in)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), atol=1e-6)

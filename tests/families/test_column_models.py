@@ -190,6 +190,19 @@ def test_the_bound_lies_below_the_integral_and_importance_sampling_closes_the_ga
     assert np.mean(errors) < 0.1 * np.mean(gaps) + 0.02
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_estimated_probabilities_of_all_categories_add_up_to_one(seed):
+    """Also where the bound's posterior is far too narrow for the true one."""
+    rng = np.random.default_rng(seed)
+    layout = ColumnLayout.from_kinds(["categorical"], [3])
+    family, cells = LatentFactors(layout, 2, 3, 1), ArraySource(np.arange(3.0)[:, None], np.array([0, 1, 0]))
+    params = select_restart(family.init(cells, rng, 1), 0)
+    params = params._replace(loadings=4 * rng.normal(size=params.loadings.shape))
+    scores = importance_scores(family, params, cells.preprocess(cells.X), rng.standard_normal((1000, 3)))
+    np.testing.assert_allclose(np.exp(scores).sum(), 1.0, atol=0.08)
+    np.testing.assert_allclose(np.exp(scores).sum(axis=1), np.exp(params.log_prior), rtol=0.1)
+
+
 def test_continuous_columns_alone_need_no_bound(rng):
     """A layout of continuous columns beside a binary one without any known cell is the continuous model."""
     X = np.c_[rng.normal(size=(20, 3)), np.full(20, np.nan)]

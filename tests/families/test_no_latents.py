@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tolerances import EQUAL
 
+from latentia import LatentClassificationModel
 from latentia.engine.array_source import ArraySource
 from latentia.engine.pytree import leaves
 from latentia.engine.source import MaskedRows
@@ -62,3 +64,13 @@ def test_a_kind_without_terms_is_left_to_its_rows(rng, monkeypatch):
     monkeypatch.setattr(e_step_no_latents, "SharedBoundModel", LogisticColumnModel)  # which a categorical one is not
     assert infer_without_latents(layout, params, rows, None) is None
     np.testing.assert_allclose(family.infer(params, rows).log_joint, expected, **EQUAL)
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_tables_laid_out_by_column_are_predicted_like_others(n_components, rng):
+    """As data frames of numbers are."""
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + y[:, None]
+    model = LatentClassificationModel(0, n_components, random_state=0)
+    by_row, by_column = (clone(model).fit(table, y).predict_proba(table) for table in (X, np.asfortranarray(X)))
+    np.testing.assert_allclose(by_column, by_row, rtol=1e-9)

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tolerances import SAMPLING
 
+from latentia import GaussianMixtureClassifier
 from latentia.engine.source import MaskedRows
 from latentia.inputs import power_transform
-from latentia.inputs.power_transform import PowerTransform, learn_power_transform
+from latentia.inputs.power_transform import MAX_ROWS, PowerTransform, learn_power_transform
 from latentia.inputs.standardization import Standardizer, column_moments
 
 
@@ -88,7 +90,7 @@ def test_a_row_of_weight_two_is_that_row_twice_and_one_without_weight_is_absent(
 
 def test_of_many_rows_some_tell_the_transform_each_by_its_own_weight(skewed, rng, monkeypatch):
     monkeypatch.setattr(power_transform, "MAX_ROWS", 100)
-    weight, chosen = rng.uniform(size=400) * (np.arange(400) > 200), np.linspace(0, 399, 100).astype(int)
+    weight, chosen = rng.uniform(size=400) * (np.arange(400) > 200), 201 + np.linspace(0, 198, 100).astype(int)
     standardizer = Standardizer.from_moments(*column_moments(skewed, None, np.float64))
     of_all = learn_power_transform(skewed, weight, standardizer, [True] * 4)
     of_some = learn_power_transform(skewed[chosen], weight[chosen], standardizer, [True] * 4)
@@ -152,3 +154,14 @@ def test_known_cells_are_not_integrated(skewed, rng):
     columns = [2, 0]
     few = transform.expected_standardized(mean[..., columns], variance[..., columns], columns, observed)
     np.testing.assert_array_equal(few, some[..., columns])
+
+
+def test_every_second_row_without_weight_changes_no_transform(rng):
+    """Of many rows the transform sees some: those that have weight."""
+    X, weight = np.exp(rng.normal(size=(2 * MAX_ROWS, 1))), (np.arange(2 * MAX_ROWS) % 2).astype(float)
+    y = np.arange(2 * MAX_ROWS) // 2 % 2
+    model = GaussianMixtureClassifier(covariance="diag", random_state=0)
+    weighted, absent = clone(model).fit(X, y, weight), clone(model).fit(X[1::2], y[1::2])
+    np.testing.assert_allclose(weighted.score_samples(X), absent.score_samples(X), rtol=1e-9)
+    plain = clone(model).set_params(marginals="normal").fit(X, y)
+    assert absent.score_samples(X).mean() > plain.score_samples(X).mean() + 0.2  # there is one to be learned

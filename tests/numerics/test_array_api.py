@@ -48,3 +48,13 @@ def test_normalized_numbers_add_up_to_one_wherever_they_lie(far, dtype):
     a = (np.array([[0.0, -1.0, -3.0], [2.0, 2.0, 2.0]]) + far).astype(dtype)
     np.testing.assert_allclose(np.exp(log_softmax(a, axis=1)).sum(axis=1), 1.0, rtol=1e-6)
     assert np.isneginf(log_softmax(np.array([0.0, -np.inf]), axis=0)[1])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("n_params", "n_columns"), [(0, 6), (16, 0)])
+def test_products_in_pieces_may_have_nothing_in_them(order, n_params, n_columns):
+    """A model without factors has no loadings, in either layout of the rows."""
+    rows = np.ones((1500, n_columns), order=order)
+    if n_columns:
+        assert params_at_rows(np.ones((2, n_params, n_columns)), rows).shape == (2, n_params, 1500)
+    assert weighted_row_sums(np.ones((n_params, 1500)), rows).shape == (n_params, n_columns)

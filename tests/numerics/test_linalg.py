@@ -3,7 +3,9 @@
 import array_api_strict
 import numpy as np
 import pytest
+from tolerances import EQUAL
 
+from latentia.numerics import linalg
 from latentia.numerics.array_api import to_numpy
 from latentia.numerics.entrywise_spd import invert_many, solve_entrywise
 from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, spd_inverse_root
@@ -123,3 +125,18 @@ def test_eigenvalues_are_raised_where_they_are_below_and_only_there(library, siz
     for k in range(3):  # a matrix does not depend on its neighbors
         np.testing.assert_array_equal(to_numpy(floor_eigenvalues(beside(library, A[k : k + 1]), 0.1))[0], raised[k])
     np.testing.assert_array_equal(to_numpy(floor_eigenvalues(beside(library, A[0]), 1e-3)), (A[0] + A[0].T) / 2)
+
+
+def test_eigenvalues_are_found_where_the_usual_solver_fails(monkeypatch, rng):
+    """As it does on a few matrices, which differ by processor."""
+    a = rng.normal(size=(2, 3, 5, 5))
+    expected, vectors = linalg.eigh(a)
+
+    def fail(a):
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+    monkeypatch.setattr(np.linalg, "eigh", fail)
+    found, others = linalg.eigh(a)
+    np.testing.assert_allclose(found, expected, **EQUAL)
+    for each in (vectors, others):
+        np.testing.assert_allclose((each * found[..., None, :]) @ each.mT, linalg.symmetric(a), **EQUAL)

@@ -157,12 +157,11 @@ class ArraySource(TableSource):
         return self.with_weight(stays if self.weight is None else stays * self.weight)
 
     def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[ArraySource]:
-        counts = (self._mean_weight > 0) & (self.y >= 0 if self._skips else True)
-        return map(self.subset, random_batches(np.flatnonzero(counts), n_rows, rng))
+        return map(self.subset, random_batches(self.counted_rows(), n_rows, rng))
 
     def draw(self, n_rows: Limits, seed: int, rates: str, first_row: int = 0) -> dict[int, Draw]:
         """As for any table, whose first row is number `first_row` of a larger one."""
-        weight = None if self.weight is None or rates == "all" else self._mean_weight
+        weight = None if self.weight is None else self._mean_weight
         if weight is not None and rates == "counted":
             weight = (weight > 0).astype(float)
         return draw_rows(self._sampled_labels, weight, n_rows, seed, first_row)
@@ -181,8 +180,12 @@ class ArraySource(TableSource):
         return self.subset(np.flatnonzero(self._mean_weight > 0)[:n_rows])
 
     def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:
-        index = np.flatnonzero(self.y >= 0) if labeled else np.arange(self.n_rows)
+        index = self.counted_rows(labeled)
         return self.subset(index[evenly_spaced(index.size, n_rows)])
+
+    def counted_rows(self, labeled: bool = False) -> np.ndarray:
+        """Numbers of the (labeled) rows that have weight."""
+        return np.flatnonzero((self._mean_weight > 0) & (self.y >= 0 if labeled or self._skips else True))
 
     def all_rows(self) -> Chunk:
         """All rows, preprocessed, in their order."""

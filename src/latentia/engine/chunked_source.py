@@ -111,11 +111,10 @@ class ChunkedSource(TableSource):
         return join_sources(found)
 
     def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:
-        if not labeled:
-            return self._take(evenly_spaced(self.n_rows, n_rows))
-        n_labeled = [sum(total.n_rows for label, total in part.items() if label >= 0) for part in self.totals]
-        starts = np.concatenate([[0], np.cumsum(n_labeled)])
-        return self._take(evenly_spaced(int(starts[-1]), n_rows), starts, _TakeLabeled())
+        least = 0 if labeled or self.skip_unlabeled else -1
+        n_counted = [sum(n.n_weighted for label, n in part.items() if label >= least) for part in self.totals]
+        starts = np.concatenate([[0], np.cumsum(n_counted)])
+        return self._take(evenly_spaced(int(starts[-1]), n_rows), starts, _TakeCounted(labeled))
 
     def subset(self, index: np.ndarray) -> ArraySource:
         return self._take(np.sort(index)).subset(np.argsort(np.argsort(index)))
@@ -201,11 +200,13 @@ class _WithUnlabeledWeight:
 
 
 @dataclass(frozen=True)
-class _TakeLabeled:
-    """Rows of these numbers among the labeled ones."""
+class _TakeCounted:
+    """Rows of these numbers among the (labeled) ones that have weight."""
+
+    labeled: bool
 
     def __call__(self, rows: ArraySource, index: np.ndarray) -> ArraySource:
-        return rows.subset(np.flatnonzero(rows.y >= 0)[index])
+        return rows.subset(rows.counted_rows(self.labeled)[index])
 
 
 @dataclass(frozen=True)

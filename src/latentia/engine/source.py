@@ -149,7 +149,9 @@ class TableSource(Source):
 
     @abstractmethod
     def spread_rows(self, n_rows: int, labeled: bool = False) -> Any:
-        """An `ArraySource` of at most so many (labeled) rows, evenly spaced in the table."""
+        """An `ArraySource` of at most so many (labeled) rows with weight, evenly spaced among those
+        of the table.
+        """
 
     @abstractmethod
     def subset(self, index: np.ndarray) -> Any:
@@ -161,7 +163,7 @@ class TableSource(Source):
 
     @abstractmethod
     def draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
-        """Random rows of each label: by their "weight", or alike those "counted" or "all"."""
+        """Random rows of each label that have weight: by their "weight", or alike ("counted")."""
 
     def draw_numbers(self, n_rows: Mapping[int, int], seed: int) -> np.ndarray:
         """Sorted numbers of so many random rows of each label, of those that count."""
@@ -204,9 +206,9 @@ class TableSource(Source):
         other. If asked, rows of larger weight are drawn more often; those then weigh the same.
         """
         totals = self.label_totals
-        counts = {label: total.n_weighted if by_weight else total.n_rows for label, total in totals.items()}
+        counts = {label: total.n_weighted for label, total in totals.items()}
         seed = int(rng.integers(2**62)) if max(counts.values()) > n_rows else 0
-        found = self.draw(n_rows, seed, "weight" if by_weight else "all")
+        found = self.draw(n_rows, seed, "weight" if by_weight else "counted")
         draws = {label: draw for label, draw in found.items() if label in totals}
         sample = self.subset(np.concatenate([draw.rows for draw in draws.values()]))
         if not by_weight or sample.weight is None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.engine.row_draws import evenly_spaced
 from latentia.engine.source import MaskedRows
 from latentia.inputs.standardization import Standardizer, max_standardized_value
 from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
@@ -34,7 +35,7 @@ SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 #: it normal, and the likelihood would be that of a steep slope at the value.
 MAX_ATOM = 0.3
 
-#: Rows that the transform is learned from at most, evenly spaced in the table.
+#: Rows that the transform is learned from at most, evenly spaced among those with weight.
 MAX_ROWS = 2000
 
 
@@ -177,7 +178,8 @@ def _expm1_ratio(log_size: Array, power: Array) -> Array:
 
 def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Standardizer, columns: Any) -> Any:
     """The transform of these columns (a mask) that known cells prefer; none, the standardizer."""
-    index = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MAX_ROWS)).astype(int))
+    counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
+    index = counted[evenly_spaced(counted.size, MAX_ROWS)]
     rows = standardizer(take_rows(X, index))
     values = to_numpy(rows.values).astype(float)
     observed = np.ones_like(values) if rows.observed is None else to_numpy(rows.observed).astype(float)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from latentia.inputs.options import check_number
-from latentia.numerics.array_api import to_numpy
+from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Row numbers of the training part and of the test part.
 Fold = tuple[np.ndarray, np.ndarray]
@@ -68,6 +68,37 @@ def make_folds(
                     "allowed are parts with at least one."
                 )
     return [(np.sort(np.concatenate([train, unlabeled])), test) for train, test in folds]
+
+
+def content_keys(values: Array, cubes: Array, power: int = 1) -> np.ndarray:
+    """A number (N,) for the content of each row (N, D), whatever the order of the columns.
+
+    Cells are added up, each column times a factor of its own by which rows of codes differ that
+    hold the same codes in other columns: a function of the mean of its cubes (D,).
+    """
+    xp = namespace(values)
+    factors = xp.exp(xp.tanh(asarray_like(cubes, values, dtype=values.dtype)))
+    return np.round(to_numpy(xp.sum(values**power * factors, axis=-1)).astype(float), 5)
+
+
+def folds_by_content(key: np.ndarray, codes: np.ndarray, n_folds: int, seed: int = 0) -> np.ndarray:
+    """The fold of each row by its content, of which `key` is a number; -1 for unlabeled rows and
+    for classes of a single content.
+
+    Contents are shuffled by their rank, and the rows of a class dealt out in that order: classes
+    are spread evenly, equal rows share a fold, and the order of rows and of classes does not
+    matter. Ranks dealt out as they come would leave beside each held-out row its neighbors of the
+    same class, and chance would look like knowledge.
+    """
+    folds, labeled = np.full(codes.size, -1), np.flatnonzero(codes >= 0)
+    _, rank = np.unique(key[labeled], return_inverse=True)
+    shuffled = np.random.default_rng(seed).permutation(rank.max(initial=-1) + 1)[rank]
+    for label in np.unique(codes[labeled]):
+        mine = codes[labeled] == label
+        _, turn = np.unique(shuffled[mine], return_inverse=True)
+        if turn.max() > 0:
+            folds[labeled[mine]] = turn % n_folds
+    return folds
 
 
 def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> Any:

@@ -11,15 +11,34 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
+from scipy.linalg import eigh as scipy_eigh
 from scipy.linalg import lapack
 
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
+from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, to_numpy, transpose
 from latentia.numerics.threads import one_blas_thread, parallel
 
 
 def symmetric(a: Array) -> Array:
     """The symmetric part of matrices on the last two axes."""
     return (a + transpose(a)) / 2
+
+
+def eigh(a: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of symmetric matrices on the last two axes.
+
+    LAPACK's divide and conquer, which array libraries call, fails on a few well-behaved matrices
+    with repeated eigenvalues; its other solvers do not.
+    """
+    xp = namespace(a)
+    a = symmetric(a)
+    try:
+        eigenvalues, vectors = xp.linalg.eigh(a)
+    except (np.linalg.LinAlgError, RuntimeError):
+        flat = to_numpy(a).reshape(-1, *a.shape[-2:])
+        found = [scipy_eigh(one, driver="evr") for one in flat]
+        eigenvalues = asarray_like(np.stack([w for w, _ in found]).reshape(a.shape[:-1]), a, dtype=a.dtype)
+        vectors = asarray_like(np.stack([v for _, v in found]).reshape(a.shape), a, dtype=a.dtype)
+    return eigenvalues, vectors
 
 
 def floor_eigenvalues(a: Array, floor: float) -> Array:
@@ -35,7 +54,7 @@ def floor_eigenvalues(a: Array, floor: float) -> Array:
     above = positive_definite(a - xp.clip(eps * trace, min=floor) * eye_like(a.shape[-1], a))
     if bool(xp.all(above)):
         return a
-    eigenvalues, vectors = xp.linalg.eigh(a)
+    eigenvalues, vectors = eigh(a)
     minimum = xp.clip(eps * xp.max(eigenvalues, axis=-1, keepdims=True), min=floor)
     raised = xp.where(eigenvalues > minimum, eigenvalues, minimum + xp.zeros_like(eigenvalues))
     return xp.where(above[..., None, None], a, xp.matmul(vectors * raised[..., None, :], transpose(vectors)))
@@ -129,7 +148,7 @@ def inverse_by_eigenvalues(matrix: Array) -> tuple[Array, Array]:
 def _raised_eigenvalues(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues, raised to what rounding leaves uncertain of them, and eigenvectors."""
     xp = namespace(matrix)
-    eigenvalues, vectors = xp.linalg.eigh(symmetric(matrix))
+    eigenvalues, vectors = eigh(matrix)
     rounding = xp.max(eigenvalues, axis=-1, keepdims=True) * (matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps))
     return xp.maximum(eigenvalues, rounding), vectors
 

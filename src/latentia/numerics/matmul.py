@@ -77,6 +77,7 @@ def _use_tiles(thin: Array, rows: Array) -> bool:
         isinstance(rows, np.ndarray)
         and thin.shape[0] in THIN_OPERAND
         and rows.shape[0] >= 16 * TILE_ROWS
+        and rows.shape[1] > 0
         and rows.flags.c_contiguous
         and thin.dtype == rows.dtype
     )
@@ -84,7 +85,7 @@ def _use_tiles(thin: Array, rows: Array) -> bool:
 
 def _feature_tile(thin: Array, rows: Array, depth: int) -> int:
     """The tile for rows laid out feature by feature, a power of two; zero for one piece."""
-    if not isinstance(rows, np.ndarray) or thin.dtype != rows.dtype:
+    if not isinstance(rows, np.ndarray) or thin.dtype != rows.dtype or not thin.size:
         return 0
     if rows.flags.c_contiguous or not rows.T.flags.c_contiguous:
         return 0

@@ -42,6 +42,10 @@ F = TypeVar("F", bound=GenerativeFamily)
 NO_TEMPERING = Tempering()
 
 
+def _own_scores(family: GenerativeFamily, params: Params, rows: MaskedRows) -> Array:
+    return family.scores(params, rows)
+
+
 class FillOptions(NamedTuple):
     """How missing cells are filled."""
 
@@ -95,9 +99,13 @@ class FittedModel(Generic[F]):
         parts = map_rows(X, self.preprocessor, fn, max_rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
-    def scores(self, rows: MaskedRows) -> Array:
-        """Log joints (C, N) of preprocessed rows, tempered, averaged over the members."""
-        each = [one.family.scores(one.params, rows) for one in self.members]
+    def scores(self, rows: MaskedRows, score: Callable[..., Array] | None = None) -> Array:
+        """Log joints (C, N) of preprocessed rows, tempered, averaged over the members.
+
+        Those of a member are `score` of its family, parameters and rows; by default the family's.
+        """
+        score = _own_scores if score is None else score
+        each = [score(one.family, one.params, rows) for one in self.members]
         if len(each) == 1:
             return self.temper(each[0], rows)
         xp, voters = namespace(each[0]), list(zip(self.members, each, map(log, self.vote_shares), strict=True))

@@ -85,6 +85,12 @@ class GenerativeInput(TableInput):
         return self.codes if self.weight is None else self.codes[self.weight > 0]
 
     @property
+    def labeled_weight(self) -> float:
+        """What the labeled rows weigh together."""
+        labeled = self.codes >= 0
+        return float(labeled.sum() if self.weight is None else self.weight[labeled].sum())
+
+    @property
     def rows(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight)
 

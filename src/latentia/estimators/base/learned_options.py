@@ -16,7 +16,7 @@ from latentia.estimators.base.tempering import LabeledRows, Tempering, best_temp
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
 
-#: Labeled rows that are looked at, at most, evenly spaced in the table.
+#: Labeled rows that are looked at, at most, evenly spaced among those with weight.
 MAX_ROWS = 5000
 
 

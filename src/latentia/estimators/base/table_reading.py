@@ -7,6 +7,7 @@ rows where they are, and keeps them there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ from latentia.engine.source import TableSource
 from latentia.engine.streamed_source import StreamedSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.column_kinds import as_numbers, holds_only_bits
+from latentia.inputs.column_kinds import ColumnKind, as_numbers, holds_only_bits
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import read_labels
 from latentia.inputs.lazy_tables import LazyTable, RawPart
@@ -31,7 +32,7 @@ from latentia.inputs.small_tables import CountRows
 from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
 from latentia.inputs.target_parts import Classes, TargetReader, Targets
 from latentia.inputs.weights import check_class_weights, check_total_weight, check_weight
-from latentia.numerics.array_api import compute_dtype, take_rows
+from latentia.numerics.array_api import compute_dtype, take_rows, to_numpy
 
 #: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
 #: stay, up to so many times as much, as long as everyone who works there has two.
@@ -90,6 +91,40 @@ def read_parts(
         _check_weights(rows, targets)
     attributes = input_attributes(blank) | attributes
     return ReadTable(rows, encoder, targets, attributes, sum(sizes))
+
+
+def sized_by_weight(
+    encoder: ColumnEncoder, rows: TableSource, known_kinds: Mapping[str, type[ColumnKind]]
+) -> ColumnEncoder:
+    """The encoder, in which cells count by the weight of their rows in what models must know of
+    columns beforehand.
+    """
+    places = tuple(k for k, kind in enumerate(encoder.kinds) if known_kinds[kind].needs_size)
+    if not places or not rows.is_weighted:
+        return encoder
+    look = _WeightedCells(places)
+    parts = rows.parts.gather(look) if isinstance(rows, ChunkedSource) else [look(rows)]
+    columns = list(encoder.columns)
+    for number, k in enumerate(places):
+        cells, weight = (np.concatenate(each) for each in zip(*(part[number] for part in parts), strict=True))
+        columns[k] = columns[k]._replace(size=known_kinds[columns[k].kind].column_size(cells, weight))
+    return encoder._replace(columns=tuple(columns))
+
+
+@dataclass(frozen=True)
+class _WeightedCells:
+    """Distinct known cells of some columns of a part, and what their rows weigh."""
+
+    places: tuple[int, ...]
+
+    def __call__(self, rows: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        weight, found = np.ones(rows.n_rows) if rows.weight is None else rows.weight, []
+        for place in self.places:
+            cells = to_numpy(rows.X[:, place]).astype(float)
+            known = ~np.isnan(cells) & (weight > 0)
+            values, numbers = np.unique(cells[known], return_inverse=True)
+            found.append((values, np.bincount(numbers, weight[known], minlength=values.size)))
+        return found
 
 
 def _check_weights(rows: ChunkedSource, targets: Targets) -> None:

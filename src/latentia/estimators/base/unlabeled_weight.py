@@ -23,7 +23,8 @@ from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
-from latentia.numerics.array_api import namespace, to_numpy
+from latentia.inputs.splits import content_keys, folds_by_content
+from latentia.numerics.array_api import to_numpy
 from latentia.solvers import EM
 
 #: Weights tried, the default first.
@@ -37,7 +38,7 @@ MAX_ROWS = 500
 #: EM in the folds need not settle.
 MAX_ITER = 20
 
-#: Fewer labeled rows choose nothing.
+#: Labeled rows that together weigh less choose nothing.
 MIN_LABELED = 30
 
 #: Standard errors by which another weight must be better than the default.
@@ -60,12 +61,12 @@ def choose_by_held_out_labels(
     """One of `WEIGHTS` by the log loss of labels held out, or the one given where they are few."""
     source = rows.draw_rows(MAX_ROWS, rng, by_weight=False)
     folds = assign_folds(source)
-    if folds.max() < 1 or (folds >= 0).sum() < MIN_LABELED:  # there are no rows to spare
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    if folds.max() < 1 or weight[folds >= 0].sum() < MIN_LABELED:  # there are no rows to spare
         return HeldOutChoice(of_few_labels, None)
     log_likelihoods = _held_out_log_likelihoods(family, max_iter, source, folds, rng)
     held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
-    codes = source.y[held_out]
-    weight = np.ones(codes.size) if source.weight is None else source.weight[held_out]
+    codes, weight = source.y[held_out], weight[held_out]
     known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
     seen = [LabeledRows(each, known, codes, weight) for each in log_likelihoods]
     temperings = [best_tempering(rows) if tempered else Tempering() for rows in seen]
@@ -100,25 +101,20 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
     share = weight / weight.sum()
     best = int(np.argmin(losses @ share))
     lead = losses[0] - losses[best]
-    error = np.sqrt((share**2 * (lead - lead @ share) ** 2).sum())
+    error = np.sqrt(share @ (lead - lead @ share) ** 2 / weight.sum())  # a row of weight two is that row twice
     return best if lead @ share > N_ERRORS * error else 0
 
 
 def assign_folds(source: ArraySource) -> np.ndarray:
     """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
 
-    By the ranks of the rows' sums in their class: equal rows share a fold, so a row of weight two
-    is that row twice, and neither units nor the order of rows and columns matter.
+    By the rows' sums: equal rows share a fold, so a row of weight two is that row twice, and
+    neither units nor the order of rows and columns matter.
     """
     rows = source.all_rows().rows.values
-    sums = np.round(to_numpy(namespace(rows).sum(rows, axis=-1)).astype(float), 6)
-    folds = np.full(source.n_rows, -1)
-    for label in np.unique(source.y[source.y >= 0]):
-        in_class = np.flatnonzero(source.y == label)
-        _, rank = np.unique(sums[in_class], return_inverse=True)
-        if rank.max() > 0:
-            folds[in_class] = rank % N_FOLDS
-    return folds
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    cubes = weight @ to_numpy(rows).astype(float) ** 3 / weight.sum()
+    return folds_by_content(content_keys(rows, cubes), source.y, N_FOLDS)
 
 
 def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:

@@ -13,6 +13,7 @@ from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
+from latentia.families.latent_factors.values import FactorParams
 from latentia.inputs.options import choice, optional, random_generator
 from latentia.inputs.rows import method_of_rows
 from latentia.numerics.array_api import Array, namespace, transpose
@@ -82,16 +83,18 @@ class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Gener
         return super()._joint_log_proba(X) if self.refine is None else self._refined_joint_log_proba(X)
 
     def _refined_joint_log_proba(self, X: Any) -> Array:
-        """Log p(x, c) by importance sampling with the bound's posterior as proposal."""
-        family, params, preprocessor = self._model.family, self._model.params, self._model.preprocessor
-        rng = random_generator(self.random_state)
-        normals = rng.standard_normal((self.n_importance_samples, family.n_latent))
+        """Log p(x, c) by importance sampling, tempered, averaged over the members."""
+        model, rng = self._model, random_generator(self.random_state)
+        most = max(one.family.n_latent for one in model.members)
+        normals = rng.standard_normal((self.n_importance_samples, most))
+
+        def score(family: LatentFactors, params: FactorParams, rows: MaskedRows) -> Array:
+            return importance_scores(family, params, rows, normals[:, : family.n_latent])
 
         def joint(rows: MaskedRows) -> Array:
-            scores = importance_scores(family, params, rows, normals)
-            return transpose(scores - preprocessor.log_det_jacobian(rows))
+            return transpose(model.scores(rows, score) - model.preprocessor.log_det_jacobian(rows))
 
-        return self._model.map_rows(X, joint, family.floats_per_row(params))
+        return model.map_rows(X, joint, sum(one.family.floats_per_row(one.params) for one in model.members))
 
     @method_of_rows
     def score_samples(self, X: Any, refine: str | None = None) -> Any:

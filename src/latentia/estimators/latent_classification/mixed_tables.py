@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.generative import GenerativeClassifier
+from latentia.estimators.base.generative_input import TrainingTable
+from latentia.estimators.base.table_reading import sized_by_weight
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.family import LatentFactors
@@ -52,6 +55,10 @@ class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]
         merging = Merging(self.max_categories, self.min_frequency)
         encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS, merging)
         return encoder, {"kinds_": encoder.kinds}
+
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        data = super()._read_input(X, y, sample_weight)
+        return replace(data, encoder=sized_by_weight(data.encoder, data.rows, COLUMN_MODELS))
 
     def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
         return encoder.encode(self._validate_table(X, reset=False), self.handle_unknown)

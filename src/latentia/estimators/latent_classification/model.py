@@ -108,8 +108,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     refine : {"importance"} or None, default=None
-        None: class probabilities from the bound. "importance": from importance sampling with the
-        bound's posterior as proposal, which is unbiased for p(x, c).
+        None: class probabilities from the bound. "importance": from importance sampling with draws
+        of the bound's posterior and of the prior, which is unbiased for p(x, c).
     n_importance_samples : int, default=200
         Draws of importance sampling, per row, class and component.
     bound_tol : float, default=1e-3

@@ -153,7 +153,7 @@ class SoftmaxCandidate(Candidate):
         if self.max_landmarks:
             numbers = to_numpy(completed).astype(float)
             relevance = class_relevance(numbers, codes, weight) if self.by_relevance else None
-            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed), relevance)
+            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed), relevance, weight)
             completed = kernel(completed)
         model = MultimodalSoftmaxClassifier(
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
@@ -218,7 +218,7 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
         similar = SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort])
         found.append(similar)
         found.append(replace(similar, name="softmax of similarities by relevance", by_relevance=True))
-        if share_of_gaps(data.X) >= MIN_GAPS:
+        if share_of_gaps(data.X, data.weight) >= MIN_GAPS:
             name = "softmax of similarities and gaps"
             found.append(replace(similar, name=name, by_relevance=True, looks_at_gaps=True))
     if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # with categories they take their time

@@ -41,7 +41,7 @@ from latentia.solvers import Outcome, ignore_step
 #: Labeled rows that a search looks at, at most, and unlabeled ones.
 MAX_SEARCH_ROWS = {"fast": 1000, "balanced": 2000, "best": 10_000}
 
-#: Labeled rows below which folds are drawn again, and how often in all.
+#: Labeled rows, or what they weigh, below which folds are drawn again, and how often in all.
 FEW_ROWS = 100
 N_REPEATS = {"fast": 1, "balanced": 2, "best": 4}
 
@@ -235,7 +235,7 @@ class LatentClassifier(StackPredictMixin):
         if isinstance(data, PartedInput):
             some = data.sample(rng)
             whole, data = data if some.codes.size < data.rows.n_rows else None, some
-        n_repeats = N_REPEATS[self.effort] if (data.counted_codes >= 0).sum() < FEW_ROWS else 1
+        n_repeats = N_REPEATS[self.effort] if data.labeled_weight < FEW_ROWS else 1
         folds = search_folds(self.cv, data, MAX_SEARCH_ROWS[self.effort], n_repeats, rng)
         search = run_search(make_candidates(self.effort, data, options), data, folds, seed, self.n_jobs, self._report)
         refit, stack = Refit(search, data, seed, whole, log_prior), equal_stack(len(search.candidates))

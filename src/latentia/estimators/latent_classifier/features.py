@@ -12,6 +12,7 @@ from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.sampling import fill_gaps
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
+from latentia.numerics.linalg import eigh
 from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 #: Standard deviations beyond which a cell counts as that far away, for the kernel.
@@ -121,20 +122,27 @@ class KernelMap(NamedTuple):
 
     @classmethod
     def learn(
-        cls, features: np.ndarray, max_landmarks: int, rng: np.random.Generator, relevance: np.ndarray | None = None
+        cls,
+        features: np.ndarray,
+        max_landmarks: int,
+        rng: np.random.Generator,
+        relevance: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
     ) -> KernelMap:
         """From complete rows (N, D); all distinct ones are landmarks if they are not too many.
 
-        Columns count by their `relevance` (D,), or all alike.
+        Columns count by their `relevance` (D,), and rows in standard units by their `weight` (N,),
+        or all alike.
         """
-        shift, deviation = features.mean(axis=0), features.std(axis=0)
+        shift = np.average(features, axis=0, weights=weight)
+        deviation = np.sqrt(np.average((features - shift) ** 2, axis=0, weights=weight))
         scale = np.where(deviation > MIN_DEVIATION, deviation, 1.0)
         relevance = np.ones_like(scale) if relevance is None else relevance
         root_share = np.sqrt(relevance / relevance.sum())
         landmarks = np.unique(_standardized(features, shift, scale) * root_share, axis=0)
         if len(landmarks) > max_landmarks:
             landmarks = landmarks[np.sort(rng.choice(len(landmarks), max_landmarks, replace=False))]
-        values, vectors = np.linalg.eigh(_similarities(landmarks, landmarks))
+        values, vectors = eigh(_similarities(landmarks, landmarks))
         kept = values > MIN_EIGENVALUE * values.max()
         return cls(shift, scale, root_share, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
@@ -171,12 +179,13 @@ def with_gap_columns(rows: Array, X: Array) -> Array:
     return xp.concat([rows, xp.astype(xp.isnan(X), rows.dtype)], axis=1)
 
 
-def share_of_gaps(X: Array) -> float:
-    """The share of missing cells."""
+def share_of_gaps(X: Array, weight: np.ndarray | None = None) -> float:
+    """The share of missing cells; rows count by their weight (N,), or all alike."""
     xp = namespace(X)
     if not xp.isdtype(X.dtype, "real floating"):
         return 0.0
-    return float(xp.mean(xp.astype(xp.isnan(X), X.dtype)))
+    shares = to_numpy(xp.mean(xp.astype(xp.isnan(X), X.dtype), axis=1)).astype(float)
+    return float(np.average(shares, weights=weight))
 
 
 #: A column is cut into so many parts at most, each of so many rows on average.

@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_numpy_array
 
 from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import MaskedRows
+from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
-from latentia.inputs.splits import ALLOWED, make_folds
-from latentia.numerics.array_api import Array, namespace, to_numpy
+from latentia.inputs.splits import ALLOWED, content_keys, folds_by_content, make_folds
+from latentia.numerics.array_api import to_numpy
+from latentia.numerics.threads import parallel
 
 #: Rows that weigh less than this share of the heaviest row of their class are not held out.
 NEGLIGIBLE = 1e-5
@@ -73,31 +75,33 @@ def warn_of_never_held_out(classes: np.ndarray, expected: tuple[float, float]) -
 def assign_folds(data: GenerativeInput, n_folds: int, power: int = 1) -> np.ndarray:
     """The fold of each row; -1 for rows that are never held out.
 
-    By the ranks of a row's sum of powers within its class: classes are spread evenly, equal rows
-    share a fold (a row of weight two is that row twice, and none is predicted by its own copy), and
-    neither units nor the order of rows, columns and classes matter. Unlabeled rows, rows of next to
-    no weight and the only row of a class are never held out.
+    By a row's weighted sum of powers: classes are spread evenly, equal rows share a fold (a row of
+    weight two is that row twice, and none is predicted by its own copy), and neither units nor the
+    order of rows, columns and classes matter. Unlabeled rows, rows of next to no weight and the
+    only row of a class are never held out.
     """
-    key = np.round(_sums(data, power), 5)
-    weight = np.ones(data.codes.size) if data.weight is None else data.weight
-    folds = np.full(data.codes.size, -1)
-    for label in range(data.n_classes):
-        in_class = np.flatnonzero(data.codes == label)
-        in_class = in_class[weight[in_class] > NEGLIGIBLE * weight[in_class].max(initial=0.0)]
-        _, rank = np.unique(key[in_class], return_inverse=True)
-        if rank.size and rank.max() > 0:
-            folds[in_class] = rank % n_folds
-    return folds
+    codes = data.codes.copy()
+    if data.weight is not None:
+        heaviest = np.zeros(data.n_classes)
+        np.maximum.at(heaviest, codes[codes >= 0], data.weight[codes >= 0])
+        codes[(codes >= 0) & (data.weight <= NEGLIGIBLE * heaviest[codes])] = -1
+    return folds_by_content(_keys(data, power), codes, n_folds, seed=power)
 
 
-def _sums(data: GenerativeInput, power: int) -> np.ndarray:
-    """Sums of powers of the known cells of each row, in standard units."""
-
-    def sums(rows: MaskedRows) -> Array:
-        return namespace(rows.values).sum(rows.values**power, axis=-1)
-
+def _keys(data: GenerativeInput, power: int) -> np.ndarray:
+    """Numbers that tell the contents of rows apart, from cells in standard units."""
     max_rows = rows_per_chunk(3 * data.X.shape[1], data.preprocessor.shift)
-    return np.concatenate([to_numpy(part) for part in map_rows(data.X, data.preprocessor, sums, max_rows)])
+    weight = np.ones(data.codes.size) if data.weight is None else data.weight
+    ranges = split_ranges([RowRange(0, data.codes.size, None)], max_rows)
+
+    def sum_cubes(rows: RowRange) -> np.ndarray:
+        values = data.preprocessor(data.X[rows.as_slice, ...]).values
+        return weight[rows.as_slice] @ to_numpy(values).astype(float) ** 3
+
+    cubes = sum(parallel(sum_cubes, ranges, is_numpy_array(data.X))) / weight.sum()
+    return np.concatenate(
+        map_rows(data.X, data.preprocessor, lambda rows: content_keys(rows.values, cubes, power), max_rows)
+    )
 
 
 def choose_rows(data: GenerativeInput, max_rows: int, rng: np.random.Generator) -> np.ndarray:

@@ -128,7 +128,7 @@ def _try(
             found = np.maximum(to_numpy(members[number].log_proba(X)).astype(float), MIN_LOG_PROBA)
             absent = np.setdiff1d(np.arange(n_classes), rows.classes(number))
             if absent.size:  # a class that the training part lacks could have been as rare as one row
-                found[:, absent] = -np.log(rows.labeled(number)[0].size + 1.0)
+                found[:, absent] = -np.log(rows.labeled(number)[1].sum() + 1.0)
                 found -= np.logaddexp.reduce(found, axis=1, keepdims=True)
             parts.append(found)
     return members, np.concatenate(parts), time.perf_counter() - started

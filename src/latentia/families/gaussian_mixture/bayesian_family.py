@@ -25,6 +25,7 @@ from latentia.families.gaussian_mixture.family import GaussianMixtures, Gaussian
 from latentia.families.gaussian_mixture.known_columns import KnownColumns
 from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.numerics.linalg import eigh
 from latentia.numerics.logspace import log_softmax, safe_log
 from latentia.numerics.special import digamma, log_gamma
 
@@ -217,6 +218,6 @@ def pooled_covariance(sample: Chunk) -> np.ndarray:
     # one more row of unit variance, and no correlation
     covariance = ((centered * weight[:, None]).T @ centered + np.eye(values.shape[1])) / (known + 1.0)
     roots = np.sqrt(np.diagonal(covariance))
-    eigenvalues, axes = np.linalg.eigh(covariance / np.outer(roots, roots))
+    eigenvalues, axes = eigh(covariance / np.outer(roots, roots))
     raised = (axes * np.maximum(eigenvalues, MIN_EIGENVALUE)) @ axes.T
     return np.asarray(raised * np.outer(roots, roots))

@@ -17,7 +17,7 @@ from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covarian
 from latentia.families.gaussian_mixture.missing_data import Precision
 from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
 from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, symmetric
+from latentia.numerics.linalg import eigh, floor_eigenvalues, spd_inverse, symmetric
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
 RELATIVE_JITTER = 1e-8
@@ -124,7 +124,7 @@ class Full(Covariance):
         """
         xp = namespace(covariance)
         eye = eye_like(covariance.shape[-1], covariance)
-        eigenvalues, vectors = xp.linalg.eigh(symmetric(covariance - self.floor * eye))
+        eigenvalues, vectors = eigh(covariance - self.floor * eye)
         root = xp.sqrt(xp.clip(eigenvalues, min=margin * self.floor))
         R = xp.linalg.qr(root[..., :, None] * transpose(vectors)).R
         sign = xp.where(xp.linalg.diagonal(R) < 0, -xp.ones_like(root), xp.ones_like(root))
@@ -145,7 +145,7 @@ class Full(Covariance):
     def to_accelerated(self, covariance: Array) -> Array:
         """Symmetric roots: unlike triangular ones they are the same in any order of the columns."""
         xp = namespace(covariance)
-        eigenvalues, vectors = xp.linalg.eigh(symmetric(covariance))
+        eigenvalues, vectors = eigh(covariance)
         roots = xp.sqrt(xp.clip(eigenvalues, min=0.0))
         return xp.matmul(vectors * roots[..., None, :], transpose(vectors))
 

@@ -17,7 +17,7 @@ from latentia.families.gaussian_mixture.posterior import (
     barred_scale,
 )
 from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
-from latentia.numerics.linalg import spd_inverse, symmetric
+from latentia.numerics.linalg import eigh, spd_inverse, symmetric
 from latentia.numerics.special import digamma, log_gamma
 
 
@@ -52,7 +52,7 @@ class NormalWishart(ConjugatePrior):
         n_groups, total = 1.0, precision
         if not self._tied:
             n_groups, total = xp.sum(present), xp.sum(precision * present[..., None, None], axis=(-4, -3))
-        values, axes = xp.linalg.eigh(symmetric(total))
+        values, axes = eigh(total)
         values = xp.clip(values, min=float(xp.finfo(values.dtype).smallest_normal) ** 0.5)
         n, unit = n_groups * self._prior_rows(D), self.prior.unit_rows
         # the maximum has the axes of the mean precision

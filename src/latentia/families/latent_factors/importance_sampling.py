@@ -1,14 +1,18 @@
-r"""Importance sampling of log p(x, c) with the bound's posterior of z as proposal.
+r"""Importance sampling of log p(x, c): draws of z from the bound's posterior and from its prior.
 
 .. math::
 
     p(x, c) = \sum_m p(c)\,p(m \mid c)\;
-    E_{z \sim q}\!\left[\frac{p(x \mid z, m)\, p(z \mid c)}{q(z)}\right]
+    E_{z \sim r}\!\left[\frac{p(x \mid z, m)\, p(z \mid c)}{r(z)}\right], \qquad
+    r(z) = \alpha\, q(z) + (1 - \alpha)\, p(z \mid c),
 
-is unbiased for p(x, c), and its logarithm shows how far the bound lies below. All rows share the
-standard normal draws, so results do not depend on chunks. The ratio is the bound's own normalizer
-times the true density over its quadratic: only the columns that are bounded need to be evaluated at
-the draws.
+is unbiased for p(x, c), and its logarithm shows how far the bound lies below. The bound's posterior
+q is too narrow where columns are bounded: alone it would leave the tails of the true one to a few
+draws of huge weight, or to none. Every second draw is one of the prior, so no ratio is larger than
+:math:`p(x \mid z, m) / (1 - \alpha)`. All rows share the standard normal draws, so results do not
+depend on chunks. With a single draw :math:`\alpha = 1`. Over q, the ratio is the bound's own
+normalizer times the true density over its quadratic: only the columns that are bounded need to be
+evaluated at the draws.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.values import FactorParams
 from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
+from latentia.numerics.linalg import spd_inverse
 from latentia.numerics.logspace import logsumexp
 
 
@@ -35,18 +40,46 @@ def importance_scores(family: LatentFactors, params: FactorParams, rows: MaskedR
     W, b = params.loadings[None, :, G:, :], params.offsets[None, :, None, G:]
     cells = [layout.select_columns(model, rows) for model in layout.bounded]
     curvature, linear, constant = posteriors.quadratic
-    root = xp.linalg.cholesky(posteriors.cov + _jitter(posteriors.cov)) if q else posteriors.cov
+    cov = posteriors.cov + _jitter(posteriors.cov) if q else posteriors.cov
+    root = xp.linalg.cholesky(cov) if q else cov
+    n_prior = len(draws) // 2 if q else 0
+    excess = _PriorOverPosterior(params, posteriors.mean, cov) if n_prior else None
     ratios = []
-    for draw in draws:
+    for number, draw in enumerate(draws):
         e = xp.broadcast_to(asarray_like(draw, posteriors.mean), posteriors.mean.shape)
-        z = posteriors.mean + xp.matmul(root, e[..., None])[..., 0]
+        if excess is not None and number % 2:
+            z = excess.mean + excess.deviation * e
+        else:
+            z = posteriors.mean + xp.matmul(root, e[..., None])[..., 0]
         predictors = xp.matmul(z, transpose(W)) + b
         ratio = -constant
         for (model, index), (values, observed) in zip(layout.bounded_slices(), cells, strict=True):
             ratio = ratio + model.log_density(values, observed, predictors[..., index])
-        ratios.append(ratio - xp.sum((linear - 0.5 * curvature * predictors) * predictors, axis=-1))
+        ratio = ratio - xp.sum((linear - 0.5 * curvature * predictors) * predictors, axis=-1)
+        ratios.append(ratio if excess is None else ratio - excess.log_mixture(z, n_prior / len(draws)))
     gap = logsumexp(xp.stack(ratios, axis=0), axis=0) - math.log(len(draws))
     return logsumexp(posteriors.scores + gap, axis=-2)
+
+
+class _PriorOverPosterior:
+    """The prior density of z over that of the bound's posterior, of each row (C, M, N)."""
+
+    def __init__(self, params: FactorParams, posterior_mean: Array, posterior_cov: Array):
+        xp = namespace(posterior_mean)
+        self.mean, variance = params.means[:, None, None, :], params.variances[:, None, None, :]
+        self.deviation = xp.sqrt(variance)
+        self.posterior_mean = posterior_mean
+        self.precision, log_det = spd_inverse(posterior_cov)
+        self.constant = 0.5 * (log_det - xp.sum(xp.log(variance), axis=-1))
+
+    def log_mixture(self, z: Array, share: float) -> Array:
+        """Log of r over q where the prior has this share of the draws, (C, M, N)."""
+        xp = namespace(z)
+        far = (z - self.mean) / self.deviation
+        apart = z - self.posterior_mean
+        by_posterior = xp.sum(xp.matmul(self.precision, apart[..., None])[..., 0] * apart, axis=-1)
+        log_ratio = self.constant + 0.5 * (by_posterior - xp.sum(far * far, axis=-1))
+        return xp.logaddexp(xp.full_like(log_ratio, math.log(1 - share)), log_ratio + math.log(share))
 
 
 def _jitter(cov: Array) -> Array:

@@ -16,7 +16,7 @@ from latentia.engine.source import Chunk, Source
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.values import FactorParams, FactorSizes
 from latentia.numerics.array_api import asarray_like, namespace, to_numpy
-from latentia.numerics.linalg import spd_inverse
+from latentia.numerics.linalg import eigh, spd_inverse
 
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 1000
@@ -99,7 +99,7 @@ def principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np
     The sign of an axis makes the sum of its cubes positive.
     """
     if rows.shape[1] <= rows.shape[0]:
-        squares, axes = np.linalg.eigh((rows * weight[:, None]).T @ rows)
+        squares, axes = eigh((rows * weight[:, None]).T @ rows)
         axes, deviations = axes[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0))
     else:
         _, deviations, transposed = np.linalg.svd(rows * np.sqrt(weight)[:, None], full_matrices=False)

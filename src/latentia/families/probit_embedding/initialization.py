@@ -12,7 +12,7 @@ from latentia.engine.source import Chunk, Source, Totals
 from latentia.families.probit_embedding.label_posterior import label_signs
 from latentia.families.probit_embedding.row_products import label_products
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import symmetric
+from latentia.numerics.linalg import eigh
 
 
 class LabelSums(NamedTuple):
@@ -65,8 +65,8 @@ def label_directions(
     centered = sums.cross - rate[:, None] * sums.features  # (L, D)
     n_labels = centered.shape[0]
     coefficients = ridge(centered)
-    fitted = symmetric(to_numpy(coefficients @ transpose(centered)))
-    _, vectors = np.linalg.eigh(fitted)
+    fitted = to_numpy(coefficients @ transpose(centered))
+    _, vectors = eigh(fitted)
     restarts = []
     for restart in range(n_restarts):
         directions = rng.standard_normal((n_labels, n_latent))

@@ -36,7 +36,7 @@ from latentia.families.probit_embedding.row_products import (
     to_dense,
 )
 from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import PARALLEL_MIN_SIZE, flat_matmul, spd_inverse, symmetric
+from latentia.numerics.linalg import PARALLEL_MIN_SIZE, eigh, flat_matmul, spd_inverse
 from latentia.numerics.threads import one_blas_thread
 
 
@@ -157,7 +157,7 @@ class SpectralForm(KnownRows):
     def from_gram(cls, gram: Array, noise: float) -> SpectralForm:
         """From G, of size D x D."""
         xp = namespace(gram)
-        eigenvalues, basis = xp.linalg.eigh(symmetric(gram))
+        eigenvalues, basis = eigh(gram)
         return cls(xp.clip(eigenvalues, min=0.0), basis, noise)
 
     @classmethod
@@ -213,7 +213,7 @@ def row_spectrum(rows: Array, row_products: Products) -> tuple[Array, Array]:
     """Eigenvalues of X X' that are not zero, and their vectors."""
     kernel = row_products.kernel(ones_of_columns(rows))
     xp = namespace(kernel)
-    eigenvalues, vectors = xp.linalg.eigh(symmetric(kernel))
+    eigenvalues, vectors = eigh(kernel)
     minimum = float(xp.max(eigenvalues)) * kernel.shape[0] * float(xp.finfo(kernel.dtype).eps)
     positive = to_numpy(eigenvalues) > minimum
     first = int(np.argmax(positive)) if positive.any() else kernel.shape[0]  # they come in rising order
