@@ -336,13 +336,13 @@ def _votes_of_neighbors(key, codes, folds):
 def test_rows_held_out_do_not_know_their_neighbors(rng):
     """Labels that say nothing of the only column are predicted by chance alone."""
     tables = [(rng.normal(size=100), rng.permutation(100) % 2) for _ in range(60)]
-    accuracy = [_votes_of_neighbors(key, codes, folds_by_content(key, codes, 5)) for key, codes in tables]
+    accuracy = [_votes_of_neighbors(key, codes, folds_by_content(key, codes, None, 5)) for key, codes in tables]
     assert abs(np.mean(accuracy) - 0.5) < 4 * np.std(accuracy) / np.sqrt(60) + 0.01
 
 
 def test_folds_by_content_are_even_shared_by_equal_rows_and_indifferent_to_order(rng):
     key, codes = np.repeat(rng.normal(size=40), 2), np.repeat(rng.integers(-1, 3, size=40), 2)
-    folds = folds_by_content(key, codes, 3)
+    folds = folds_by_content(key, codes, None, 3)
     np.testing.assert_array_equal(folds[::2], folds[1::2])
     assert ((folds < 0) == (codes < 0)).all()
     for label in range(3):
@@ -350,9 +350,9 @@ def test_folds_by_content_are_even_shared_by_equal_rows_and_indifferent_to_order
         assert counts.max() - counts.min() <= 2
     order = rng.permutation(80)
     np.testing.assert_array_equal(
-        folds_by_content(key[order], np.where(codes < 0, -1, 2 - codes)[order], 3), folds[order]
+        folds_by_content(key[order], np.where(codes < 0, -1, 2 - codes)[order], None, 3), folds[order]
     )
-    assert (folds_by_content(np.ones(4), np.array([0, 0, 1, -1]), 3) == -1).all()
+    assert (folds_by_content(np.ones(4), np.array([0, 0, 1, -1]), None, 3) == -1).all()
 
 
 def test_rows_of_the_same_codes_in_other_columns_have_keys_of_their_own(rng):
@@ -372,3 +372,14 @@ def test_folds_of_categories_are_even():
     X = pd.DataFrame(rng.choice(list("abc"), size=(200, 8)))
     data = LatentClassificationModel()._read_in_memory(X, np.arange(200) % 2, None)
     assert np.ptp(np.bincount(assign_folds(data, 5), minlength=5)) <= 4
+
+
+def test_equal_rows_are_held_out_together_whatever_their_class(rng):
+    """A row of weight two is that row twice, and a class in one fold alone stays where it is."""
+    key, codes = rng.integers(0, 40, size=300) / 7, rng.integers(0, 3, size=300)
+    folds = folds_by_content(key, codes, None, 4)
+    assert all(np.unique(folds[key == content]).size == 1 for content in np.unique(key))
+    pairs, first, count = np.unique(np.stack([key, codes]), axis=1, return_index=True, return_counts=True)
+    np.testing.assert_array_equal(folds_by_content(pairs[0], pairs[1], count, 4), folds[first])
+    rare = folds_by_content(np.arange(9.0), np.array([0] * 4 + [1] * 4 + [2]), None, 2)
+    assert rare[-1] == -1 and (rare[:-1] >= 0).all()

@@ -81,23 +81,37 @@ def content_keys(values: Array, cubes: Array, power: int = 1) -> np.ndarray:
     return np.round(to_numpy(xp.sum(values**power * factors, axis=-1)).astype(float), 5)
 
 
-def folds_by_content(key: np.ndarray, codes: np.ndarray, n_folds: int, seed: int = 0) -> np.ndarray:
+def folds_by_content(
+    key: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, n_folds: int, seed: int = 0
+) -> np.ndarray:
     """The fold of each row by its content, of which `key` is a number; -1 for unlabeled rows and
-    for classes of a single content.
+    for classes that would be in one fold alone.
 
-    Contents are shuffled by their rank, and the rows of a class dealt out in that order: classes
-    are spread evenly, equal rows share a fold, and the order of rows and of classes does not
-    matter. Ranks dealt out as they come would leave beside each held-out row its neighbors of the
-    same class, and chance would look like knowledge.
+    Contents are shuffled by their rank, and those whose rows are mostly of one class dealt out in
+    that order: classes are spread evenly, equal rows share a fold whatever their class, and the
+    order of rows and of classes does not matter. Ranks dealt out as they come would leave beside
+    each held-out row its neighbors of the same class, and chance would look like knowledge.
     """
     folds, labeled = np.full(codes.size, -1), np.flatnonzero(codes >= 0)
-    _, rank = np.unique(key[labeled], return_inverse=True)
-    shuffled = np.random.default_rng(seed).permutation(rank.max(initial=-1) + 1)[rank]
-    for label in np.unique(codes[labeled]):
-        mine = codes[labeled] == label
-        _, turn = np.unique(shuffled[mine], return_inverse=True)
-        if turn.max() > 0:
-            folds[labeled[mine]] = turn % n_folds
+    if not labeled.size:
+        return folds
+    contents, rank = np.unique(key[labeled], return_inverse=True)
+    weighed = np.ones(labeled.size) if weight is None else weight[labeled]
+    _, mine = np.unique(codes[labeled], return_inverse=True)
+    counts = np.zeros((contents.size, mine.max() + 1))
+    np.add.at(counts, (rank, mine), weighed)
+    by_content = np.lexsort((contents @ counts, counts.sum(axis=0)))  # whatever the classes are called
+    main_class = by_content[counts[:, by_content].argmax(axis=1)]
+    shuffled = np.random.default_rng(seed).permutation(contents.size)
+    fold_of_content = np.empty(contents.size, dtype=int)
+    for label in range(counts.shape[1]):
+        dealt = np.flatnonzero(main_class == label)
+        fold_of_content[dealt[np.argsort(shuffled[dealt])]] = np.arange(dealt.size) % n_folds
+    folds[labeled] = fold_of_content[rank]
+    for label in range(counts.shape[1]):
+        rows = labeled[mine == label]
+        if (folds[rows] == folds[rows[0]]).all():
+            folds[rows] = -1
     return folds
 
 

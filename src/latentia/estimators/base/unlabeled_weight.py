@@ -114,7 +114,7 @@ def assign_folds(source: ArraySource) -> np.ndarray:
     rows = source.all_rows().rows.values
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     cubes = weight @ to_numpy(rows).astype(float) ** 3 / weight.sum()
-    return folds_by_content(content_keys(rows, cubes), source.y, N_FOLDS)
+    return folds_by_content(content_keys(rows, cubes), source.y, weight, N_FOLDS)
 
 
 def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:

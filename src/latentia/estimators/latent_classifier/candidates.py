@@ -38,6 +38,9 @@ from latentia.numerics.array_api import take_rows, to_numpy
 MAX_MATRIX_COLUMNS = 100
 MAX_SOFTMAX_COLUMNS = 5000
 
+#: Pairs of matrices a class take long for many columns, the more so with gaps.
+MAX_PAIR_COLUMNS = 60
+
 #: Factors of the model that completes rows, at most.
 MAX_FACTORS = 8
 
@@ -56,6 +59,7 @@ UNLABELED_WEIGHT = 0.1
 LINEAR_RIDGE = 3.0
 WEAK_RIDGE = 0.3
 KERNEL_RIDGE = 10.0
+CLOSENESS = 2.0  # of similarities that see what is near alone
 MAX_LANDMARKS = {"balanced": 200, "best": 500}
 
 #: Which cells are missing is looked at where at least this share of them is.
@@ -137,6 +141,7 @@ class SoftmaxCandidate(Candidate):
     max_landmarks: int = 0  # 0: on the rows themselves
     by_relevance: bool = False  # whether columns count in similarities by what they tell of the classes
     looks_at_gaps: bool = False  # whether it matters which cells are missing
+    closeness: float = 1.0  # how many times distances count in similarities
 
     def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
         assert bases is not None
@@ -153,7 +158,8 @@ class SoftmaxCandidate(Candidate):
         if self.max_landmarks:
             numbers = to_numpy(completed).astype(float)
             relevance = class_relevance(numbers, codes, weight) if self.by_relevance else None
-            kernel = KernelMap.learn(numbers, self.max_landmarks, np.random.default_rng(seed), relevance, weight)
+            rng = np.random.default_rng(seed)
+            kernel = KernelMap.learn(numbers, self.max_landmarks, rng, relevance, weight, self.closeness)
             completed = kernel(completed)
         model = MultimodalSoftmaxClassifier(
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
@@ -203,6 +209,7 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     matrices = n_numbers <= MAX_MATRIX_COLUMNS
     features = 0 < n_numbers <= MAX_SOFTMAX_COLUMNS
     has_unlabeled = bool((data.counted_codes < 0).any())
+    has_gaps = share_of_gaps(data.X, data.weight) >= MIN_GAPS
     found = [make.factors("factors", make.n_factors, UNLABELED_WEIGHT)]
     if features:
         found.append(SoftmaxCandidate("softmax", LINEAR_RIDGE))
@@ -218,11 +225,12 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
         similar = SoftmaxCandidate("softmax of similarities", KERNEL_RIDGE, MAX_LANDMARKS[effort])
         found.append(similar)
         found.append(replace(similar, name="softmax of similarities by relevance", by_relevance=True))
-        if share_of_gaps(data.X, data.weight) >= MIN_GAPS:
+        found.append(replace(similar, name="softmax of close similarities", closeness=CLOSENESS))
+        if has_gaps:
             name = "softmax of similarities and gaps"
             found.append(replace(similar, name=name, by_relevance=True, looks_at_gaps=True))
     if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # with categories they take their time
-        if matrices:
+        if effort == "best" and matrices or n_numbers <= MAX_PAIR_COLUMNS // (1 + has_gaps):
             found.append(make.gaussians("two Gaussians a class", "full", UNLABELED_WEIGHT, 2))
         few = min(3, make.n_factors)
         found.append(make.factors("factors, four components", few, UNLABELED_WEIGHT, n_components=4, noise="untied"))

@@ -116,7 +116,7 @@ class KernelMap(NamedTuple):
 
     shift: np.ndarray  # (D,)
     scale: np.ndarray  # (D,)
-    root_share: np.ndarray  # (D,) roots of the columns' weights in the mean
+    root_share: np.ndarray  # (D,) roots of the columns' weights in the mean, times the closeness
     landmarks: np.ndarray  # (L, D) standardized, times these roots
     whitening: np.ndarray  # (L, R)
 
@@ -128,17 +128,18 @@ class KernelMap(NamedTuple):
         rng: np.random.Generator,
         relevance: np.ndarray | None = None,
         weight: np.ndarray | None = None,
+        closeness: float = 1.0,
     ) -> KernelMap:
         """From complete rows (N, D); all distinct ones are landmarks if they are not too many.
 
         Columns count by their `relevance` (D,), and rows in standard units by their `weight` (N,),
-        or all alike.
+        or all alike. Distances count `closeness` times.
         """
         shift = np.average(features, axis=0, weights=weight)
         deviation = np.sqrt(np.average((features - shift) ** 2, axis=0, weights=weight))
         scale = np.where(deviation > MIN_DEVIATION, deviation, 1.0)
         relevance = np.ones_like(scale) if relevance is None else relevance
-        root_share = np.sqrt(relevance / relevance.sum())
+        root_share = closeness * np.sqrt(relevance / relevance.sum())
         landmarks = np.unique(_standardized(features, shift, scale) * root_share, axis=0)
         if len(landmarks) > max_landmarks:
             landmarks = landmarks[np.sort(rng.choice(len(landmarks), max_landmarks, replace=False))]

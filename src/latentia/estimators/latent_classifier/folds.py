@@ -85,7 +85,7 @@ def assign_folds(data: GenerativeInput, n_folds: int, power: int = 1) -> np.ndar
         heaviest = np.zeros(data.n_classes)
         np.maximum.at(heaviest, codes[codes >= 0], data.weight[codes >= 0])
         codes[(codes >= 0) & (data.weight <= NEGLIGIBLE * heaviest[codes])] = -1
-    return folds_by_content(_keys(data, power), codes, n_folds, seed=power)
+    return folds_by_content(_keys(data, power), codes, data.weight, n_folds, seed=power)
 
 
 def _keys(data: GenerativeInput, power: int) -> np.ndarray:
