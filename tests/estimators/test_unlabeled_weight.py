@@ -121,3 +121,19 @@ def test_the_choice_counts_rows_by_their_weight(model, seed):
     for other in (twice, absent):
         assert weighted.unlabeled_weight_ == other.unlabeled_weight_
         np.testing.assert_allclose(weighted.class_offsets_, other.class_offsets_, atol=1e-6)
+
+
+def test_larger_weights_must_lead_by_more():
+    """By half a standard error for a tenth, by one and a half for full weight, and never by next to nothing."""
+    noise = np.tile([1.0, -1.0], 50)  # of which the standard error is a tenth
+    weight, none = np.ones(100), np.full(100, 3.0)
+
+    def choice(tenth, full):
+        return WEIGHTS[unlabeled_weight._best(np.stack([none, none - tenth + noise, none - full - noise]), weight)]
+
+    assert choice(0.04, 0.14) == 0.0 and choice(0.06, 0.0) == 0.1 and choice(0.0, 0.16) == 1.0
+    assert choice(0.06, 0.3) == 0.1  # whose error is twice that beside a tenth
+    assert choice(0.06, 0.4) == 1.0
+    slight = np.stack([none, none - 0.009, none - 0.018])
+    assert WEIGHTS[unlabeled_weight._best(slight, weight)] == 1.0
+    assert WEIGHTS[unlabeled_weight._best(slight[:, :1] + np.zeros((3, 100)) + [[0.0], [0.0], [0.009]], weight)] == 0.0

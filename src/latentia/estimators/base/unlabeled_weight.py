@@ -41,8 +41,12 @@ MAX_ITER = 20
 #: Labeled rows that together weigh less choose nothing.
 MIN_LABELED = 30
 
-#: Standard errors by which another weight must be better than the default.
-N_ERRORS = 0.5
+#: Standard errors by which each weight must be better than a smaller one. Full weight can cost more
+#: than it gains: a fit follows the unlabeled rows farther than the few steps of the folds do.
+N_ERRORS = (0.0, 0.5, 1.5)
+
+#: Leads of fewer nats a row are none: of few labels held out, all may be predicted by chance.
+MIN_LEAD = 0.01
 
 #: One confident mistake must not decide.
 MAX_LOSS = 5.0
@@ -97,12 +101,13 @@ def _held_out_log_likelihoods(
 
 
 def _best(losses: np.ndarray, weight: np.ndarray) -> int:
-    """The number of the best row of `losses`, or of the first where the lead may be chance."""
-    share = weight / weight.sum()
-    best = int(np.argmin(losses @ share))
-    lead = losses[0] - losses[best]
-    error = np.sqrt(share @ (lead - lead @ share) ** 2 / weight.sum())  # a row of weight two is that row twice
-    return best if lead @ share > N_ERRORS * error else 0
+    """The number of the best row of `losses`, or of one before it where the lead may be chance."""
+    share, best = weight / weight.sum(), 0
+    for number, n_errors in enumerate(N_ERRORS):
+        lead = losses[best] - losses[number]
+        error = np.sqrt(share @ (lead - lead @ share) ** 2 / weight.sum())  # a row of weight two is that row twice
+        best = number if lead @ share > max(n_errors * error, MIN_LEAD) else best
+    return best
 
 
 def assign_folds(source: ArraySource) -> np.ndarray:
