@@ -24,7 +24,7 @@ from latentia.estimators.latent_classifier.folds import SearchFold, assign_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
-from latentia.inputs.splits import content_keys, folds_by_content
+from latentia.inputs.splits import content_keys, folds_by_content, sum_of_cubes
 from latentia.solvers import Outcome
 
 few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -383,3 +383,30 @@ def test_equal_rows_are_held_out_together_whatever_their_class(rng):
     np.testing.assert_array_equal(folds_by_content(pairs[0], pairs[1], count, 4), folds[first])
     rare = folds_by_content(np.arange(9.0), np.array([0] * 4 + [1] * 4 + [2]), None, 2)
     assert rare[-1] == -1 and (rare[:-1] >= 0).all()
+
+
+def test_rows_without_weight_may_hold_numbers_of_any_size_and_change_no_fold(rng):
+    X, weight = rng.normal(size=(40, 3)), np.r_[np.ones(39), 0.0]
+    X[-1] = 1e200
+    np.testing.assert_array_equal(sum_of_cubes(X, weight), sum_of_cubes(X[:-1], weight[:-1]))
+
+
+@pytest.mark.parametrize("closeness", [1.0, 2.0])
+def test_similarities_of_what_is_near_are_powers_of_the_others(rng, closeness):
+    """Distances that count twice as much: the kernel to the fourth power."""
+    X = rng.normal(size=(30, 2))
+    features = KernelMap.learn(X, 50, rng, closeness=closeness)(X)
+    usual = KernelMap.learn(X, 50, rng)(X)
+    np.testing.assert_allclose(features @ features.T, (usual @ usual.T) ** closeness**2, atol=1e-4)
+
+
+@pytest.mark.parametrize(("n_columns", "gaps", "effort", "tried"), [
+    (30, True, "balanced", True), (31, True, "balanced", False), (31, False, "balanced", True),
+    (61, False, "balanced", False), (61, True, "best", True),
+])  # fmt: skip
+def test_pairs_of_covariances_are_tried_where_columns_are_not_too_many(rng, n_columns, gaps, effort, tried):
+    X = rng.normal(size=(40, n_columns))
+    X[0] = np.nan if gaps else 0.0
+    data = LatentClassificationModel(kinds="continuous")._read_input(X, np.arange(40) % 2, None)
+    names = [candidate.name for candidate in make_candidates(effort, data, Options(1, 5, 1e-2))]
+    assert ("two Gaussians a class" in names) == tried

@@ -70,6 +70,14 @@ def make_folds(
     return [(np.sort(np.concatenate([train, unlabeled])), test) for train, test in folds]
 
 
+def sum_of_cubes(values: Array, weight: np.ndarray) -> np.ndarray:
+    """Of each column (D,), rows counting by their weight; those without may hold numbers of any
+    size.
+    """
+    counted = weight > 0
+    return np.asarray(weight[counted] @ to_numpy(values)[counted].astype(float) ** 3)
+
+
 def content_keys(values: Array, cubes: Array, power: int = 1) -> np.ndarray:
     """A number (N,) for the content of each row (N, D), whatever the order of the columns.
 

@@ -23,7 +23,7 @@ from latentia.engine.pytree import leaves, take_restarts
 from latentia.engine.source import Chunk, TableSource
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
-from latentia.inputs.splits import content_keys, folds_by_content
+from latentia.inputs.splits import content_keys, folds_by_content, sum_of_cubes
 from latentia.numerics.array_api import to_numpy
 from latentia.solvers import EM
 
@@ -113,13 +113,13 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
 def assign_folds(source: ArraySource) -> np.ndarray:
     """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
 
-    By the rows' sums: equal rows share a fold, so a row of weight two is that row twice, and
+    By the rows' content: equal rows share a fold, so a row of weight two is that row twice, and
     neither units nor the order of rows and columns matter.
     """
     rows = source.all_rows().rows.values
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
-    cubes = weight @ to_numpy(rows).astype(float) ** 3 / weight.sum()
-    return folds_by_content(content_keys(rows, cubes), source.y, weight, N_FOLDS)
+    keys = content_keys(rows, sum_of_cubes(rows, weight) / weight.sum())
+    return folds_by_content(keys, source.y, weight, N_FOLDS)
 
 
 def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:

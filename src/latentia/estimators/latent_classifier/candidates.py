@@ -209,7 +209,6 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     matrices = n_numbers <= MAX_MATRIX_COLUMNS
     features = 0 < n_numbers <= MAX_SOFTMAX_COLUMNS
     has_unlabeled = bool((data.counted_codes < 0).any())
-    has_gaps = share_of_gaps(data.X, data.weight) >= MIN_GAPS
     found = [make.factors("factors", make.n_factors, UNLABELED_WEIGHT)]
     if features:
         found.append(SoftmaxCandidate("softmax", LINEAR_RIDGE))
@@ -219,6 +218,7 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
     found.append(make.gaussians("Gaussians, no correlations", "diag", 0.0))
     if effort == "fast":
         return found
+    has_gaps = share_of_gaps(data.X, data.weight) >= MIN_GAPS
     found.append(make.gaussians("four Gaussians a class, no correlations", "diag", 0.0, 4))
     if features:
         found.append(SoftmaxCandidate("softmax, weak prior", WEAK_RIDGE))
@@ -230,7 +230,7 @@ def make_candidates(effort: str, data: GenerativeInput, options: Options) -> lis
             name = "softmax of similarities and gaps"
             found.append(replace(similar, name=name, by_relevance=True, looks_at_gaps=True))
     if effort == "best" or set(data.encoder.kinds) == {"continuous"}:  # with categories they take their time
-        if effort == "best" and matrices or n_numbers <= MAX_PAIR_COLUMNS // (1 + has_gaps):
+        if n_numbers <= (MAX_MATRIX_COLUMNS if effort == "best" else MAX_PAIR_COLUMNS // (1 + has_gaps)):
             found.append(make.gaussians("two Gaussians a class", "full", UNLABELED_WEIGHT, 2))
         few = min(3, make.n_factors)
         found.append(make.factors("factors, four components", few, UNLABELED_WEIGHT, n_components=4, noise="untied"))

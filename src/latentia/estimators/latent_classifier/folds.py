@@ -14,8 +14,7 @@ from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
-from latentia.inputs.splits import ALLOWED, content_keys, folds_by_content, make_folds
-from latentia.numerics.array_api import to_numpy
+from latentia.inputs.splits import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes
 from latentia.numerics.threads import parallel
 
 #: Rows that weigh less than this share of the heaviest row of their class are not held out.
@@ -94,11 +93,10 @@ def _keys(data: GenerativeInput, power: int) -> np.ndarray:
     weight = np.ones(data.codes.size) if data.weight is None else data.weight
     ranges = split_ranges([RowRange(0, data.codes.size, None)], max_rows)
 
-    def sum_cubes(rows: RowRange) -> np.ndarray:
-        values = data.preprocessor(data.X[rows.as_slice, ...]).values
-        return weight[rows.as_slice] @ to_numpy(values).astype(float) ** 3
+    def of_part(rows: RowRange) -> np.ndarray:
+        return sum_of_cubes(data.preprocessor(data.X[rows.as_slice, ...]).values, weight[rows.as_slice])
 
-    cubes = sum(parallel(sum_cubes, ranges, is_numpy_array(data.X))) / weight.sum()
+    cubes = sum(parallel(of_part, ranges, is_numpy_array(data.X))) / weight.sum()
     return np.concatenate(
         map_rows(data.X, data.preprocessor, lambda rows: content_keys(rows.values, cubes, power), max_rows)
     )
