@@ -374,6 +374,19 @@ def test_folds_of_categories_are_even():
     assert np.ptp(np.bincount(assign_folds(data, 5), minlength=5)) <= 4
 
 
+def test_folds_of_a_sample_are_those_of_its_rows_alone(rng):
+    """The other rows are not even looked at: a table has millions of them, a search a thousand."""
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
+    data = LatentClassificationModel()._read_in_memory(X, y, None)
+    folds = search_folds(3, data, 40, 2, np.random.default_rng(0))
+    rows = np.unique(np.concatenate([fold.test for fold in folds]))
+    assert rows.size == 40
+    alone = search_folds(3, data.subset(rows), 40, 2, rng)
+    for mine, other in zip(folds, alone, strict=True):
+        np.testing.assert_array_equal(mine.train, rows[other.train])
+        np.testing.assert_array_equal(mine.test, rows[other.test])
+
+
 def test_equal_rows_are_held_out_together_whatever_their_class(rng):
     """A row of weight two is that row twice, and a class in one fold alone stays where it is."""
     key, codes = rng.integers(0, 40, size=300) / 7, rng.integers(0, 3, size=300)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
-from latentia.numerics.array_api import Array, to_numpy
+from latentia.numerics.array_api import Array, take_rows, to_numpy
 
 #: Samples of tables have at most so many MiB.
 SAMPLE_MIB = 64
@@ -93,6 +93,13 @@ class GenerativeInput(TableInput):
     @property
     def rows(self) -> ArraySource:
         return ArraySource(self.X, self.codes, self.weight)
+
+    def subset(self, index: np.ndarray) -> GenerativeInput:
+        """The rows of these numbers, in increasing order."""
+        if index.size == self.codes.size:
+            return self
+        weight = None if self.weight is None else self.weight[index]
+        return replace(self, X=take_rows(self.X, index), codes=self.codes[index], weight=weight)
 
     def make_source(self) -> ArraySource:
         """The rows as they are modeled."""

@@ -49,14 +49,12 @@ def search_folds(
         given = make_folds(cv, data.codes, data.weight, lambda: int(rng.integers(2**31)))
         return [SearchFold(train[chosen[train]], test[chosen[test]]) for train, test in given if chosen[test].any()]
     n_folds = 5 if cv is None else int(cv)
-    folds = []
+    rows = np.flatnonzero(chosen)
+    some, folds = data.subset(rows), []
     for repeat in range(n_repeats):
-        numbers = assign_folds(data, n_folds, power=repeat + 1)
-        for fold in range(n_folds):
-            test = np.flatnonzero((numbers == fold) & chosen)
-            if test.size:
-                folds.append(SearchFold(np.flatnonzero((numbers != fold) & chosen), test))
-    return folds
+        numbers = assign_folds(some, n_folds, power=repeat + 1)
+        folds += [SearchFold(rows[numbers != fold], rows[numbers == fold]) for fold in range(n_folds)]
+    return [fold for fold in folds if fold.test.size]
 
 
 def warn_of_never_held_out(classes: np.ndarray, expected: tuple[float, float]) -> None:

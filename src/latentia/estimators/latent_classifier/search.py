@@ -60,7 +60,8 @@ def run_search(
     if not folds:
         return SearchResult(list(candidates), None, [], held_out, False)
     chosen = np.unique(np.concatenate([np.concatenate(fold) for fold in folds]))
-    rows = TrainingRows.whole(data).with_folds(folds).subset(chosen)
+    local = [SearchFold(*(np.searchsorted(chosen, part) for part in fold)) for fold in folds]
+    rows = TrainingRows.whole(data).subset(chosen).with_folds(local)
     tests = [take_rows(data.X, fold.test) for fold in folds]
     n_counted = data.codes.size if data.weight is None else np.count_nonzero(data.weight)
     if chosen.size < n_counted and not is_on_cpu(data.X):  # a sample is too small for a device

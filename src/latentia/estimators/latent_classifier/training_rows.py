@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.folds import SearchFold
-from latentia.numerics.array_api import in_main_memory, take_rows
+from latentia.numerics.array_api import in_main_memory
 
 
 class TrainingRows(NamedTuple):
@@ -41,8 +41,7 @@ class TrainingRows(NamedTuple):
         if index.size == self.data.codes.size:
             return self
         weights = self.weights[index]
-        data = replace(self.data, X=take_rows(self.data.X, index), codes=self.data.codes[index], weight=weights[:, -1])
-        return TrainingRows(data, weights)
+        return TrainingRows(replace(self.data.subset(index), weight=weights[:, -1]), weights)
 
     def in_main_memory(self) -> TrainingRows:
         """The same rows for NumPy, which is faster than a device where they are few."""
