@@ -51,6 +51,18 @@ def test_columns_that_no_transform_makes_normal_stay(rng):
     assert isinstance(learned(few), Standardizer)
 
 
+@pytest.mark.parametrize("far", [1e4, -1e6, 1e9])
+def test_one_cell_far_away_leaves_the_others_apart(far, rng):
+    """It makes the standard deviation large, beside which the others are next to equal."""
+    X = rng.normal(size=(200, 2))
+    X[7, 0] = far
+    transform = learned(X)
+    others = np.delete(transform(X).values[:, 0], 7)
+    assert others.std() > 0.3 and transform.power[1] == 1.0
+    np.testing.assert_allclose(np.argsort(others), np.argsort(np.delete(X[:, 0], 7)))
+    np.testing.assert_allclose(transform.inverse_transform(transform(X).values), X, rtol=1e-6, atol=1e-6)
+
+
 def test_there_and_back(skewed, rng):
     transform = learned(skewed)
     for X in (skewed, skewed.mean(axis=0) + 20 * skewed.std(axis=0) * rng.normal(size=skewed.shape)):
