@@ -195,7 +195,8 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     center = _weighted_medians(values, w)
     best = _log_likelihood(values, w, np.zeros_like(center), 1.0, 1.0) + np.log(np.maximum(n, 2.0))
     stretch, power = np.ones_like(center), np.ones_like(center)
-    least = np.minimum(SCALES[0], MIN_SCALE_SHARE * _weighted_medians(np.abs(values - center), w))
+    spread = _weighted_medians(np.abs(values - center), w)
+    least = np.clip(MIN_SCALE_SHARE * spread, np.finfo(float).eps, SCALES[0])  # what is smaller is rounding
     for s in [*_scales_below(least[usable].min(initial=SCALES[0])), *SCALES]:
         for lam in LAMBDAS[LAMBDAS != 1.0]:
             value = _log_likelihood(values, w, center, s, lam)
