@@ -32,14 +32,14 @@ from latentia.numerics.array_api import to_numpy
 class MixedLCM(LatentClassificationModel):
     """A latent classification model that takes two-valued columns of any table for binary ones."""
 
-    def _read_rows(self, X: Any) -> Any:
+    def _read_rows(self, X: Any, sample_weight: Any = None) -> Any:
         if self.kinds != "auto":
-            return super()._read_rows(X)
+            return super()._read_rows(X, sample_weight)
         kinds = [
             "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous"
             for column in np.asarray(to_numpy(X)).T
         ]
-        return clone(self).set_params(kinds=kinds)._read_rows(X)
+        return clone(self).set_params(kinds=kinds)._read_rows(X, sample_weight)
 
 
 class Data(NamedTuple):

@@ -561,6 +561,23 @@ def test_labels_in_another_order_than_their_rows_are_told():
 
 
 @few_steps
+@pytest.mark.parametrize(
+    "options", [{"max_categories": 3}, {"min_frequency": 12}, {"min_frequency": 0.15}], ids=lambda o: next(iter(o))
+)
+def test_which_categories_are_rare_counts_rows_by_their_weight(options, rng):
+    counts = {"d": 6, "b": 9, "e": 8, "c": 10, "f": 7}
+    frame, labels = table_with(rng.permutation(np.repeat(list(counts), list(counts.values()))), n=40)
+    weight = frame["text"].map({"d": 3, "b": 1, "e": 1, "c": 2, "f": 3}).to_numpy()
+    twice = np.repeat(np.arange(40), weight)
+    weighted = quick_lcm(**options).fit(frame, labels, sample_weight=weight)
+    repeated = quick_lcm(**options).fit(frame.iloc[twice].reset_index(drop=True), labels[twice])
+    plain = quick_lcm(**options).fit(frame, labels).infrequent_categories_[1]
+    assert weighted.infrequent_categories_[1].tolist() == repeated.infrequent_categories_[1].tolist()
+    assert plain is None or plain.tolist() != weighted.infrequent_categories_[1].tolist()
+    np.testing.assert_allclose(weighted.predict_proba(frame), repeated.predict_proba(frame), rtol=1e-9)
+
+
+@few_steps
 def test_categories_that_never_occur_change_nothing_of_which_are_rare(rng):
     """A column of pandas with unused categories is merged as the same column of text."""
     counts = {"d": 40, "b": 9, "e": 8, "c": 3, "f": 2}

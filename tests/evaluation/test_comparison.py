@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import importlib
 import io
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +128,21 @@ def test_p_values_compare_with_the_best_by_fold_accuracy(blobs):
     difference = result.fold_accuracy[0][best] - result.fold_accuracy[0][2]
     assert result.p_value[0, 2] == pytest.approx(corrected_t_test(difference, 24 / 96)[1])
     assert result.mark(0, 2) == "*" and result.mark(0, best) == "+"
+
+
+def test_adjusted_p_values_are_those_of_holm(blobs):
+    """Against a closed test of all subsets by Bonferroni, of which Holm's method is the short form."""
+    result = compare({**TWO, "dummy": DummyClassifier(), "half": DummyClassifier(strategy="uniform")}, *blobs)
+    p, best = result.p_value[0], int(result.best[0])
+    others = [e for e in range(4) if e != best]
+    subsets = [s for size in (1, 2, 3) for s in combinations(others, size)]
+    for e in others:
+        hardest = max(min(1.0, len(s) * p[list(s)].min()) for s in subsets if e in s)
+        assert result.p_adjusted[0, e] == pytest.approx(hardest)
+    assert result.p_adjusted[0, best] == 1.0 and (result.p_adjusted >= result.p_value).all()
+    known = replace(result, estimators=tuple("abcde"), p_value=np.array([[0.01, 0.04, 1.0, 0.03, 0.005]]))
+    np.testing.assert_allclose(known.p_adjusted, [[0.03, 0.06, 1.0, 0.06, 0.02]])
+    np.testing.assert_allclose(compare(TWO, *blobs).p_adjusted, compare(TWO, *blobs).p_value)  # a single test
 
 
 def test_p_values_count_labeled_rows_alone(blobs):
@@ -621,6 +638,7 @@ def test_a_single_split_is_scored_but_not_tested(blobs):
     result = compare(TWO, X, y, cv=[(np.arange(0, 120, 2), np.arange(1, 120, 2))])
     assert np.isfinite(result.accuracy).all() and result.fold_accuracy[0].shape == (2, 1)
     assert np.isnan(np.delete(result.p_value[0], result.best[0])).all() and "none" in str(result)
+    np.testing.assert_array_equal(result.p_adjusted, result.p_value)
 
 
 def test_further_scores_are_means_over_the_folds(blobs):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from tolerances import SAMPLING
 
-from latentia import GaussianMixtureClassifier
+from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
 from latentia.engine.source import MaskedRows
 from latentia.inputs import power_transform
 from latentia.inputs.power_transform import MAX_ROWS, PowerTransform, learn_power_transform
@@ -49,6 +49,42 @@ def test_columns_that_no_transform_makes_normal_stay(rng):
     assert isinstance(learned(few), Standardizer)
     few[5, 1] = 2.0
     assert isinstance(learned(few), Standardizer)
+
+
+@pytest.mark.parametrize("far", [1e4, -1e6, 1e9])
+def test_one_cell_far_away_leaves_the_others_apart(far, rng):
+    """It makes the standard deviation large, beside which the others are next to equal."""
+    X = rng.normal(size=(200, 2))
+    X[7, 0] = far
+    transform = learned(X)
+    others = np.delete(transform(X).values[:, 0], 7)
+    assert others.std() > 0.3 and transform.power[1] == 1.0
+    np.testing.assert_allclose(np.argsort(others), np.argsort(np.delete(X[:, 0], 7)))
+    np.testing.assert_allclose(transform.inverse_transform(transform(X).values), X, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixtureClassifier(n_init=2, random_state=0),
+        LatentClassificationModel(1, 1, random_state=0),
+        LatentClassifier(effort="fast", random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_slip_in_the_column_that_tells_the_classes_apart_is_survived(model, rng):
+    y = rng.integers(2, size=1200)
+    X = rng.normal(size=(1200, 3)) + 2 * y[:, None] * [1, 0, 0]
+    X[7, 0] = 99999
+    assert clone(model).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.7
+
+
+def test_columns_far_out_on_both_sides_take_no_longer(rng):
+    """Beside 1e100 and -1e100 all else is equal, at any scale that a number can hold."""
+    X = rng.normal(size=(50, 1))
+    X[:2, 0] = [1e100, -1e100]
+    assert np.isfinite(learned(X)(X).values).all()
+    assert len(power_transform._scales_below(np.finfo(float).eps)) < 30
 
 
 def test_there_and_back(skewed, rng):

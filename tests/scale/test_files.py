@@ -69,6 +69,17 @@ def test_parquet_agrees(frame, tmp_path, small_parts, model):
     agree(model, frame, weighted)
 
 
+@pytest.mark.parametrize("options", [{"max_categories": 3}, {"min_frequency": 0.2}], ids=lambda o: next(iter(o)))
+def test_which_categories_are_rare_counts_rows_by_their_weight(frame, tmp_path, small_parts, options):
+    frame = frame.assign(text=list("vwxyz") * 100).drop(columns=["b", "c"])
+    frame["w"] = frame["text"].map({"v": 1.0, "w": 2.0, "x": 1.5, "y": 0.5, "z": 3.0})
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    model = LatentClassificationModel(1, 1, random_state=0, tol=1.0, **options)
+    weighted = model.fit(scan(str(tmp_path), target="label", weight="w")).infrequent_categories_[1].tolist()
+    whole = model.fit(frame[["a", "text"]], frame["label"], sample_weight=frame["w"]).infrequent_categories_[1].tolist()
+    assert weighted == whole == ["v", "x", "y"]
+
+
 def test_other_kinds_of_files(frame, tmp_path):
     model = GaussianMixtureClassifier(covariance="diag", random_state=0)
     frame.to_feather(tmp_path / "rows.feather")

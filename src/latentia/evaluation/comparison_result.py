@@ -42,6 +42,8 @@ class Comparison:
     accuracy, accuracy_se : arrays (D, E), shares of one
     log_loss, log_loss_se : arrays (D, E), NaN without `predict_proba` or `classes_`
     p_value : array (D, E), corrected resampled t-test against the most accurate estimator
+    p_adjusted : array (D, E), the same by Holm's method: the chance that any of a data set's
+        estimators looks as much worse as this one, if all are equal
     best : array (D,) of int, position of the most accurate estimator (ties: the smaller log loss)
     rank : array (D, E) of int, 1 is most accurate, ties share the better place
     fit_seconds : array (D, E), mean time of one fit
@@ -76,6 +78,19 @@ class Comparison:
     fitted_on_labeled_only: frozenset[str]
     scores: dict[str, np.ndarray] = field(default_factory=dict)
 
+    @property
+    def p_adjusted(self) -> np.ndarray:
+        """Of the others the least p-value counts as often as there are others, the next once less,
+        and none less than those before (Holm 1979).
+        """
+        n_estimators = len(self.estimators)
+        times = np.maximum(n_estimators - 1 - np.arange(n_estimators), 1)
+        order = np.argsort(self.p_value, axis=1, kind="stable")  # the best, whose own is one, among the last
+        sorted_p = np.take_along_axis(self.p_value, order, axis=1)
+        adjusted = np.empty_like(sorted_p)
+        np.put_along_axis(adjusted, order, np.minimum(np.maximum.accumulate(times * sorted_p, axis=1), 1.0), axis=1)
+        return adjusted
+
     def summary(self) -> list[SummaryRow]:
         """Means, wins, places and defeats of each estimator over the data sets."""
         return [
@@ -95,7 +110,7 @@ class Comparison:
         """One row per data set and estimator, as a pandas data frame."""
         pandas = _pandas()
         n_datasets, n_estimators = self.accuracy.shape
-        names = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value", "rank", "fit_seconds")
+        names = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value", "p_adjusted", "rank", "fit_seconds")
         return pandas.DataFrame(
             {
                 "dataset": np.repeat(np.array(self.datasets, dtype=object), n_estimators),
@@ -180,12 +195,13 @@ class Comparison:
                 _number(self.log_loss[0, e], self.log_loss_se[0, e]),
                 *(_number(score[0, e]) for score in self.scores.values()),
                 _number(self.p_value[0, e]),
+                _number(self.p_adjusted[0, e]),
                 times[e],
             ]
             for e, name in enumerate(self.estimators)
         ]
         title = "estimator" if self.datasets[0] == UNNAMED else self.datasets[0]
-        return [title, "accuracy, %", "log loss", *self.scores, "p against best", "fit time"], rows
+        return [title, "accuracy, %", "log loss", *self.scores, "p against best", "adjusted", "fit time"], rows
 
     def _percent(self, d: int, e: int) -> str:
         return f"{100 * self.accuracy[d, e]:.1f} ± {100 * self.accuracy_se[d, e]:.1f}"

@@ -117,7 +117,9 @@ class TableReader(NamedTuple):
         if n_categories is not None and len(known) < n_categories and known.is_numeric:
             known = PlainValues("array", (_with_unseen_values(known.to_array(), n_categories),))
         levels = Levels.of(known)
-        return levels.merge(counts[seen], self.merging) if kind == "categorical" else levels
+        if kind != "categorical" or not self.merging.is_asked_for:
+            return levels
+        return levels.merge(self.table.frequencies(place)[seen], self.merging)
 
 
 def _with_unseen_values(values: np.ndarray, n_categories: int) -> np.ndarray:

@@ -10,6 +10,8 @@ a small s makes the transform stronger. With :math:`0 \le \lambda \le 2`, it map
 onto the whole line, so every value that a model draws or expects has an original. :math:`\lambda`
 and s are those of the largest likelihood of the known cells under a normal density of v, the
 transform's slope included, and a column stays as it is unless that gains more than :math:`\ln n`.
+One cell far from all others, as a slip or a code such as 99999 is, makes the standard deviation
+large and all else next to equal, so s goes down to a tenth of the spread of the middle cells.
 
 What densities owe to the slopes is in `log_det_jacobian`, so they stay densities of the raw rows.
 """
@@ -30,6 +32,9 @@ from latentia.numerics.array_api import Array, asarray_like, namespace, take_row
 #: Values tried, for every column.
 LAMBDAS = np.linspace(0.0, 2.0, 9)
 SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+
+#: Steps by which smaller scales follow, where the middle cells of a column are closer together.
+SCALE_STEP, MIN_SCALE_SHARE = 0.1**0.5, 0.1
 
 #: A column in which one value has this share of the known cells stays as it is: no transform makes
 #: it normal, and the likelihood would be that of a steep slope at the value.
@@ -190,10 +195,12 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     center = _weighted_medians(values, w)
     best = _log_likelihood(values, w, np.zeros_like(center), 1.0, 1.0) + np.log(np.maximum(n, 2.0))
     stretch, power = np.ones_like(center), np.ones_like(center)
-    for s in SCALES:
+    spread = _weighted_medians(np.abs(values - center), w)
+    least = np.clip(MIN_SCALE_SHARE * spread, np.finfo(float).eps, SCALES[0])  # what is smaller is rounding
+    for s in [*_scales_below(least[usable].min(initial=SCALES[0])), *SCALES]:
         for lam in LAMBDAS[LAMBDAS != 1.0]:
             value = _log_likelihood(values, w, center, s, lam)
-            better = usable & (value > best)
+            better = usable & (s >= least) & (value > best)
             best = np.where(better, value, best)
             stretch, power = np.where(better, s, stretch), np.where(better, lam, power)
     changed = power != 1.0
@@ -208,6 +215,12 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     high = np.where(changed, np.where(w > 0, seen, -np.inf).max(axis=0), np.inf)
     arrays = (asarray_like(a, standardizer.shift) for a in (center, stretch, power, mean, deviation, low, high))
     return PowerTransform(standardizer, *arrays)
+
+
+def _scales_below(least: float) -> list[float]:
+    """Scales smaller than the usual ones, none below `least`."""
+    n_steps = int(np.log(least / SCALES[0]) / np.log(SCALE_STEP))
+    return [SCALES[0] * SCALE_STEP**k for k in range(n_steps, 0, -1)]
 
 
 def _log_likelihood(values: np.ndarray, w: np.ndarray, center: np.ndarray, s: float, lam: float) -> np.ndarray:

@@ -53,6 +53,10 @@ class TableDigest(ABC):
         """The values of a column, in their order, and how many cells have each."""
 
     @abstractmethod
+    def frequencies(self, place: int) -> np.ndarray:
+        """What the known cells with each value of a column weigh: a row of weight two has two."""
+
+    @abstractmethod
     def numbers(self, place: int) -> tuple[np.ndarray, np.ndarray | None]:
         """The known cells of a column of numbers, or its values and how many cells have each."""
 
@@ -60,21 +64,28 @@ class TableDigest(ABC):
 class MemoryDigest(TableDigest):
     """The columns of a table in memory."""
 
-    def __init__(self, table: Any):
+    def __init__(self, table: Any, weight: np.ndarray | None = None):
         super().__init__(table)
-        self.table = table
+        self.table, self.weight = table, weight
 
     @cached_property
     def only_bits(self) -> bool:
         return holds_only_bits(self.table)
 
     def distinct(self, place: int) -> tuple[list[Any], np.ndarray]:
+        return self._count(place, None)
+
+    def frequencies(self, place: int) -> np.ndarray:
+        return self._count(place, self.weight)[1]
+
+    def _count(self, place: int, weight: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
         try:
             values, numbers = distinct_values(self.table, place)
         except TypeError:  # a list has no hash
             as_numbers(raw_column(self.table, place), self.names[place])  # whose error names the column
             raise
-        return values, np.bincount(numbers[numbers >= 0], minlength=len(values))
+        known = numbers >= 0
+        return values, np.bincount(numbers[known], None if weight is None else weight[known], minlength=len(values))
 
     def numbers(self, place: int) -> tuple[np.ndarray, np.ndarray | None]:
         cells = as_numbers(raw_column(self.table, place), self.names[place])
@@ -91,9 +102,10 @@ def join_distinct(parts: Sequence[tuple[list[Any], np.ndarray]], is_category: bo
 
     Categories are in one order in all parts; other values are sorted, numbers before text.
     """
-    counts: dict[Any, int] = {}
+    counts: dict[Any, int | float] = {}
     for values, numbers in parts:
         for value, number in zip(values, numbers.tolist(), strict=True):
-            counts[value] = counts.get(value, 0) + int(number)
+            counts[value] = counts.get(value, 0) + number
     values = list(counts) if is_category else sorted(counts, key=sorting_key)
-    return values, np.array([counts[value] for value in values], dtype=np.int64)
+    dtype = np.result_type(*(numbers for _, numbers in parts))
+    return values, np.array([counts[value] for value in values], dtype=dtype)

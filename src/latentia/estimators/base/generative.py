@@ -116,7 +116,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         """Rows like those of the fit, as numbers."""
         return self._validate_table(X, reset=False)
 
-    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
+    def _read_rows(self, X: Any, sample_weight: Any = None) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows in memory as numbers, how they were encoded, and what is learned from them."""
         blank = self._blank_copy()
         table = plain_table(X)

@@ -52,7 +52,7 @@ class ReadTable(NamedTuple):
 
 def read_in_memory(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ReadTable:
     """A table in memory."""
-    X, encoder, attributes = estimator._read_rows(X)
+    X, encoder, attributes = estimator._read_rows(X, sample_weight)
     labels = read_labels(y, X.shape[0], estimator.unlabeled)
     weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
     rows = ArraySource(X, labels.codes, weight, MaskMissing(compute_dtype(X)))
@@ -69,10 +69,11 @@ def read_parts(
     if not filled:
         raise ValueError(f"X is {table.name} without any row: at least one is required.")
     parts, heads = parts.select(filled), [heads[k] for k in filled]
+    is_weighted = any(head.is_weighted for head in heads)
     targets = reader.learn([head.targets for head in heads])
     blank = estimator._blank_copy().set_params(callback=None)
     blank._validate_table(heads[0].first_row, reset=True)
-    encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts))
+    encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts, is_weighted))
     encoded = parts.map(_EncodePart(blank, encoder, targets, only_known, table.device))
     sizes = [head.n_rows for head in heads]
     limit = int(SMALL_MIB * 2**20) // (8 * len(encoder.columns))
@@ -84,7 +85,6 @@ def read_parts(
     encoded = encoded.keep()
     totals = encoded.gather(count_labels)
     filled = [k for k, part in enumerate(totals) if part]
-    is_weighted = any(head.is_weighted for head in heads)
     columns = len(encoder.columns)
     rows = ChunkedSource(encoded.select(filled), [totals[k] for k in filled], columns, is_weighted)
     if is_weighted:
@@ -184,9 +184,9 @@ class _EncodePart:
 class PartedDigest(TableDigest):
     """The columns of a table in parts; distinct values are asked of all parts, once."""
 
-    def __init__(self, first_row: Any, meta: Any, parts: Parts):
+    def __init__(self, first_row: Any, meta: Any, parts: Parts, is_weighted: bool):
         super().__init__(meta if frame_type(meta) != "array" else first_row)
-        self.parts = parts
+        self.parts, self.is_weighted = parts, is_weighted
         self._found: dict[int, tuple[list[Any], np.ndarray]] = {}
 
     @cached_property
@@ -200,13 +200,20 @@ class PartedDigest(TableDigest):
             asked = asked if place in asked else ([place] if self.types else list(range(len(self.names))))
             found = self.parts.gather(_Distinct(tuple(asked)))
             for number, k in enumerate(asked):
-                is_category = bool(self.types) and self.types[k].categories is not None
-                self._found[k] = join_distinct([part[number] for part in found], is_category)
+                self._found[k] = join_distinct([part[number] for part in found], self._is_category(k))
         return self._found[place]
+
+    def frequencies(self, place: int) -> np.ndarray:
+        if not self.is_weighted:
+            return self.distinct(place)[1]
+        return join_distinct(self.parts.gather(_Frequencies(place)), self._is_category(place))[1]
 
     def numbers(self, place: int) -> tuple[np.ndarray, np.ndarray | None]:
         values, counts = self.distinct(place)
         return as_numbers(np.array(values), self.names[place]), counts
+
+    def _is_category(self, place: int) -> bool:
+        return bool(self.types) and self.types[place].categories is not None
 
 
 @dataclass(frozen=True)
@@ -218,6 +225,17 @@ class _Distinct:
     def __call__(self, part: RawPart) -> list[tuple[list[Any], np.ndarray]]:
         digest = MemoryDigest(part.X)
         return [digest.distinct(place) for place in self.places]
+
+
+@dataclass(frozen=True)
+class _Frequencies:
+    """The distinct values of a column of a part, and what the cells with each weigh."""
+
+    place: int
+
+    def __call__(self, part: RawPart) -> tuple[list[Any], np.ndarray]:
+        digest = MemoryDigest(part.X, check_weight(part.weight, part.X.shape[0], may_be_zero=True))
+        return digest.distinct(self.place)[0], digest.frequencies(self.place)
 
 
 def _bits(part: RawPart) -> tuple[bool, bool]:

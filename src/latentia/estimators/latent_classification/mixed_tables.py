@@ -19,6 +19,8 @@ from latentia.inputs.column_levels import Merging, check_min_frequency
 from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import Check, choice, integer, optional
 from latentia.inputs.standardization import ColumnMoments, Standardizer
+from latentia.inputs.table_digest import MemoryDigest
+from latentia.inputs.weights import check_weight
 from latentia.numerics.array_api import Array
 
 
@@ -63,10 +65,10 @@ class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]
     def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
         return encoder.encode(self._validate_table(X, reset=False), self.handle_unknown)
 
-    def _read_rows(self, X: Any) -> tuple[Array, ColumnEncoder, Attributes]:
+    def _read_rows(self, X: Any, sample_weight: Any = None) -> tuple[Array, ColumnEncoder, Attributes]:
         blank = self._blank_copy()
         table = blank._validate_table(X, reset=True)
-        encoder, learned = self._make_encoder(table)
+        encoder, learned = self._make_encoder(MemoryDigest(table, check_weight(sample_weight, table.shape[0])))
         return encoder.encode(table, self.handle_unknown), encoder, input_attributes(blank) | learned
 
     def _check_rows(self, X: Any) -> Array:

@@ -104,7 +104,8 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     max_categories, min_frequency : int or None, and int, float or None, default=None
         Rare values of a categorical column become one category, as in `OneHotEncoder`: those beyond
         the most frequent ``max_categories - 1``, those of fewer than `min_frequency` known cells or
-        a smaller share of them. `impute` and `sample` return the most frequent of them for all.
+        a smaller share of them, rows counting by their weight. `impute` and `sample` return the
+        most frequent of them for all.
     handle_unknown : {"missing", "error"}, default="missing"
         How to treat categories that `fit` did not see: missing, with a warning, or an error.
     refine : {"importance"} or None, default=None

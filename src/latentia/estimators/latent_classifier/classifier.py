@@ -116,7 +116,7 @@ class LatentClassifier(StackPredictMixin):
         the other folds. Classes that were never held out do not count; NaN if none was.
     never_held_out_ : ndarray
         Classes, or labels of a label matrix, of which no row could be held out: those with a single
-        labeled row, or equal ones only. `fit` warns of them.
+        labeled row, or equal ones only. `fit` warns of them, if any other row was held out.
     held_out_proba_ : array of shape (n_samples, n_classes)
         Probabilities of the rows of `fit` by members and weights of the other folds, under the
         classes' shares of the labeled rows; NaN for rows that were never held out. Of a large table
