@@ -224,5 +224,5 @@ def _keep_integers(cells: np.ndarray, source: Any, place: int) -> np.ndarray:
     own = raw_column(source, place)
     if own.dtype.kind != "O":
         return own if own.dtype.kind in "iu" else cells
-    kept = [int(v) if isinstance(v, int | np.integer) else int(cell) for v, cell in zip(own.tolist(), cells.tolist(), strict=True)]
-    return as_objects(kept)
+    pairs = zip(own.tolist(), cells.tolist(), strict=True)
+    return as_objects([int(v if isinstance(v, int | np.integer) else cell) for v, cell in pairs])

@@ -1,4 +1,4 @@
-"""Warnings of columns by their numbers: no known value, or a few so far away that the others look alike.
+"""Warnings of columns by their numbers: none is known, or a few are far from all others.
 
 A column splits at the middle between its least and its largest number. Let the larger part have the
 range r. The cells of the other part are far if the parts are more than `FAR` r apart, as 9999 among

@@ -576,7 +576,9 @@ def test_impute_leaves_and_does_not_count_gaps_of_columns_that_it_has_seen_no_va
 
 @pytest.mark.parametrize("digits", [17, 19])
 def test_impute_leaves_the_digits_of_long_numbers(latentia, digits, tmp_path, rng):
-    frame = pd.DataFrame({"order": rng.integers(10 ** (digits - 1), 9 * 10 ** (digits - 1), 40), "kind": ["a", "b"] * 20})
+    frame = pd.DataFrame(
+        {"order": rng.integers(10 ** (digits - 1), 9 * 10 ** (digits - 1), 40), "kind": ["a", "b"] * 20}
+    )
     frame["order"] = frame["order"].astype("Int64").mask(frame.index == 3)
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert latentia("fit", tmp_path / "t.csv", "-t", "kind", "-o", tmp_path / "m", "--effort", "fast").code == 0

@@ -114,7 +114,9 @@ def test_gaps_of_a_column_without_any_value_are_not_filled_in(rng):
 
 def test_binary_numbers_are_filled_in_with_a_mean_and_others_with_the_most_frequent_value(rng):
     y = np.arange(60) % 2
-    frame = pandas.DataFrame({"smoker": rng.integers(0, 2, 60), "member": rng.random(60) < 0.8, "sex": ["f", "f", "m"] * 20})
+    frame = pandas.DataFrame(
+        {"smoker": rng.integers(0, 2, 60), "member": rng.random(60) < 0.8, "sex": ["f", "f", "m"] * 20}
+    )
     gaps = frame.astype({"smoker": "Int64", "member": "boolean"}).mask(rng.random(frame.shape) < 0.2)
     model = LatentClassificationModel(1, 1, kinds={"sex": "binary"}, random_state=0).fit(gaps, y)
     html = report_html(model, gaps, y)

@@ -45,7 +45,6 @@ def test_columns_that_are_left_out_say_why_and_nothing_else():
     assert "categorical" not in " ".join(view.notes) and "--" not in str(codes["reason"])
 
 
-
 def test_so_many_labeled_rows_are_enough_and_one_less_is_not():
     labels = ["a", "b"] * 3 + [None] * 4
     assert len(labels) - 4 == MIN_LABELED
