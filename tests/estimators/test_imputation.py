@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from tolerances import NAMESPACE
@@ -146,6 +147,23 @@ def test_single_precision_is_near_double(table):
     single = model.fit(gaps.astype(np.float32), y).impute(gaps.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, double, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_known_integers_that_no_float_holds_are_unchanged(library, has_gaps):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"order": rng.integers(2**60, 2**60 + 10**9, 40), "size": rng.normal(size=40)})
+    frame.loc[0, "size"] = np.nan
+    if has_gaps:
+        frame["order"] = frame["order"].astype("Int64").mask(frame.index == 3)
+    own = frame["order"].drop(3)
+    assert (own != own.astype(float).astype(int)).any()
+    make = {"pandas": lambda f: f, "polars": lambda f: pytest.importorskip("polars").from_pandas(f)}
+    table = make.get(library, lambda f: pytest.importorskip("pyarrow").Table.from_pandas(f))(frame)
+    full = GaussianMixtureClassifier(random_state=0).fit(table, np.arange(40) % 2).impute(table)
+    cells = full["order"].to_pylist() if library == "pyarrow" else full["order"].to_list()
+    assert [cells[k] for k in own.index] == own.tolist() and None not in cells
 
 
 @pytest.mark.matrix

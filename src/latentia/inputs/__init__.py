@@ -9,7 +9,8 @@
   tables that are not in memory, and answers to them; `device_tables`: those that stream to a
   device; `small_tables`: those that are brought here;
   `table_digest`, `label_digest`, `target_parts`: what is learned of columns and labels in parts;
-- `standardization`, `power_transform`: from raw rows to rows in standard units; `splits`: folds.
+- `standardization`, `power_transform`: from raw rows to rows in standard units; `splits`: folds;
+- `column_doubts`, `label_doubts`, `value_doubts`: what is refused or warned of.
 
 Every error names the argument, the value and what is allowed. May import `engine` and `numerics`.
 Start with `labels`.

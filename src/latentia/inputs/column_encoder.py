@@ -37,6 +37,9 @@ from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
 NARROW_FLOATS = {"float16", "float32", "halffloat", "float", "halffloat[pyarrow]", "float[pyarrow]"}
 
+#: From here on not every integer is a float64; from `MAX_INTEGER` on it is none of 64 bits either.
+INEXACT, MAX_INTEGER = 2.0**53, 2.0**63
+
 
 class ColumnEncoder(NamedTuple):
     """The kinds of a table's columns and the values of those that are coded."""
@@ -164,14 +167,15 @@ class ColumnEncoder(NamedTuple):
 
     def decode(self, rows: Any, index: Any = None, source: Any = None) -> Any:
         """Coded rows as the user's values: a numeric array, an array of objects, or a data frame
-        like the one fitted, with this index. Values of `source` that share a code stay.
+        like the one fitted, with this index. Values of `source` that share a code stay, and
+        integers that are no float64.
         """
         if self.is_numeric and self.frame == "array":
             return self._decode_numeric(rows)
         numbers = to_numpy(rows)
         columns = [self._decode_column(numbers[:, place], place) for place in range(len(self.columns))]
         if source is not None:
-            columns = [self._keep_merged(cells, source, place) for place, cells in enumerate(columns)]
+            columns = [self._keep_known(cells, source, place) for place, cells in enumerate(columns)]
         if self.frame == "array":
             return np.stack([c.astype(object) for c in columns], axis=1)
         return as_frame(self.frame, self.names, columns, self.types, index)
@@ -183,10 +187,12 @@ class ColumnEncoder(NamedTuple):
         is_category = bool(self.types) and self.types[place].is_category
         return column.levels.take(cells, between=column.kind == "binary" and not is_category)
 
-    def _keep_merged(self, cells: np.ndarray, source: Any, place: int) -> np.ndarray:
-        """Cells of a column, with known values that share a code as they were."""
+    def _keep_known(self, cells: np.ndarray, source: Any, place: int) -> np.ndarray:
+        """Cells of a column, with known values that share a code, or a float64, as they were."""
         levels = self.columns[place].levels
-        if levels is None or levels.merged() is None:
+        if levels is None:
+            return _keep_integers(cells, source, place)
+        if levels.merged() is None:
             return cells
         values, numbers = distinct_values(source, place)
         known = np.append(~np.isnan(levels.find(values)), False)[numbers]
@@ -208,3 +214,15 @@ class ColumnEncoder(NamedTuple):
         rounded = [whole and levels is None for whole, levels in zip(self.whole, self.levels, strict=True)]
         xp = namespace(rows)
         return xp.where(asarray_like(rounded, rows, dtype=xp.bool), xp.round(rows), rows) if any(rounded) else rows
+
+
+def _keep_integers(cells: np.ndarray, source: Any, place: int) -> np.ndarray:
+    """Whole cells of a column, with known integers as they were where float64 has rounded them."""
+    size = np.abs(cells).max(initial=0.0)
+    if not INEXACT <= size < MAX_INTEGER or (cells != np.floor(cells)).any():
+        return cells
+    own = raw_column(source, place)
+    if own.dtype.kind != "O":
+        return own if own.dtype.kind in "iu" else cells
+    pairs = zip(own.tolist(), cells.tolist(), strict=True)
+    return as_objects([int(v if isinstance(v, int | np.integer) else cell) for v, cell in pairs])

@@ -210,7 +210,7 @@ def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:
         return series
     if kind.categories is not None:
         return series.cast(polars.Enum(kind.categories.tolist()))
-    whole = series.dtype.is_float() and bool((series == series.round()).all())
+    whole = series.dtype.is_integer() or (series.dtype.is_float() and bool((series == series.round()).all()))
     return series if kind.is_integer and not whole else series.cast(dtype)
 
 

@@ -574,6 +574,19 @@ def test_impute_leaves_and_does_not_count_gaps_of_columns_that_it_has_seen_no_va
     assert full["size"].notna().all()
 
 
+@pytest.mark.parametrize("digits", [17, 19])
+def test_impute_leaves_the_digits_of_long_numbers(latentia, digits, tmp_path, rng):
+    frame = pd.DataFrame(
+        {"order": rng.integers(10 ** (digits - 1), 9 * 10 ** (digits - 1), 40), "kind": ["a", "b"] * 20}
+    )
+    frame["order"] = frame["order"].astype("Int64").mask(frame.index == 3)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert latentia("fit", tmp_path / "t.csv", "-t", "kind", "-o", tmp_path / "m", "--effort", "fast").code == 0
+    assert latentia("impute", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "full.csv").code == 0
+    full = pd.read_csv(tmp_path / "full.csv", dtype=str)["order"]
+    assert full.notna().all() and full.drop(3).tolist() == frame["order"].drop(3).astype(str).tolist()
+
+
 def test_impute_takes_the_methods_of_the_library(latentia, fitted, tmp_path):
     model, full = library.load(fitted / "model.latentia"), tmp_path / "full.csv"
     frame = pd.read_csv(fitted / "table.csv", dtype={"code": str}, na_values=["?"])[list(model.feature_names_in_)]

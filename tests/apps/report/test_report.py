@@ -112,6 +112,20 @@ def test_gaps_of_a_column_without_any_value_are_not_filled_in(rng):
     assert "empty" not in html[html.index("What was imputed</h2>") : html.index("How to reproduce it</h2>")]
 
 
+def test_binary_numbers_are_filled_in_with_a_mean_and_others_with_the_most_frequent_value(rng):
+    y = np.arange(60) % 2
+    frame = pandas.DataFrame(
+        {"smoker": rng.integers(0, 2, 60), "member": rng.random(60) < 0.8, "sex": ["f", "f", "m"] * 20}
+    )
+    gaps = frame.astype({"smoker": "Int64", "member": "boolean"}).mask(rng.random(frame.shape) < 0.2)
+    model = LatentClassificationModel(1, 1, kinds={"sex": "binary"}, random_state=0).fit(gaps, y)
+    html = report_html(model, gaps, y)
+    part = html[html.index("What was imputed</h2>") : html.index("Examples of filled cells")]
+    filled = model.impute(gaps)["smoker"][gaps["smoker"].isna()].astype(float)
+    assert f"mean {number(gaps['smoker'].mean())}" in part and f"mean {number(filled.mean())}" in part
+    assert part.count("mostly True") == 2 and part.count("mostly f") == 2 and part.count("mostly ") == 4
+
+
 def test_polars_frames_do_as_well(stack):
     polars = pytest.importorskip("polars")
     _, X, y = stack

@@ -29,6 +29,22 @@ def view_of(**columns) -> TableView:
     return TableView(Table("t.csv", pandas.DataFrame(cells), is_text=True))
 
 
+def test_row_numbers_are_left_out_and_numbers_that_count_rows_are_told_of():
+    view = view_of(column_1=range(12), order=range(7, 19), size=[3, 1, 4] * 4, y=["a", "b"] * 6)
+    (index, order, *_) = view.describe()["columns"]
+    assert (index["kind"], index["reason"]) == ("left out", "row numbers") and order["kind"] == "continuous"
+    assert view.notes == ["column 'order' counts the rows, from 7 on"]
+    assert list(choose(view, "y", {}, "fast").frame) == ["order", "size"]
+    assert list(choose(view, "y", {"column_1": "continuous"}, "fast").frame) == ["column_1", "order", "size"]
+
+
+def test_columns_that_are_left_out_say_why_and_nothing_else():
+    view = view_of(day=[f"2021-01-{k:02d}" for k in range(1, 29)], zip=[f"{k:05d}" for k in range(500, 528)])
+    day, codes = view.describe()["columns"]
+    assert day["kind"] == "left out" and day["reason"].startswith("dates, 28 different ones")
+    assert "categorical" not in " ".join(view.notes) and "--" not in str(codes["reason"])
+
+
 def test_so_many_labeled_rows_are_enough_and_one_less_is_not():
     labels = ["a", "b"] * 3 + [None] * 4
     assert len(labels) - 4 == MIN_LABELED

@@ -178,9 +178,11 @@ def _filled(facts: Facts, place: int, cells: np.ndarray) -> tuple[str, str]:
     """Typical known cells of a column, and typical filled ones."""
     if not cells.size:
         return "", "not among the rows looked at"
-    if facts.kinds[place] in ("continuous", "count"):
-        known = numbers_of(facts.X, place)
-        return f"mean {number(float(np.nanmean(known)))}" if (known == known).any() else "none", _mean(cells)
+    known = numbers_of(facts.X, place)
+    has_numbers = bool((known == known).any())
+    is_share = facts.kinds[place] == "binary" and has_numbers and not np.isin(cells, known).all()  # between the two
+    if is_share or facts.kinds[place] in ("continuous", "count"):
+        return f"mean {number(float(np.nanmean(known)))}" if has_numbers else "none", _mean(cells)
     values, numbers = codes_of(facts.X, place)
     if not values:
         return "none", _mode(cells)

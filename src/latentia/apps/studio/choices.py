@@ -13,7 +13,7 @@ from latentia.apps.studio.problems import Problem, explained
 from latentia.apps.studio.table_view import TableView
 from latentia.apps.tables.class_labels import read_labels
 from latentia.apps.tables.number_forms import NumberForm
-from latentia.apps.tables.typed_columns import kind_of, useless_because
+from latentia.apps.tables.typed_columns import kind_of
 from latentia.estimators.latent_classifier import LatentClassifier
 
 EFFORTS = ("fast", "balanced", "best")
@@ -83,7 +83,7 @@ def _features(view: TableView, target: str, kinds: dict[str, str]) -> tuple[pand
     for name, column in view.columns.items():
         if name == target:
             continue
-        reason = useless_because(column)
+        reason = view.useless_because(name)
         kind = kinds.get(name, LEFT_OUT if reason else kind_of(column))
         if kind == LEFT_OUT:
             reasons.append(f"{name}: {reason or 'left out by you'}")

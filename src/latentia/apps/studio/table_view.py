@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from latentia.apps.tables.table_files import Table
-from latentia.apps.tables.typed_columns import TypedColumn, kind_of, typed_column, useless_because
+from latentia.apps.tables.typed_columns import TypedColumn, counting_note, kind_of, typed_column, useless_because
 
 #: Values of a column that are listed, bars of a histogram, rows that are shown.
 MAX_LEVELS, N_BARS, MAX_SHOWN = 12, 16, 12
@@ -22,6 +22,11 @@ TARGET_NAMES = ("class", "target", "label", "outcome", "diagnosis", "species", "
 
 #: Kinds that a column of numbers may be given.
 NUMBER_KINDS = ("continuous", "binary", "categorical", "ordinal", "count")
+
+
+def _without_options(text: str) -> str:
+    """What is said of a column, without the options of the command line."""
+    return text.split("; --")[0]
 
 
 class TableView:
@@ -42,8 +47,16 @@ class TableView:
 
     @property
     def notes(self) -> list[str]:
-        """What is odd about columns, without the options of the command line."""
-        return [note.split("; --")[0] for looks in self.looks.values() for note in looks.notes]
+        """What is odd about columns that are not left out."""
+        kept = [(name, looks) for name, looks in self.looks.items() if self.useless_because(name) is None]
+        notes = [note for name, looks in kept for note in [*looks.notes, *counting_note(name, looks.cells)]]
+        return [_without_options(note) for note in notes]
+
+    def useless_because(self, name: str) -> str | None:
+        """Why a column is left out by itself."""
+        looks = self.looks[name]
+        reason = useless_because(name, looks.cells)
+        return reason and _without_options(looks.doubt or reason)
 
     def is_number(self, name: str) -> bool:
         return bool(pandas.api.types.is_numeric_dtype(self.columns[name].dtype))
@@ -96,7 +109,7 @@ class TableView:
 
     def _describe_column(self, name: str) -> dict[str, Any]:
         column = self.columns[name]
-        reason, allowed = useless_because(column), self.allowed_kinds(name)
+        reason, allowed = self.useless_because(name), self.allowed_kinds(name)
         looks = kind_of(column)
         return {
             "name": name,

@@ -19,7 +19,7 @@ from latentia.apps.tables.table_files import Table
 from latentia.inputs.column_doubts import AMOUNTS, NUMBER, is_amount, is_numeric
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
-INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)  # as 64 bits hold them, unless the largest ones
 
 #: Signs of currencies whose thousands have commas.
 POINTED = ("$", "£", "¥", "₹", "₩", "₱", "₪", "USD", "GBP", "JPY", "CNY", "INR", "AUD", "NZD", "SGD", "HKD", "KRW")
@@ -93,7 +93,7 @@ def with_points(known: list[str], decimal_comma: bool) -> list[str]:
 def numbers_of(cells: Any, texts: list[str]) -> Any:
     """Integers, nullable where cells are missing, or floats, from the texts of known cells."""
     places = np.flatnonzero(cells.notna().to_numpy())
-    if texts and all(INTEGER.fullmatch(text) for text in texts):
+    if texts and all(INTEGER.fullmatch(text) and abs(int(text)) < 2**63 for text in texts):
         values = np.zeros(len(cells), dtype=np.int64)
         values[places] = [int(text) for text in texts]
         return (

@@ -74,7 +74,7 @@ def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] |
         kind = asked.get(name)
         looks = typed_column(table, name) if kind is None else _as_kind(table, name, kind)
         column = looks.cells
-        reason = None if kind else "row numbers" if _are_row_numbers(name, column) else useless_because(column)
+        reason = None if kind else useless_because(name, column)
         if reason is not None:
             features.left_out[name] = looks.doubt or reason
             continue
@@ -82,7 +82,7 @@ def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] |
         if looks.form is not None:
             features.forms[name] = looks.form
         if kind is None:
-            features.notes += looks.notes + _counting_note(name, column)
+            features.notes += looks.notes + counting_note(name, column)
             features.doubted |= {name} if looks.doubt else set()
     if not kept:
         raise bad_table(table.source, "no column is left to learn from" + _because(features.left_out))
@@ -152,7 +152,7 @@ def _are_row_numbers(name: str, column: Any) -> bool:
     return numbers.dtype.kind in "iu" and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
-def _counting_note(name: str, column: Any) -> list[str]:
+def counting_note(name: str, column: Any) -> list[str]:
     """A word on a column of numbers that go up by one from row to row, as ids do."""
     numbers = column.to_numpy()
     if numbers.dtype.kind not in "iu" or numbers.size < 10 or not (np.diff(numbers) == 1).all():
@@ -227,8 +227,10 @@ def _word_among_numbers(name: str, texts: list[str]) -> str | None:
     return f"{slip.text}; {shown}{' ...' if len(odd) > 3 else ''} makes gaps of such cells and numbers of the others"
 
 
-def useless_because(column: Any) -> str | None:
+def useless_because(name: str, column: Any) -> str | None:
     """Why nothing is learned from a column."""
+    if _are_row_numbers(name, column):
+        return "row numbers"
     if not column.notna().any():
         return "empty in every row"
     dtype = str(column.dtype)

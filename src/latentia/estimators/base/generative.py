@@ -21,7 +21,6 @@ from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.problem import RowProblem, check_compatible
 from latentia.engine.pytree import select_restart
 from latentia.engine.source import TableSource
-from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
@@ -46,6 +45,7 @@ from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import plain_table, validate_rows
 from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
 from latentia.inputs.target_parts import ClassReader
+from latentia.inputs.value_doubts import warn_of_empty_columns, warn_of_far_cells
 from latentia.inputs.weights import check_loss_matrix, check_priors
 from latentia.numerics.array_api import Array, to_numpy
 from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
@@ -151,11 +151,12 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         if self.marginals == "power":
             some = rows.spread_rows(TRANSFORM_ROWS)
             preprocessor = learn_power_transform(some.X, some.weight, preprocessor, self._transformed_columns(encoder))
+        names = attributes.get("feature_names_in_", np.arange(rows.n_features)).tolist()
         if preprocessor.empty_columns is not None:
-            names = attributes.get("feature_names_in_", np.arange(rows.n_features))
-            empty = names[to_numpy(preprocessor.empty_columns)].tolist()
-            which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
-            warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
+            warn_of_empty_columns(names, to_numpy(preprocessor.empty_columns))
+        seen = rows if isinstance(rows, ArraySource) else rows.spread_rows(TRANSFORM_ROWS)
+        is_number = np.array([levels is None for levels in encoder.levels])
+        warn_of_far_cells(seen.X, seen.weight, to_numpy(moments.std), names, is_number)
         learned: dict[str, Any] = {"n_classes": len(classes), "log_prior": log_prior, "moments": moments}
         learned |= {"preprocessor": preprocessor, "encoder": encoder}
         learned |= {"attributes": {**attributes, "classes_": classes}}

@@ -1,0 +1,88 @@
+"""Warnings of columns by their numbers: none is known, or a few are far from all others.
+
+A column splits at the middle between its least and its largest number. Let the larger part have the
+range r. The cells of the other part are far if the parts are more than `FAR` r apart, as 9999 among
+ages is: the standard deviation is then theirs, and hardly anything is left of the differences
+within the larger part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.engine.row_draws import evenly_spaced
+from latentia.engine.user_warnings import warn_at_caller
+from latentia.numerics.array_api import Array, take_rows, to_numpy
+
+#: Ranges of the other cells by which far ones are away from them.
+FAR = 50
+
+#: Rows that tell which columns are worth a look at all cells, and columns that a warning names.
+N_LOOK, MAX_NAMED = 2000, 5
+
+CURE = (
+    "Such cells set the scale of their column, and the others look alike. If they stand for missing values, make gaps "
+    "of them; if they are right, clip or transform the column."
+)
+
+
+class FarCells(NamedTuple):
+    """Cells of a column that are far from the others."""
+
+    values: list[float]  # different ones
+    n_far: int
+    n_known: int
+
+    def __str__(self) -> str:
+        more = len(self.values) - 1
+        others = f" and {more} other value{'s' * (more > 1)}" if more else ""
+        return f"holds {self.values[0]:.15g}{others} in {self.n_far} of {self.n_known} known cells"
+
+
+def warn_of_empty_columns(names: Sequence[Any], is_empty: np.ndarray) -> None:
+    """Warn of columns that have no known value and count nothing."""
+    empty = [name for name, lacks in zip(names, is_empty.tolist(), strict=True) if lacks]
+    if empty:
+        which = f"Column {empty[0]!r} has" if len(empty) == 1 else f"Columns {empty} have"
+        warn_at_caller(f"{which} no known value and {'is' if len(empty) == 1 else 'are'} ignored.")
+
+
+def warn_of_far_cells(
+    X: Array, weight: np.ndarray | None, std: np.ndarray, names: Sequence[Any], is_number: np.ndarray
+) -> None:
+    """Warn of columns of numbers in which few cells are far from the others."""
+    counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
+    look = to_numpy(take_rows(X, counted[evenly_spaced(counted.size, N_LOOK)])).astype(float)
+    found = {}
+    for place in np.flatnonzero(is_number).tolist():
+        cells = look[:, place]
+        known = cells[~np.isnan(cells)]
+        if known.size and 0 < np.subtract(*np.quantile(known, [0.75, 0.25])) < std[place]:
+            found[place] = far_cells(to_numpy(X[:, place])[counted].astype(float))
+    told = {names[place]: far for place, far in found.items() if far is not None}
+    if told:
+        named = list(told)[:MAX_NAMED]
+        more = f"; {len(told) - len(named)} more columns do the like" if len(told) > len(named) else ""
+        away = f"more than {FAR} times as far from the other cells as these are from each other"
+        warn_at_caller(
+            f"{'; '.join(f'column {name!r} of X {told[name]}' for name in named)}{more}, {away}. {CURE}",
+            in_search=f"columns of X, such as {named[0]!r}, hold cells that are {away}. {CURE}",
+        )
+
+
+def far_cells(cells: np.ndarray) -> FarCells | None:
+    """The cells that are far from the others of a column, if any."""
+    known = cells[~np.isnan(cells)]
+    if not known.size:
+        return None
+    is_high = known > 0.5 * known.min() + 0.5 * known.max()
+    is_far = is_high if 2 * is_high.sum() < known.size else ~is_high
+    near, far = known[~is_far], known[is_far]
+    if not near.size or not far.size:
+        return None
+    span = near.max() - near.min()
+    distance = max(far.min() - near.max(), near.min() - far.max())
+    return FarCells(np.unique(far).tolist(), far.size, known.size) if distance > FAR * span > 0 else None
