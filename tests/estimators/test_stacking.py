@@ -12,6 +12,7 @@ from tolerances import EQUAL, REFIT
 from latentia import LatentClassificationModel, LatentClassifier
 from latentia.estimators.latent_classifier.candidates import Options, make_candidates
 from latentia.estimators.latent_classifier.classifier import FEW_ROWS
+from latentia.estimators.latent_classifier.completed_rows import completed_rows
 from latentia.estimators.latent_classifier.features import (
     MAX_DISTANCE,
     MIN_RELEVANCE,
@@ -177,13 +178,26 @@ def test_a_class_that_a_softmax_has_not_seen_is_impossible_for_it(rng):
         warnings.simplefilter("ignore")
         base, softmax = make_candidates("fast", data, Options(1, 2, 1e-2))[:2]
         bases = base.fit(rows, None, 0)
-        members = softmax.fit(rows, bases, 0)
+        members = softmax.fit(rows, completed_rows(bases, rows), 0)
     said = members[0].log_proba(np.r_[X, np.full((1, 3), np.nan)])
     assert (said[:30, 1] == -np.inf).all() and np.isfinite(said[:, [0, 2]]).all()
     np.testing.assert_allclose(np.exp(said).sum(axis=1), 1.0, **EQUAL)
     np.testing.assert_allclose(said[30], bases[0].model.params.log_prior, **EQUAL)  # nothing is known of that row
     assert (said[:30, [0, 2]].argmax(axis=1)[y != 1] == y[y != 1] // 2).mean() > 0.5
     assert np.isfinite(members[1].log_proba(X)).all()
+
+
+def test_it_changes_nothing_whether_completed_rows_are_kept(rng, monkeypatch):
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    X[rng.random(X.shape) < 0.2] = np.nan
+    data = LatentClassificationModel(kinds="continuous")._read_input(X, y, None)
+    folds = search_folds(2, data, 100, 1, rng)
+    found = []
+    for most in (0, 1000):
+        monkeypatch.setattr("latentia.estimators.latent_classifier.completed_rows.MAX_KEPT", most)
+        chosen = make_candidates("balanced", data, Options(1, 2, 1e-2))
+        found.append(run_search(chosen, data, folds, 0, None, bool).held_out.log_proba)
+    np.testing.assert_array_equal(*found)
 
 
 @few_steps

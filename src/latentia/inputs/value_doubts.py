@@ -2,8 +2,8 @@
 
 A column splits at the middle between its least and its largest number. Let the larger part have the
 range r. The cells of the other part are far if the parts are more than `FAR` r apart, as 9999 among
-ages is: the standard deviation is then theirs, and hardly anything is left of the differences
-within the larger part.
+ages is: they set the scale of a column that is not transformed, and cost one that is some of what
+it tells.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ FAR = 50
 #: Rows that tell which columns are worth a look at all cells, and columns that a warning names.
 N_LOOK, MAX_NAMED = 2000, 5
 
-CURE = (
-    "Such cells set the scale of their column, and the others look alike. If they stand for missing values, make gaps "
-    "of them; if they are right, clip or transform the column."
-)
+CURE = "If such cells stand for missing values, make gaps of them; if they are right, clip or transform the column."
 
 
 class FarCells(NamedTuple):

@@ -14,8 +14,8 @@ from latentia.estimators.base.generative_input import GenerativeInput, PartedInp
 from latentia.estimators.base.weight_columns import train_columns
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classifier.completed_rows import CompletedRows
 from latentia.estimators.latent_classifier.features import (
-    Completion,
     KernelMap,
     NumberColumns,
     class_relevance,
@@ -32,7 +32,7 @@ from latentia.estimators.latent_classifier.members import (
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
 from latentia.inputs.rows import rows_for_estimator
-from latentia.numerics.array_api import take_rows, to_numpy
+from latentia.numerics.array_api import to_numpy
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
 MAX_MATRIX_COLUMNS = 100
@@ -90,9 +90,9 @@ class Candidate(ABC):
     name: str
 
     @abstractmethod
-    def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
-        """A model for each column of weights; `bases` are the first candidate's, which complete
-        rows.
+    def fit(self, rows: TrainingRows, bases: Sequence[CompletedRows] | None, seed: int) -> list[Member]:
+        """A model for each column of weights; `bases` are the rows as the first candidate's models
+        complete them.
         """
 
 
@@ -104,7 +104,7 @@ class GenerativeCandidate(Candidate):
     kind: type[Any]
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
+    def fit(self, rows: TrainingRows, bases: Sequence[CompletedRows] | None, seed: int) -> list[Member]:
         estimator = self.kind(**self.settings, temperature=1.0, random_state=seed)
         rows = rows.with_unlabeled(estimator.unlabeled_weight)
         data, columns = rows.data, None
@@ -143,18 +143,15 @@ class SoftmaxCandidate(Candidate):
     looks_at_gaps: bool = False  # whether it matters which cells are missing
     closeness: float = 1.0  # how many times distances count in similarities
 
-    def fit(self, rows: TrainingRows, bases: Sequence[Member] | None, seed: int) -> list[Member]:
+    def fit(self, rows: TrainingRows, bases: Sequence[CompletedRows] | None, seed: int) -> list[Member]:
         assert bases is not None
         return [self._fit(rows, number, base, seed) for number, base in enumerate(bases)]
 
-    def _fit(self, rows: TrainingRows, number: int, base: Member, seed: int) -> CompletedMember:
-        assert isinstance(base, GenerativeMember)
-        completion = Completion.by(base.model)
+    def _fit(self, rows: TrainingRows, number: int, base: CompletedRows, seed: int) -> CompletedMember:
         labeled, weight = rows.labeled(number)
-        X, codes = take_rows(rows.data.X, labeled), rows.data.codes[labeled]
-        completed, kernel = completion(X), None
+        codes, completed, kernel = rows.data.codes[labeled], base.labeled(), None
         if self.looks_at_gaps:
-            completed = with_gap_columns(completed, X)
+            completed = with_gap_columns(completed, base.labeled_cells())
         if self.max_landmarks:
             numbers = to_numpy(completed).astype(float)
             relevance = class_relevance(numbers, codes, weight) if self.by_relevance else None
@@ -165,7 +162,7 @@ class SoftmaxCandidate(Candidate):
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
         )
         model.fit(rows_for_estimator(completed), codes, weight)
-        return CompletedMember(completion, self.looks_at_gaps, kernel, model)
+        return CompletedMember(base.completion, self.looks_at_gaps, kernel, model)
 
 
 @dataclass(frozen=True)

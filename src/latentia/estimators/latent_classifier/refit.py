@@ -10,6 +10,7 @@ import numpy as np
 
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput
 from latentia.estimators.latent_classifier.candidates import GenerativeCandidate
+from latentia.estimators.latent_classifier.completed_rows import completed_rows
 from latentia.estimators.latent_classifier.members import GenerativeMember, Member
 from latentia.estimators.latent_classifier.prediction import StackModel, Vote
 from latentia.estimators.latent_classifier.search import SearchResult
@@ -49,10 +50,11 @@ class Refit:
         if self.search.members is not None:
             return self.search.members[number]
         if number not in self.members:
-            bases = [self.member(0)] if number else None
+            base = self.member(0) if number else None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 rows = TrainingRows.whole(self.data)
+                bases = None if base is None else completed_rows([base], rows)
                 self.members[number] = self.search.candidates[number].fit(rows, bases, self.seed)[-1]
         return self.members[number]
 

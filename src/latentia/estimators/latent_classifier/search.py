@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.candidates import Candidate
+from latentia.estimators.latent_classifier.completed_rows import CompletedRows, completed_rows
 from latentia.estimators.latent_classifier.folds import SearchFold
 from latentia.estimators.latent_classifier.members import Member
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, HeldOut, log_loss
@@ -110,13 +111,14 @@ def _try_all(
     """The first candidate, whose models complete rows, then the others, several at a time."""
     first = _try(candidates[0], rows, None, tests, seed)
     yield candidates[0], first
+    bases = completed_rows(first[0], rows, tests)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    others = parallel(delayed(_try)(candidate, rows, first[0], tests, seed) for candidate in candidates[1:])
+    others = parallel(delayed(_try)(candidate, rows, bases, tests, seed) for candidate in candidates[1:])
     yield from zip(candidates[1:], others, strict=True)
 
 
 def _try(
-    candidate: Candidate, rows: TrainingRows, bases: Sequence[Member] | None, tests: Sequence[Array], seed: int
+    candidate: Candidate, rows: TrainingRows, bases: Sequence[CompletedRows] | None, tests: Sequence[Array], seed: int
 ) -> Tried:
     """The models, what those of the folds say of their test rows (M, C), and the seconds."""
     started = time.perf_counter()
@@ -126,7 +128,8 @@ def _try(
         warnings.simplefilter("ignore")
         members = candidate.fit(rows, bases, seed)
         for number, X in enumerate(tests):
-            found = np.maximum(to_numpy(members[number].log_proba(X)).astype(float), MIN_LOG_PROBA)
+            said = members[number].log_proba(X) if bases is None else bases[number].log_proba(members[number])
+            found = np.maximum(to_numpy(said).astype(float), MIN_LOG_PROBA)
             absent = np.setdiff1d(np.arange(n_classes), rows.classes(number))
             if absent.size:  # a class that the training part lacks could have been as rare as one row
                 found[:, absent] = -np.log(rows.labeled(number)[1].sum() + 1.0)

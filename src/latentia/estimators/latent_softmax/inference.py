@@ -71,6 +71,10 @@ class Inference(ABC):
     """How a model is learned from points, one per restart along the first axis."""
 
     @abstractmethod
+    def needs_screening(self, spec: ModelSpec) -> bool:
+        """Whether it matters from which points of maximum likelihood it goes on."""
+
+    @abstractmethod
     def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
         """The points of maximum likelihood to go on from."""
 
@@ -101,6 +105,9 @@ class Inference(ABC):
 
 class MaximumLikelihood(Inference):
     """The likelihood, or with a ridge the posterior, is maximized by L-BFGS from every point."""
+
+    def needs_screening(self, spec: ModelSpec) -> bool:
+        return not spec.is_convex
 
     def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
         return points
@@ -151,6 +158,9 @@ class MaximumLikelihood(Inference):
 
 class VariationalBayes(Inference):
     """The posterior under the quadratic bound; of the best, that under the exact likelihood."""
+
+    def needs_screening(self, spec: ModelSpec) -> bool:
+        return True
 
     def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
         """Of a convex model, all that are equal in likelihood: the bound tells them apart."""

@@ -2,7 +2,8 @@
 
 1. L-BFGS on the standardized rows from random weights of two sizes and from k-means centroids, with
    a light ridge (the paper starts from maximum likelihood, too). It costs little and its value
-   foretells the bound's, so three times as many restarts are tried as go on.
+   foretells the bound's, so three times as many restarts are tried as go on. The one maximum of a
+   convex likelihood is found from any point, so there step 2 follows at once.
 2. Variational Bayes or maximum likelihood from those points (`inference`). Of a large table, where
    there are several optima, a sample sees all restarts, and all rows the one that is best there.
 3. Its score: on held-out rows, or by what the criterion says.
@@ -110,11 +111,14 @@ class Trainer:
         n_kept, effort = self.options.n_restarts, self.options.effort
         n_restarts = 1 if spec.is_convex else SCREENING_FACTOR * n_kept
         random_points = family.init(rows.standardized, self.rng, n_restarts)
-        problem = RowProblem(family, Likelihood(), rows.standardized)
-        solver = BatchedLBFGS(min(effort.screening_steps, self.options.max_iter), effort.screening_tol)
-        solution = solver.solve(problem, random_points)
-        best = np.argsort(-solution.value, kind="stable")[:n_kept]
-        points = [select_restart(solution.params, int(k)) for k in best]
+        if self.inference.needs_screening(spec):
+            problem = RowProblem(family, Likelihood(), rows.standardized)
+            solver = BatchedLBFGS(min(effort.screening_steps, self.options.max_iter), effort.screening_tol)
+            solution = solver.solve(problem, random_points)
+            best = np.argsort(-solution.value, kind="stable")[:n_kept]
+            points = [select_restart(solution.params, int(k)) for k in best]
+        else:
+            points = [select_restart(random_points, 0)]
         modeled = [spec.undo_standardization(point, rows.preprocess) for point in points]
         return self.inference.initial_points(spec, modeled, effort)
 
