@@ -63,6 +63,20 @@ def test_one_cell_far_away_leaves_the_others_apart(far, rng):
     np.testing.assert_allclose(transform.inverse_transform(transform(X).values), X, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("draw", [np.random.Generator.standard_cauchy, lambda rng, size: rng.standard_t(2, size)])
+def test_two_long_tails_are_both_shortened(draw, rng):
+    """Yeo and Johnson's transform shortens one and lengthens the other."""
+    X = draw(rng, size=(500, 1))
+    transform = learned(X)
+    values = transform(X).values
+    assert transform.power == transform.below < 1 and np.abs(values).max() < 6
+    np.testing.assert_allclose(transform.inverse_transform(values), X, rtol=1e-8)
+    step = 1e-6 * np.abs(X)
+    slopes = (transform(X + step).values - transform(X - step).values) / (2 * step)
+    np.testing.assert_allclose(transform.log_det_jacobian(transform(X)), -np.log(slopes[:, 0]), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:column 0 of X holds 99999")
 @pytest.mark.parametrize(
     "model",
     [

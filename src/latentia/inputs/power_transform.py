@@ -4,10 +4,11 @@ A standardized cell u becomes
 
 .. math:: v = (\psi_\lambda((u - c) / s) - m) / d
 
-with the transform of Yeo & Johnson (2000), :math:`\psi_\lambda(t) = ((1 + t)^\lambda - 1)/\lambda`
-for :math:`t \ge 0` and :math:`-((1 - t)^{2 - \lambda} - 1) / (2 - \lambda)` below. c is the median;
-a small s makes the transform stronger. With :math:`0 \le \lambda \le 2`, it maps the whole line
-onto the whole line, so every value that a model draws or expects has an original. :math:`\lambda`
+with :math:`\psi_\lambda(t) = ((1 + t)^\lambda - 1)/\lambda` for :math:`t \ge 0` and
+:math:`-((1 - t)^\mu - 1) / \mu` below. For a column with one long tail :math:`\mu = 2 - \lambda`, the
+transform of Yeo & Johnson (2000); for one with two :math:`\mu = \lambda < 1`, which shortens both. c is
+the median; a small s makes the transform stronger. As :math:`\lambda, \mu \ge 0`, the whole line is
+mapped onto the whole line, so every value that a model draws or expects has an original. The powers
 and s are those of the largest likelihood of the known cells under a normal density of v, the
 transform's slope included, and a column stays as it is unless that gains more than :math:`\ln n`.
 One cell far from all others, as a slip or a code such as 99999 is, makes the standard deviation
@@ -30,8 +31,12 @@ from latentia.inputs.standardization import Standardizer, max_standardized_value
 from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
 
 #: Values tried, for every column.
-LAMBDAS = np.linspace(0.0, 2.0, 9)
+POWERS = [(k / 4, 2 - k / 4) for k in range(9) if k != 4] + [(k / 4, k / 4) for k in range(4)]  # above, below
 SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+
+#: What shortens both tails must gain so much more a row: classes of unequal variances have long
+#: tails together, too, and are normal as they are.
+MIN_GAIN = 0.1
 
 #: Steps by which smaller scales follow, where the middle cells of a column are closer together.
 SCALE_STEP, MIN_SCALE_SHARE = 0.1**0.5, 0.1
@@ -56,7 +61,8 @@ class PowerTransform:
     standardizer: Standardizer
     center: Array  # c
     stretch: Array  # s
-    power: Array  # lambda; one leaves a column as it is
+    power: Array  # lambda, of what is above the center; a column stays as it is where both
+    below: Array  # and mu are one
     mean: Array  # m
     deviation: Array  # d
     low: Array  # the least and the largest transformed cell that it was learned from; infinite
@@ -84,7 +90,9 @@ class PowerTransform:
 
     def __call__(self, X: Array) -> MaskedRows:
         rows = self.standardizer(X)
-        values = (yeo_johnson((rows.values - self.center) / self.stretch, self.power) - self.mean) / self.deviation
+        values = (
+            power_of((rows.values - self.center) / self.stretch, self.power, self.below) - self.mean
+        ) / self.deviation
         limit = max_standardized_value(values)  # a power of a number whose square is finite
         values = namespace(values).clip(values, min=-limit, max=limit)
         return rows._replace(values=values if rows.observed is None else values * rows.observed)
@@ -121,7 +129,7 @@ class PowerTransform:
         means = xp.reshape(mean, (*shape[:-2], n_cells))
         variances = xp.reshape(xp.broadcast_to(variance, shape), means.shape)
         center, spread = take(means, cells), xp.sqrt(take(variances, cells))
-        fields = (self.center, self.stretch, self.power, self.mean, self.deviation, self.low, self.high)
+        fields = (self.center, self.stretch, self.power, self.below, self.mean, self.deviation, self.low, self.high)
         each = PowerTransform(self.standardizer, *(take(a, chosen[cells % chosen.size]) for a in fields))
         expected = xp.zeros_like(center)
         for node, weight in zip(NODES.tolist(), NODE_WEIGHTS.tolist(), strict=True):
@@ -144,33 +152,39 @@ class PowerTransform:
 
     def _original(self, values: Array) -> Array:
         """(u - c) / s of transformed values."""
-        return inverse_yeo_johnson(values * self.deviation + self.mean, self.power)
+        return inverse_power_of(values * self.deviation + self.mean, self.power, self.below)
 
     def _log_slope(self, t: Array) -> Array:
         """Log dv/du where (u - c) / s = t."""
         xp = namespace(t)
-        slope = (self.power - 1.0) * xp.sign(t) * xp.log1p(xp.abs(t))
+        slope = (_side(t, self.power, self.below) - 1.0) * xp.log1p(xp.abs(t))
         return slope - xp.log(self.stretch * self.deviation)
 
 
-def yeo_johnson(t: Array, power: Array) -> Array:
-    """The transform of each cell (..., D) by the power of its column (D,)."""
+def power_of(t: Array, above: Array, below: Array) -> Array:
+    """The transform of each cell (..., D) by the powers of its column (D,)."""
     xp = namespace(t)
-    side = xp.where(t >= 0, power + xp.zeros_like(t), 2.0 - power + xp.zeros_like(t))
+    side = _side(t, above, below)
     size = _expm1_ratio(xp.log1p(xp.abs(t)), side)
     return xp.where(side == 1.0, t, xp.where(t >= 0, size, -size))
 
 
-def inverse_yeo_johnson(v: Array, power: Array) -> Array:
+def inverse_power_of(v: Array, above: Array, below: Array) -> Array:
     """The cells whose transforms are `v`."""
     xp = namespace(v)
-    side = xp.where(v >= 0, power + xp.zeros_like(v), 2.0 - power + xp.zeros_like(v))
+    side = _side(v, above, below)
     flat = side == 0.0
     safe = xp.where(flat, xp.ones_like(side), side)
     log_size = xp.where(flat, xp.abs(v), xp.log1p(safe * xp.abs(v)) / safe)
     limit = 0.5 * float(np.log(float(xp.finfo(v.dtype).max)))
     size = xp.expm1(xp.clip(log_size, max=limit))
     return xp.where(side == 1.0, v, xp.where(v >= 0, size, -size))
+
+
+def _side(t: Array, above: Array, below: Array) -> Array:
+    """The power of each cell: that of its side of zero."""
+    xp = namespace(t)
+    return xp.where(t >= 0, above + xp.zeros_like(t), below + xp.zeros_like(t))
 
 
 def _expm1_ratio(log_size: Array, power: Array) -> Array:
@@ -193,27 +207,28 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     n = w.sum(axis=0)
     usable = np.asarray(columns, dtype=bool) & (n > 2) & (_largest_atoms(values, w) < MAX_ATOM)
     center = _weighted_medians(values, w)
-    best = _log_likelihood(values, w, np.zeros_like(center), 1.0, 1.0) + np.log(np.maximum(n, 2.0))
-    stretch, power = np.ones_like(center), np.ones_like(center)
+    best = _log_likelihood(values, w, np.zeros_like(center), 1.0, 1.0, 1.0) + np.log(np.maximum(n, 2.0))
+    stretch, power, below = np.ones_like(center), np.ones_like(center), np.ones_like(center)
     spread = _weighted_medians(np.abs(values - center), w)
     least = np.clip(MIN_SCALE_SHARE * spread, np.finfo(float).eps, SCALES[0])  # what is smaller is rounding
     for s in [*_scales_below(least[usable].min(initial=SCALES[0])), *SCALES]:
-        for lam in LAMBDAS[LAMBDAS != 1.0]:
-            value = _log_likelihood(values, w, center, s, lam)
+        for lam, mu in POWERS:
+            value = _log_likelihood(values, w, center, s, lam, mu) - (lam == mu) * MIN_GAIN * n
             better = usable & (s >= least) & (value > best)
             best = np.where(better, value, best)
-            stretch, power = np.where(better, s, stretch), np.where(better, lam, power)
+            stretch = np.where(better, s, stretch)
+            power, below = np.where(better, lam, power), np.where(better, mu, below)
     changed = power != 1.0
     if not changed.any():
         return standardizer
     center = np.where(changed, center, 0.0)
-    transformed = yeo_johnson((values - center) / stretch, power)
+    transformed = power_of((values - center) / stretch, power, below)
     mean, variance = _moments(transformed, w)
     mean, deviation = np.where(changed, mean, 0.0), np.where(changed, np.sqrt(variance), 1.0)
     seen = (transformed - mean) / deviation
     low = np.where(changed, np.where(w > 0, seen, np.inf).min(axis=0), -np.inf)
     high = np.where(changed, np.where(w > 0, seen, -np.inf).max(axis=0), np.inf)
-    arrays = (asarray_like(a, standardizer.shift) for a in (center, stretch, power, mean, deviation, low, high))
+    arrays = (asarray_like(a, standardizer.shift) for a in (center, stretch, power, below, mean, deviation, low, high))
     return PowerTransform(standardizer, *arrays)
 
 
@@ -223,12 +238,15 @@ def _scales_below(least: float) -> list[float]:
     return [SCALES[0] * SCALE_STEP**k for k in range(n_steps, 0, -1)]
 
 
-def _log_likelihood(values: np.ndarray, w: np.ndarray, center: np.ndarray, s: float, lam: float) -> np.ndarray:
+def _log_likelihood(
+    values: np.ndarray, w: np.ndarray, center: np.ndarray, s: float, lam: float, mu: float
+) -> np.ndarray:
     """Of the cells of each column, at the best mean and variance; -inf where there is none."""
     t = (values - center) / s
-    slopes = (lam - 1.0) * np.sign(t) * np.log1p(np.abs(t)) - np.log(s)
+    above, below = (np.full(t.shape[1], power) for power in (lam, mu))
+    slopes = (_side(t, above, below) - 1.0) * np.log1p(np.abs(t)) - np.log(s)
     with np.errstate(over="ignore", invalid="ignore"):  # next to no weight, and a number of any size
-        _, variance = _moments(yeo_johnson(t, np.full(t.shape[1], lam)), w)
+        _, variance = _moments(power_of(t, above, below), w)
     varies = np.isfinite(variance) & (variance > 1e-12)
     value = -0.5 * w.sum(axis=0) * np.log(np.where(varies, variance, 1.0)) + (w * slopes).sum(axis=0)
     return np.where(varies, value, -np.inf)
