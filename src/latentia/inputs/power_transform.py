@@ -5,14 +5,15 @@ A standardized cell u becomes
 .. math:: v = (\psi_\lambda((u - c) / s) - m) / d
 
 with :math:`\psi_\lambda(t) = ((1 + t)^\lambda - 1)/\lambda` for :math:`t \ge 0` and
-:math:`-((1 - t)^\mu - 1) / \mu` below. For a column with one long tail :math:`\mu = 2 - \lambda`, the
-transform of Yeo & Johnson (2000); for one with two :math:`\mu = \lambda < 1`, which shortens both. c is
-the median; a small s makes the transform stronger. As :math:`\lambda, \mu \ge 0`, the whole line is
-mapped onto the whole line, so every value that a model draws or expects has an original. The powers
-and s are those of the largest likelihood of the known cells under a normal density of v, the
-transform's slope included, and a column stays as it is unless that gains more than :math:`\ln n`.
-One cell far from all others, as a slip or a code such as 99999 is, makes the standard deviation
-large and all else next to equal, so s goes down to a tenth of the spread of the middle cells.
+:math:`-((1 - t)^\mu - 1) / \mu` below. For a column with one long tail :math:`\mu = 2 - \lambda`,
+the transform of Yeo & Johnson (2000); for one with two :math:`\mu = \lambda < 1`, which shortens
+both. c is the median; a small s makes the transform stronger. As :math:`\lambda, \mu \ge 0`, the
+whole line is mapped onto the whole line, so every value that a model draws or expects has an
+original. The powers and s are those of the largest likelihood of the known cells under a normal
+density of v, the transform's slope included, and a column stays as it is unless that gains more
+than :math:`\ln n`, and of :math:`\mu = \lambda` a tenth of a nat a row besides. One cell far from all
+others, as a slip or a code such as 99999 is, makes the standard deviation large and all else next
+to equal, so s goes down to a tenth of the spread of the middle cells.
 
 What densities owe to the slopes is in `log_det_jacobian`, so they stay densities of the raw rows.
 """
@@ -61,8 +62,8 @@ class PowerTransform:
     standardizer: Standardizer
     center: Array  # c
     stretch: Array  # s
-    power: Array  # lambda, of what is above the center; a column stays as it is where both
-    below: Array  # and mu are one
+    power: Array  # lambda, above the center; one leaves a column as it is
+    below: Array  # mu
     mean: Array  # m
     deviation: Array  # d
     low: Array  # the least and the largest transformed cell that it was learned from; infinite
