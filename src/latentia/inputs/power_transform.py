@@ -11,9 +11,9 @@ both. c is the median; a small s makes the transform stronger. As :math:`\lambda
 whole line is mapped onto the whole line, so every value that a model draws or expects has an
 original. The powers and s are those of the largest likelihood of the known cells under a normal
 density of v, the transform's slope included, and a column stays as it is unless that gains more
-than :math:`\ln n`, and of :math:`\mu = \lambda` a tenth of a nat a row besides. One cell far from all
-others, as a slip or a code such as 99999 is, makes the standard deviation large and all else next
-to equal, so s goes down to a tenth of the spread of the middle cells.
+than :math:`\ln n`, and of :math:`\mu = \lambda` a tenth of a nat a row besides. One cell far from
+all others, as a slip or a code such as 99999 is, makes the standard deviation large and all else
+next to equal, so s goes down to a tenth of the spread of the middle cells.
 
 What densities owe to the slopes is in `log_det_jacobian`, so they stay densities of the raw rows.
 """
