@@ -9,9 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.inputs.labels import is_missing
 from latentia.inputs.plain_values import PlainValues, as_objects
 from latentia.numerics.array_api import to_numpy
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """Which values are None, NaN or pandas' NA."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, bool)
+    missing = [v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in values.ravel().tolist()]
+    return np.array(missing, dtype=bool).reshape(values.shape)
 
 
 class ColumnType(NamedTuple):

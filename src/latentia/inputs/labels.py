@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from latentia.engine.user_warnings import warn_at_caller
+from latentia.inputs.dataframes import is_missing
 from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: What marks an unlabeled row besides None and NaN: an integer, "auto" (-1 among integers, unless
@@ -225,16 +226,6 @@ def _find_unlabeled(y: np.ndarray, mark: Mark, classes: np.ndarray | None) -> tu
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def is_missing(values: np.ndarray) -> np.ndarray:
-    """Which values are None, NaN or pandas' NA."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind != "O":
-        return np.zeros(values.shape, bool)
-    missing = [v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in values.ravel().tolist()]
-    return np.array(missing, dtype=bool).reshape(values.shape)
 
 
 def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int, unlabeled: Mark = "auto") -> np.ndarray:

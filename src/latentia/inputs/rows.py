@@ -23,8 +23,7 @@ from latentia.engine.pytree import leaves
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.column_doubts import dates_in, refusal, slip_in
 from latentia.inputs.column_kinds import as_numbers, check_finite
-from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, raw_column
-from latentia.inputs.labels import is_missing
+from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, is_missing, raw_column
 from latentia.inputs.lazy_tables import lazy_table
 from latentia.numerics.array_api import is_sparse, namespace, stored_values, to_numpy
 

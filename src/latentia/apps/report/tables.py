@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from latentia.inputs.dataframes import distinct_values, frame_type, raw_column
-from latentia.inputs.labels import is_missing
+from latentia.inputs.dataframes import distinct_values, frame_type, is_missing, raw_column
 from latentia.numerics.array_api import asarray_like, is_sparse, namespace, take_rows, to_numpy
 
 
