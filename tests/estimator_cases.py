@@ -26,7 +26,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.numerics.array_api import to_numpy
+from latentia.arrays.namespace import to_numpy
 
 
 class MixedLCM(LatentClassificationModel):

@@ -32,7 +32,7 @@ import peers  # noqa: E402
 import rates  # noqa: E402
 from timing import in_turn  # noqa: E402
 
-from latentia.numerics.threads import n_threads  # noqa: E402
+from latentia.arrays.parallel import n_threads  # noqa: E402
 
 RESULTS = HERE.parent / "results"
 

@@ -10,13 +10,12 @@ import test_sweep
 from found_parts import N_CLASSES, N_FEATURES, N_RESTARTS, N_ROWS
 from tolerances import MAX_RELATIVE_DECREASE
 
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import asarray_like, namespace, safe_log
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import EMFamily, SmoothFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
-from latentia.numerics.array_api import asarray_like, namespace
-from latentia.numerics.logspace import safe_log
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.solvers import EM
 
 

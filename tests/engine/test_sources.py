@@ -9,6 +9,7 @@ from sklearn import config_context
 from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
+from latentia.arrays.parallel import parallel
 from latentia.engine import array_source
 from latentia.engine import source as source_module
 from latentia.engine.array_source import ArraySource
@@ -18,7 +19,6 @@ from latentia.engine.pytree import leaves
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.inputs.standardization import column_moments
-from latentia.numerics.threads import parallel
 
 
 @pytest.fixture

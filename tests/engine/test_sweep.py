@@ -5,12 +5,14 @@ import pytest
 from found_parts import N_ROWS
 from tolerances import EQUAL, GRADIENT, STEP
 
+from latentia.arrays import linalg as matmul
+from latentia.arrays import linalg as packed_symmetric
+from latentia.arrays import small_systems as entrywise_spd
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map, unflatten
 from latentia.families.gaussian_mixture import missingness_patterns
-from latentia.numerics import entrywise_spd, matmul, packed_symmetric
 
 
 def assert_same(a, b):

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL, GRADIENT, STEP
 
 from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
+from latentia.arrays.linalg import packed_outer
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
@@ -26,7 +27,6 @@ from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, augment, inverse, weights_log_prior
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.numerics.packed_symmetric import packed_outer
 from latentia.solvers import DampedAscent, Outcome
 
 SPECS = [

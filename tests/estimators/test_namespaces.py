@@ -13,13 +13,13 @@ from sklearn.datasets import load_iris
 from tolerances import NAMESPACE, SINGLE
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import DampedFamily, EMFamily, SmoothFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
 from latentia.estimators.latent_classifier import candidates, classifier
 from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.numerics.array_api import to_numpy
 
 #: Arrays on array-api-strict's second device meet neither those on its first nor NumPy's.
 DEVICE = array_api_strict.Device("device1")

@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
+from latentia.arrays.namespace import asarray_like, namespace
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Hybrid, Likelihood
 from latentia.engine.problem import RowProblem
@@ -34,7 +35,6 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.numerics.array_api import asarray_like, namespace
 from latentia.solvers import EM
 
 

@@ -5,12 +5,12 @@ import pytest
 from scipy import integrate, stats
 from tolerances import SAMPLING
 
+from latentia.arrays.linalg import packed_outer
 from latentia.engine.source import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance
 from latentia.families.experts.linear_gaussian_expert import NOISE_FLOOR, LinearGaussianExpert, LinearPosterior
 from latentia.families.experts.variational import Experts, ExpertsPosterior
-from latentia.numerics.packed_symmetric import packed_outer
 
 
 @pytest.fixture

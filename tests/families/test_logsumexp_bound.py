@@ -9,6 +9,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 
+from latentia.arrays.linalg import pack, packed_outer, params_at_rows, unpack
+from latentia.arrays.namespace import digamma, log_gamma, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
@@ -20,10 +22,6 @@ from latentia.families.experts.linear_gaussian_expert import LinearGaussianExper
 from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.experts.variational import Experts
 from latentia.families.softmax.variational import MultimodalSoftmax
-from latentia.numerics.array_api import to_numpy
-from latentia.numerics.matmul import params_at_rows
-from latentia.numerics.packed_symmetric import pack, packed_outer, unpack
-from latentia.numerics.special import digamma, log_gamma
 from latentia.solvers import EM
 
 

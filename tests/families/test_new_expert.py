@@ -11,6 +11,8 @@ from solvers import test_solvers as solver_laws
 from tolerances import EQUAL
 
 from latentia import MixtureOfExpertsRegressor
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import LOG_2PI, namespace, transpose
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
@@ -30,8 +32,6 @@ from latentia.families.building_blocks.gaussian_weights import (
 from latentia.families.experts.expert import Expert
 from latentia.families.experts.likelihood import ExpertsLikelihood
 from latentia.families.experts.variational import Experts
-from latentia.numerics.array_api import LOG_2PI, namespace, transpose
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 from latentia.solvers import EM, BatchedLBFGS
 
 

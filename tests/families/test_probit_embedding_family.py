@@ -8,6 +8,7 @@ from scipy import integrate, sparse, stats
 from scipy.special import digamma
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE, STEP
 
+from latentia.arrays.linalg import spd_inverse
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
@@ -21,7 +22,6 @@ from latentia.families.probit_embedding.precision_priors import PRECISION_SHARIN
 from latentia.families.probit_embedding.problem import InMemoryProblem, StreamedProblem
 from latentia.families.probit_embedding.projection import GramForm, SpectralForm
 from latentia.families.probit_embedding.row_products import ColumnProducts, DenseProducts, PairProducts
-from latentia.numerics.linalg import spd_inverse
 from latentia.solvers import EM
 from latentia.solvers.quasi_newton_vb import QuasiNewtonVB
 

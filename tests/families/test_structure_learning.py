@@ -10,6 +10,7 @@ from sklearn.datasets import load_wine
 from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassificationModel
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
@@ -19,7 +20,6 @@ from latentia.families.latent_factors.column_models import Bernoulli, Categorica
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.rotation import best_angle, rotate, sparsest_rotation
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import to_numpy
 from latentia.solvers import EM, Outcome, StructuralEM
 from latentia.solvers.structure_choice import best_structure, penalized
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.arrays.namespace import to_numpy
 from latentia.inputs.label_matrix import read_label_matrix
 from latentia.inputs.labels import Mark, check_unlabeled, encode_known_labels, split_unlabeled
 from latentia.inputs.options import check_number
-from latentia.numerics.array_api import to_numpy
 
 #: Two-sided probability of the bars.
 CONFIDENCE = 0.95

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.arrays.namespace import asarray_like, to_numpy
 from latentia.display.fitted_parts import require_classes
-from latentia.numerics.array_api import asarray_like, to_numpy
 
 
 class CompletionDisplay:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.arrays.namespace import to_numpy
 from latentia.display.embedding_panels import (
     ABSENT,
     LEGEND_LINE,
@@ -26,7 +27,6 @@ from latentia.display.fitted_parts import choose_axes
 from latentia.inputs.label_matrix import class_columns, read_label_matrix
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
-from latentia.numerics.array_api import to_numpy
 
 
 class EmbeddingDisplay:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentia.arrays.namespace import to_numpy
 from latentia.families.latent_factors.factor_shares import loading_correlations
-from latentia.numerics.array_api import to_numpy
 
 #: Factors without a stronger correlation than this explain no column.
 MIN_CORRELATION = 0.1

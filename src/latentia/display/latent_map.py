@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from latentia.arrays.namespace import to_numpy
 from latentia.display.embedding_panels import NO_LABEL, UNKNOWN, class_colors
 from latentia.display.fitted_parts import (
     MIN_CORRELATION,
@@ -19,7 +20,6 @@ from latentia.display.fitted_parts import (
 )
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_number
-from latentia.numerics.array_api import to_numpy
 
 #: Semi-axes of the ellipses, in standard deviations of their class.
 ELLIPSES = (1.0, 2.0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.numerics.array_api import to_numpy
+from latentia.arrays.namespace import to_numpy
 
 
 class ObjectiveCurveDisplay:

@@ -16,13 +16,13 @@ import numpy as np
 from array_api_compat import is_numpy_array
 from sklearn import get_config
 
+from latentia.arrays.namespace import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
+from latentia.arrays.parallel import parallel
 from latentia.engine.cached_rows import CachedRows, preprocess_rows, with_gaps_side_by_side
 from latentia.engine.masking import MaskMissing, Preprocess, is_mapped
 from latentia.engine.row_draws import Draw, Limits, draw_rows, evenly_spaced, random_batches
 from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
 from latentia.engine.source import Chunk, LabelTotals, TableSource, Totals, add_totals
-from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, stored_values, take_rows
-from latentia.numerics.threads import parallel
 
 #: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`; a
 #: multiple of it where the table itself is in memory.

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, namespace
+from latentia.arrays.parallel import parallel
 from latentia.engine.masking import Preprocess
 from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.engine.source import Chunk, MaskedRows
-from latentia.numerics.array_api import asarray_like, namespace
-from latentia.numerics.threads import parallel
 
 
 class CachedRows(NamedTuple):

@@ -34,9 +34,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows, Source
-from latentia.numerics.array_api import Array
 
 Params = Any
 Stats = Any

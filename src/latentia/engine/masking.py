@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array
 
+from latentia.arrays.namespace import Array, has_nan, is_sparse, namespace
+from latentia.arrays.parallel import parallel
 from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.engine.source import MaskedRows
-from latentia.numerics.array_api import Array, has_nan, is_sparse, namespace
-from latentia.numerics.threads import parallel
 
 Preprocess = Callable[[Array], MaskedRows]
 

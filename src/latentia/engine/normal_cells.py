@@ -11,9 +11,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
+from latentia.arrays.namespace import Array
 from latentia.engine.contracts import GenerativeFamily, Params
 from latentia.engine.source import MaskedRows
-from latentia.numerics.array_api import Array
 
 
 class Expectation(Protocol):

@@ -21,9 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from latentia.arrays.namespace import Array, log_softmax, logsumexp, namespace, one_hot, softmax
 from latentia.engine.contracts import Objective
-from latentia.numerics.array_api import Array, namespace, one_hot
-from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 SOFT_HINGE = 0.1  # epsilon of eq. 3.17
 

@@ -9,6 +9,7 @@ from typing import Generic
 import numpy as np
 from sklearn import get_config
 
+from latentia.arrays.namespace import Array, is_on_cpu, namespace
 from latentia.engine.contracts import (
     ConditionalFamily,
     EMFamily,
@@ -22,7 +23,6 @@ from latentia.engine.contracts import (
 )
 from latentia.engine.pytree import concat_classes, leaves, select_class, tree_add
 from latentia.engine.source import Chunk, Source, TableSource, Totals
-from latentia.numerics.array_api import Array, is_on_cpu, namespace
 
 
 class RowProblem(Generic[F]):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
+from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 
 Tree = Any
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array
 from latentia.engine.row_draws import evenly_spaced
 from latentia.engine.row_ranges import RowRange, split_ranges
-from latentia.numerics.array_api import Array
 
 #: Rows that are copied together, in MiB.
 PART_MIB = 256

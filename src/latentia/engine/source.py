@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace, to_numpy
 from latentia.engine.pytree import Tree, tree_add
 from latentia.engine.row_draws import Draw, Limits, divide_by_draw
-from latentia.numerics.array_api import Array, namespace, to_numpy
 
 
 class MaskedRows(NamedTuple):

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import Preprocess
 from latentia.engine.row_ranges import RowRange, label_ranges, split_ranges
 from latentia.engine.row_stream import N_WAITING, RowStream
 from latentia.engine.source import Chunk, MaskedRows, Totals, add_totals
-from latentia.numerics.array_api import Array, namespace
 
 
 class StreamedSource(ArraySource):

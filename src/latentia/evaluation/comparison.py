@@ -29,6 +29,7 @@ from joblib import Parallel, delayed
 from scipy import stats
 from sklearn.base import clone
 
+from latentia.arrays.namespace import to_numpy
 from latentia.evaluation.comparison_inputs import (
     Dataset,
     folds_of,
@@ -42,7 +43,6 @@ from latentia.evaluation.comparison_inputs import (
 from latentia.evaluation.comparison_result import Comparison
 from latentia.inputs.options import integer, optional
 from latentia.inputs.splits import Fold
-from latentia.numerics.array_api import to_numpy
 
 __all__ = ["Comparison", "compare", "corrected_t_test"]
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.inputs.column_kinds import (
     ColumnKind,
     as_numbers,
@@ -32,7 +33,6 @@ from latentia.inputs.dataframes import (
 from latentia.inputs.plain_values import as_objects
 from latentia.inputs.table_digest import digest_of
 from latentia.inputs.unseen_values import report_unseen
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 #: Dtypes of pandas, polars and pyarrow columns whose values float32 holds, in lowercase.
 NARROW_FLOATS = {"float16", "float32", "halffloat", "float", "halffloat[pyarrow]", "float[pyarrow]"}

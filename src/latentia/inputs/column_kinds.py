@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.inputs.column_doubts import PLAIN_AMOUNTS, amount_in, slip_in
 from latentia.inputs.dataframes import ColumnType, frame_type, is_missing
-from latentia.numerics.array_api import to_numpy
 
 #: Rows that are looked at together when a table is searched for other cells than 0 and 1.
 SCAN_ROWS = 2**12

@@ -17,8 +17,8 @@ from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from latentia.arrays.parallel import one_thread
 from latentia.engine.parts import Parts
-from latentia.numerics.threads import one_thread
 
 #: Sums that are added by one task on their way to the client; so many are added there.
 FAN_IN = 8

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.parallel import n_threads, one_thread
 from latentia.engine.parts import Parts
 from latentia.inputs.dask_cluster import FAN_IN, ClusterParts, Sent, apply_alone
 from latentia.inputs.lazy_tables import LazyTable, RawPart, is_dask
-from latentia.numerics.threads import n_threads, one_thread
 
 
 class DaskParts(Parts):

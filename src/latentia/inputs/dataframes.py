@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.inputs.plain_values import PlainValues, as_objects
-from latentia.numerics.array_api import to_numpy
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
+from latentia.arrays.namespace import is_on_cpu, is_sparse, to_numpy
 from latentia.engine.parts import LocalParts
 from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.engine.row_stream import Device
@@ -16,7 +17,6 @@ from latentia.inputs.dataframes import frame_type
 from latentia.inputs.lazy_answers import join_answers
 from latentia.inputs.lazy_tables import LazyTable, RawPart, refuse_lazy
 from latentia.inputs.rows import plain_table
-from latentia.numerics.array_api import is_on_cpu, is_sparse, to_numpy
 
 #: Rows whose answers are brought back together, in MiB.
 PART_MIB = 256

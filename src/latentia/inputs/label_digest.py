@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
+from latentia.inputs.dataframes import is_missing
 from latentia.inputs.labels import (
     NO_Y,
     Mark,
     encode_labels,
     holds_lists,
-    is_missing,
     warn_of_assumed,
     warn_of_empty_texts,
 )
-from latentia.numerics.array_api import to_numpy
 
 
 class LabelDigest(NamedTuple):

@@ -10,12 +10,12 @@ import numpy as np
 from array_api_compat import is_numpy_array
 from sklearn.utils import _safe_indexing
 
+from latentia.arrays.namespace import is_sparse
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.dataframes import column_names, frame_type, is_missing, raw_column
 from latentia.inputs.labels import Mark, split_unlabeled
 from latentia.inputs.lazy_tables import is_lazy
 from latentia.inputs.rows import plain_table
-from latentia.numerics.array_api import is_sparse
 
 #: Labeled rows below which a column may equal the labels by chance, and those looked at first.
 ENOUGH, FIRST = 20, 50

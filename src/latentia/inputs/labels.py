@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.inputs.dataframes import is_missing
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: What marks an unlabeled row besides None and NaN: an integer, "auto" (-1 among integers, unless
 #: -1 and 1 are all there is: then they are two classes), or None for no integer.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.inputs.dataframes import frame_type
-from latentia.numerics.array_api import to_numpy
 
 
 class LazyAnswers:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, TableSource, Totals
 from latentia.inputs.column_kinds import is_textual
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.rows import plain_table, validate_rows
-from latentia.numerics.array_api import Array, namespace
 
 
 def validate_table(estimator: Any, X: Any, reset: bool) -> Any:

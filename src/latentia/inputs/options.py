@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from latentia.numerics.array_api import to_numpy
+from latentia.arrays.namespace import to_numpy
 
 
 def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:

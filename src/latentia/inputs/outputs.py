@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from latentia.arrays.namespace import to_numpy
 from latentia.inputs.labels import holds_lists
-from latentia.numerics.array_api import to_numpy
 
 _ALLOWED = "a number, or several, for each row of X"
 

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, take_rows, to_numpy
 from latentia.engine.row_draws import evenly_spaced
 from latentia.engine.source import MaskedRows
 from latentia.inputs.standardization import Standardizer, max_standardized_value
-from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
 
 #: Values tried, for every column.
 POWERS = [(k / 4, 2 - k / 4) for k in range(9) if k != 4] + [(k / 4, k / 4) for k in range(4)]  # above, below

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.inputs.options import check_number
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 #: Row numbers of the training part and of the test part.
 Fold = tuple[np.ndarray, np.ndarray]

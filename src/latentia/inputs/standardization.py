@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from latentia.arrays.namespace import Array, asarray_like, compute_dtype, is_sparse, namespace, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.masking import MaskMissing
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, MaskedRows, TableSource, Totals
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, is_sparse, namespace, to_numpy
 
 
 class ColumnError(ValueError):

@@ -26,8 +26,8 @@ import array_api_compat
 import numpy as np
 import sklearn.model_selection
 
+from latentia.arrays.namespace import to_numpy
 from latentia.inputs.plain_values import PlainValues
-from latentia.numerics.array_api import to_numpy
 from latentia.persistence.array_members import can_be_member
 from latentia.persistence.package_classes import class_name, state_of
 

@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.contracts import DampedFamily, Params, Problem, Stats
 from latentia.engine.pytree import flatten_restarts, select_restart, unflatten_restarts
-from latentia.numerics.array_api import to_numpy
 from latentia.solvers.anderson import AndersonHistory
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 

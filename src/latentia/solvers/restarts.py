@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, to_numpy
 from latentia.engine.contracts import Params
 from latentia.engine.pytree import select_restart, stack_restarts
-from latentia.numerics.array_api import Array, to_numpy
 from latentia.solvers.solution import Outcome, Solution, Step
 
 

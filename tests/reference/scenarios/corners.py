@@ -21,14 +21,18 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.arrays import linalg
+from latentia.arrays import linalg as packed_symmetric
+from latentia.arrays import namespace as logspace
+from latentia.arrays import namespace as special
+from latentia.arrays import small_systems as entrywise_spd
+from latentia.arrays.namespace import to_numpy
+from latentia.arrays.parallel import n_threads, one_thread, parallel
 from latentia.engine.array_source import ArraySource
 from latentia.estimators.base import progress_line
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 from latentia.estimators.latent_classifier import classifier as stack_options
 from latentia.estimators.latent_classifier.reasons import reasons_array
-from latentia.numerics import entrywise_spd, linalg, logspace, packed_symmetric, special
-from latentia.numerics.array_api import to_numpy
-from latentia.numerics.threads import n_threads, one_thread, parallel
 from latentia.solvers import Step
 
 from ..describe import answers, describe, learned, refusal

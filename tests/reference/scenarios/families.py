@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import latentia
+from latentia.arrays.namespace import softmax
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import (
     AcceleratedFamily,
@@ -27,7 +28,6 @@ from latentia.engine.objectives import Hybrid, Likelihood
 from latentia.engine.posterior_family import PosteriorFamily
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_restart, tree_map
-from latentia.numerics.logspace import softmax
 from latentia.solvers import EM, BatchedLBFGS
 
 from ..digest import tree

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
-import pkgutil
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -15,7 +12,6 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 
-import latentia
 from latentia import (
     GaussianMixtureClassifier,
     LatentClassificationModel,
@@ -26,7 +22,8 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.numerics import entrywise_spd, linalg
+from latentia.arrays import linalg
+from latentia.arrays import small_systems as entrywise_spd
 
 from ..describe import answers, learned
 from ..digest import tree
@@ -37,43 +34,46 @@ SCENARIOS = Group()
 FEW: Any = {"max_iter": 2, "n_init": 2, "random_state": 0}
 
 #: Limits of the package, and what they are set to.
-LOW: dict[str, dict[str, Any]] = {
-    "engine.array_source": {"CACHE_MIB": 0, "MEMO_MIB": 0, "MAX_TASKS": 3},
-    "engine.source": {"MIN_SAMPLED": 2},
-    "engine.chunked_source": {"MIXED_MIB": 0},
-    "numerics.linalg": {"LAPACK_MIN_SIZE": 9, "MAX_BLOCK_SIZE": 16},
-    "numerics.entrywise_spd": {"WORK_FLOATS": 64},
-    "families.gaussian_mixture.missingness_patterns": {"MIN_PATTERN_ROWS": 3},
-    "families.gaussian_mixture.family": {"SAMPLE_ROWS": 12},
-    "families.gaussian_mixture.bayesian_family": {"SAMPLE_ROWS": 12},
-    "families.latent_factors.family": {"WIDE_TABLE_COLUMNS": 2, "MAX_MOMENT_COLUMNS": 2},
-    "families.latent_factors.initialization": {"SAMPLE_ROWS": 12},
-    "families.probit_embedding.row_products": {"MAX_DENSE_ENTRIES": 60},
-    "inputs.power_transform": {"MAX_ROWS": 17},
-    "inputs.standardization": {"N_PILOT_ROWS": 9},
-    "inputs.column_kinds": {"SCAN_ROWS": 7},
-    "inputs.label_doubts": {"ENOUGH": 5, "FIRST": 6},
-    "estimators.base.generative": {"TRANSFORM_ROWS": 17},
-    "estimators.base.unlabeled_weight": {"MAX_ROWS": 24, "MIN_LABELED": 9},
-    "estimators.base.learned_options": {"MAX_ROWS": 13},
-    "estimators.latent_classification.restart_selection": {"ACCURACY_ROWS": 15},
-    "estimators.latent_classifier.answers": {"EXPLAINED_ROWS": 8},
-    "estimators.latent_classifier.classifier": {
-        "MAX_SEARCH_ROWS": {"fast": 20},
-        "FEW_ROWS": 40,
-        "N_REPEATS": {"fast": 2},
-    },
-    "estimators.latent_classifier.candidates": {"MAX_FACTORS": 2},
-    "estimators.base.summary": {"MAX_LISTED": 2, "MAX_STRONGEST": 1},
-    "numerics.matmul": {"TILE_ROWS": 4, "SUM_TILE_ROWS": 4},
-}
+LOW: list[tuple[str, dict[str, Any]]] = [
+    ("engine.array_source", {"CACHE_MIB": 0, "MEMO_MIB": 0, "MAX_TASKS": 3}),
+    ("engine.source", {"MIN_SAMPLED": 2}),
+    ("engine.chunked_source", {"MIXED_MIB": 0}),
+    ("arrays.linalg", {"LAPACK_MIN_SIZE": 9, "MAX_BLOCK_SIZE": 16}),
+    ("arrays.small_systems", {"WORK_FLOATS": 64}),
+    ("families.gaussian_mixture.missingness_patterns", {"MIN_PATTERN_ROWS": 3}),
+    ("families.gaussian_mixture.family", {"SAMPLE_ROWS": 12}),
+    ("families.gaussian_mixture.bayesian_family", {"SAMPLE_ROWS": 12}),
+    ("families.latent_factors.family", {"WIDE_TABLE_COLUMNS": 2, "MAX_MOMENT_COLUMNS": 2}),
+    ("families.latent_factors.initialization", {"SAMPLE_ROWS": 12}),
+    ("families.probit_embedding.row_products", {"MAX_DENSE_ENTRIES": 60}),
+    ("inputs.power_transform", {"MAX_ROWS": 17}),
+    ("inputs.standardization", {"N_PILOT_ROWS": 9}),
+    ("inputs.column_kinds", {"SCAN_ROWS": 7}),
+    ("inputs.label_doubts", {"ENOUGH": 5, "FIRST": 6}),
+    ("estimators.base.generative", {"TRANSFORM_ROWS": 17}),
+    ("estimators.base.unlabeled_weight", {"MAX_ROWS": 24, "MIN_LABELED": 9}),
+    ("estimators.base.learned_options", {"MAX_ROWS": 13}),
+    ("estimators.latent_classification.restart_selection", {"ACCURACY_ROWS": 15}),
+    ("estimators.latent_classifier.answers", {"EXPLAINED_ROWS": 8}),
+    (
+        "estimators.latent_classifier.classifier",
+        {
+            "MAX_SEARCH_ROWS": {"fast": 20},
+            "FEW_ROWS": 40,
+            "N_REPEATS": {"fast": 2},
+        },
+    ),
+    ("estimators.latent_classifier.candidates", {"MAX_FACTORS": 2}),
+    ("estimators.base.summary", {"MAX_LISTED": 2, "MAX_STRONGEST": 1}),
+    ("arrays.linalg", {"TILE_ROWS": 4, "SUM_TILE_ROWS": 4}),
+]
 
 
 @contextmanager
 def low_limits(remembers: bool = False) -> Iterator[None]:
     """Set low; rows that iterate may remember where they were."""
     with ExitStack() as stack:
-        for name, values in LOW.items():
+        for name, values in LOW:
             if remembers and name == "engine.array_source":
                 continue
             module = importlib.import_module(f"latentia.{name}")
@@ -216,53 +216,3 @@ scenario("regression", _regression)
 scenario("sparse", _sparse)
 scenario("explained", _explained)
 scenario("inverses", _inverses, is_slow=False)
-
-
-def _modules() -> Iterator[Any]:
-    for found in pkgutil.walk_packages(latentia.__path__, "latentia."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
-
-
-@SCENARIOS
-def constants() -> dict[str, Any]:
-    """All that has a name in capitals, by module."""
-    found = {}
-    for module in _modules():
-        own = [
-            f"{name}={value!r}"
-            for name, value in sorted(vars(module).items())
-            if name.isupper()
-            and isinstance(value, int | float | str | tuple | frozenset | dict)
-            and len(repr(value)) < 300
-        ]
-        told = [text for text in own if not re.search(r" at 0x|frozenset|['\"]/", text)]  # the same on every machine
-        if told:
-            found[module.__name__.removeprefix("latentia.")] = " ".join(told)
-    return found
-
-
-@SCENARIOS
-def defaults() -> dict[str, Any]:
-    """Default values of all functions, by module."""
-    found = {}
-    for module in _modules():
-        texts = []
-        for owner in [
-            module,
-            *(c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__),
-        ]:
-            for name, function in sorted(vars(owner).items()):
-                function = getattr(function, "__func__", function)
-                if inspect.isfunction(function) and function.__module__ == module.__name__:
-                    given = {**dict(enumerate(function.__defaults__ or ())), **(function.__kwdefaults__ or {})}
-                    shown = {
-                        k: v
-                        for k, v in given.items()
-                        if v is not None and " at 0x" not in repr(v) and not isinstance(v, frozenset)
-                    }
-                    if shown:
-                        texts.append(f"{name} {shown}")
-        if texts:
-            found[module.__name__.removeprefix("latentia.")] = "; ".join(texts)
-    return found

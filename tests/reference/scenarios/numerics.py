@@ -6,6 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays import linalg
+from latentia.arrays import linalg as matmul
+from latentia.arrays import linalg as packed_symmetric
+from latentia.arrays import namespace as logspace
+from latentia.arrays import namespace as special
+from latentia.arrays import small_systems as entrywise_spd
+from latentia.arrays.small_systems import normal_qmc_points
 from latentia.families.building_blocks import (
     expected_softmax,
     gaussian_weights,
@@ -14,8 +21,6 @@ from latentia.families.building_blocks import (
     truncated_normal,
 )
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.numerics import entrywise_spd, linalg, logspace, matmul, packed_symmetric, special
-from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 
 from ..digest import tree
 from ..registry import Group

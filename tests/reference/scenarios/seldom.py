@@ -21,6 +21,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
+from latentia.arrays.namespace import in_main_memory
 from latentia.estimators.latent_classifier.features import rows_without_cells
 from latentia.evaluation.comparison_inputs import named_scorers
 from latentia.inputs import column_doubts, column_kinds, label_digest, small_tables, target_parts
@@ -32,7 +33,6 @@ from latentia.inputs.outputs import read_outputs
 from latentia.inputs.rows import method_of_rows
 from latentia.inputs.standardization import ColumnMoments, Scale
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import in_main_memory
 from latentia.persistence.array_members import ArrayLayout
 from latentia.persistence.decoding import Decoder
 from latentia.persistence.encoding import Encoder

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from latentia.arrays.namespace import asarray_like, is_sparse, namespace, take_rows, to_numpy
 from latentia.inputs.dataframes import distinct_values, frame_type, is_missing, raw_column
-from latentia.numerics.array_api import asarray_like, is_sparse, namespace, take_rows, to_numpy
 
 
 def rows_of(X: Any, rows: np.ndarray) -> Any:

@@ -12,9 +12,9 @@ import sklearn
 from latentia.apps.report.elements import Section, beside, code, figure, number, paragraph
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
+from latentia.arrays.namespace import to_numpy
 from latentia.display.objective_curve import visible_range
 from latentia.engine.durations import format_seconds
-from latentia.numerics.array_api import to_numpy
 
 
 def objective_curves(facts: Facts) -> Section | None:

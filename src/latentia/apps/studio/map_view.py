@@ -12,7 +12,7 @@ from latentia.apps.report.facts import Facts
 from latentia.apps.studio.columns import Column
 from latentia.apps.studio.planes import plane_of
 from latentia.apps.studio.surprise import Surprise
-from latentia.numerics.array_api import to_numpy
+from latentia.arrays.namespace import to_numpy
 
 
 class MapView:

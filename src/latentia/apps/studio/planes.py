@@ -9,9 +9,9 @@ import numpy as np
 import pandas
 
 from latentia.apps.report.tables import codes_of, numbers_of
+from latentia.arrays.namespace import to_numpy
 from latentia.display.fitted_parts import factor_model
 from latentia.display.latent_map import LatentMapDisplay
-from latentia.numerics.array_api import to_numpy
 
 #: Values of a text column that get an axis of their own.
 MAX_LEVELS = 12

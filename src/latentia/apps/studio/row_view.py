@@ -15,7 +15,7 @@ from latentia.apps.studio.limits import MAX_EXPLAINED
 from latentia.apps.studio.map_view import MapView
 from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.table_view import cell_text
-from latentia.numerics.array_api import to_numpy
+from latentia.arrays.namespace import to_numpy
 
 Changes = Mapping[str, str | None]
 

@@ -24,8 +24,8 @@ from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.models import labels_as_fitted
 from latentia.apps.tables.table_files import Table
 from latentia.apps.tables.typed_columns import features_as_fitted
+from latentia.arrays.namespace import to_numpy
 from latentia.estimators.latent_classifier import LatentClassifier
-from latentia.numerics.array_api import to_numpy
 
 
 class Workspace:

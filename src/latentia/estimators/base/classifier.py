@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.estimators.base.fitting import LatentEstimator
 from latentia.inputs.labels import (
     NO_LABEL,
@@ -26,7 +27,6 @@ from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
 from latentia.inputs.options import Check
 from latentia.inputs.rows import AnswerPart, method_of_rows
 from latentia.inputs.weights import LABELED, check_loss_matrix, check_total_weight, check_weight
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
 
 
 def decide(proba: Array, loss_matrix: Any) -> Array:

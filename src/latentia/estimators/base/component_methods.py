@@ -6,11 +6,10 @@ from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, transpose
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.inputs.rows import method_of_rows
-from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
-from latentia.numerics.logspace import softmax
 
 
 class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):

@@ -25,6 +25,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    log_softmax,
+    logsumexp,
+    namespace,
+    one_hot,
+    softmax,
+    transpose,
+)
 from latentia.engine.contracts import GenerativeFamily, Params
 from latentia.engine.masking import map_rows
 from latentia.engine.normal_cells import NormalCellsFamily
@@ -34,8 +44,6 @@ from latentia.estimators.base.tempering import Tempering, count_known
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import PowerTransform
 from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot, transpose
-from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 F = TypeVar("F", bound=GenerativeFamily)
 

@@ -20,6 +20,8 @@ from array_api_compat import device, is_numpy_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from latentia.arrays.namespace import Array, asarray_like, is_sparse, namespace
+from latentia.arrays.parallel import one_blas_thread
 from latentia.estimators.base.callbacks import (
     CallbackSupportMixin,
     StepNotifier,
@@ -37,8 +39,6 @@ from latentia.inputs.options import Check, check_options, name_hint, random_gene
 from latentia.inputs.rows import check_order
 from latentia.inputs.small_tables import bring_small
 from latentia.inputs.standardization import ColumnError
-from latentia.numerics.array_api import Array, asarray_like, is_sparse, namespace
-from latentia.numerics.threads import one_blas_thread
 from latentia.persistence.model_files import save_model
 from latentia.solvers import Outcome, Solution
 

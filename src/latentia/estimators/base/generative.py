@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.contracts import GenerativeFamily, Objective, Params
@@ -47,7 +48,6 @@ from latentia.inputs.standardization import ColumnMoments, Standardizer, source_
 from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.value_doubts import warn_of_empty_columns, warn_of_far_cells
 from latentia.inputs.weights import check_loss_matrix, check_priors
-from latentia.numerics.array_api import Array, to_numpy
 from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
 
 #: Starts of EM where the user leaves their number to us.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, take_rows, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.source import LabelTotals, TableSource
@@ -14,7 +15,6 @@ from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
-from latentia.numerics.array_api import Array, take_rows, to_numpy
 
 #: Samples of tables have at most so many MiB.
 SAMPLE_MIB = 64

@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import GenerativeFamily, Params
 from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import leaves
 from latentia.engine.source import Chunk, MaskedRows, Preprocessor, Source, Totals
-from latentia.numerics.array_api import Array, namespace, to_numpy
-from latentia.numerics.logspace import log_softmax
 
 #: One confident mistake must not decide when to stop.
 MAX_LOG_LOSS = 50.0

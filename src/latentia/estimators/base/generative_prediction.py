@@ -8,6 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    compute_dtype,
+    log_softmax,
+    logsumexp,
+    namespace,
+    take_rows,
+    to_numpy,
+    transpose,
+)
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.fitted_model import FillOptions, FittedModel
@@ -15,8 +26,6 @@ from latentia.inputs.dataframes import frame_type
 from latentia.inputs.labels import encode_known_labels
 from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
 from latentia.inputs.rows import method_of_rows, plain_table, validate_rows
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy, transpose
-from latentia.numerics.logspace import log_softmax, logsumexp
 
 
 class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):

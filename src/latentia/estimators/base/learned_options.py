@@ -8,13 +8,13 @@ from typing import Generic
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy, transpose
 from latentia.engine.posterior_family import F, P, PosteriorFamily
 from latentia.engine.source import MaskedRows, TableSource
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
 from latentia.estimators.base.unlabeled_weight import MAX_ITER, HeldOutChoice, choose_by_held_out_labels
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
 
 #: Labeled rows that are looked at, at most, evenly spaced among those with weight.
 MAX_ROWS = 5000

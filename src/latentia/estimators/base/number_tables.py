@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from latentia.arrays.namespace import Array
 from latentia.estimators.base.fitting import Attributes, LatentEstimator
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.rows import reject_missing, validate_rows
-from latentia.numerics.array_api import Array
 
 
 class NumberTableMixin(LatentEstimator):

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.durations import format_seconds
 from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
-from latentia.numerics.array_api import to_numpy
 
 #: Columns and classes that are listed; the rest is counted.
 MAX_LISTED = 12

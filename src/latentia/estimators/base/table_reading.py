@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import compute_dtype, take_rows, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.chunked_source import ChunkedSource, count_labels, join_sources
 from latentia.engine.masking import MaskMissing
@@ -32,7 +33,6 @@ from latentia.inputs.small_tables import CountRows
 from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
 from latentia.inputs.target_parts import Classes, TargetReader, Targets
 from latentia.inputs.weights import check_class_weights, check_total_weight, check_weight
-from latentia.numerics.array_api import compute_dtype, take_rows, to_numpy
 
 #: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
 #: stay, up to so many times as much, as long as everyone who works there has two.

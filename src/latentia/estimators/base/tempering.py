@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize, root
 
+from latentia.arrays.namespace import Array, asarray_like, log_softmax, namespace
 from latentia.engine.source import MaskedRows
-from latentia.numerics.array_api import Array, asarray_like, namespace
-from latentia.numerics.logspace import log_softmax
 
 #: The largest temperature.
 MAX_TEMPERATURE = 50.0

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import EMFamily
 from latentia.engine.objectives import Likelihood
@@ -24,7 +25,6 @@ from latentia.engine.source import Chunk, TableSource
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
 from latentia.inputs.splits import content_keys, folds_by_content, sum_of_cubes
-from latentia.numerics.array_api import to_numpy
 from latentia.solvers import EM
 
 #: Weights tried, the default first.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latentia.arrays.namespace import namespace
 from latentia.engine.contracts import Objective
 from latentia.engine.source import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
@@ -27,7 +28,6 @@ from latentia.families.gaussian_mixture.posterior import GaussianPrior
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.numerics.array_api import namespace
 from latentia.solvers import EM, AcceleratedEM, Adam, Solver
 from latentia.solvers.accelerated_em import WINDOW
 

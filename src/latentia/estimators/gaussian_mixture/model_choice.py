@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import namespace, to_numpy
 from latentia.engine.objectives import Likelihood
 from latentia.engine.problem import RowProblem
 from latentia.engine.pytree import select_class
@@ -18,7 +19,6 @@ from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianM
 from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
-from latentia.numerics.array_api import namespace, to_numpy
 from latentia.solvers import EM
 
 #: A notifier that sees models of a family; the second is what is trained, its posterior or itself.

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from latentia.arrays.namespace import Array, logsumexp, namespace, softmax, transpose
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
@@ -16,8 +17,6 @@ from latentia.families.latent_factors.importance_sampling import importance_scor
 from latentia.families.latent_factors.values import FactorParams
 from latentia.inputs.options import choice, optional, random_generator
 from latentia.inputs.rows import method_of_rows
-from latentia.numerics.array_api import Array, namespace, transpose
-from latentia.numerics.logspace import logsumexp, softmax
 
 
 class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 
 def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:

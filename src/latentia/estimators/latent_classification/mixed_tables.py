@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.base.generative_input import TrainingTable
@@ -21,7 +22,6 @@ from latentia.inputs.options import Check, choice, integer, optional
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.inputs.table_digest import MemoryDigest
 from latentia.inputs.weights import check_weight
-from latentia.numerics.array_api import Array
 
 
 class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]):

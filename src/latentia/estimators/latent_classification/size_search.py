@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia.arrays.namespace import take_rows, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.base.generative_input import GenerativeInput
@@ -19,7 +20,6 @@ from latentia.estimators.base.weight_columns import train_columns
 from latentia.inputs.options import random_generator
 from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.splits import Fold
-from latentia.numerics.array_api import take_rows, to_numpy
 
 #: Log probabilities below this count as this: one confident mistake must not decide a search.
 MIN_LOG_PROBA = -50.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, take_rows, to_numpy
 from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.base.label_matrices import ClassOrLabelsClassifier
 from latentia.estimators.latent_classifier.multilabel import MultilabelModel
@@ -15,7 +16,6 @@ from latentia.estimators.latent_classifier.reasons import as_reasons
 from latentia.inputs.mixed_rows import validate_table
 from latentia.inputs.options import check_number, random_generator
 from latentia.inputs.rows import method_of_rows, plain_table
-from latentia.numerics.array_api import Array, asarray_like, namespace, take_rows, to_numpy
 
 #: Rows with a hidden cell that `explain` predicts together.
 EXPLAINED_ROWS = 2048

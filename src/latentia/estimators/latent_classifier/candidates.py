@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput
 from latentia.estimators.base.weight_columns import train_columns
@@ -32,7 +33,6 @@ from latentia.estimators.latent_classifier.members import (
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
 from latentia.inputs.rows import rows_for_estimator
-from latentia.numerics.array_api import to_numpy
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
 MAX_MATRIX_COLUMNS = 100

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latentia.arrays.namespace import compute_dtype
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative_input import PartedInput, TrainingTable
@@ -35,7 +36,6 @@ from latentia.inputs.column_levels import check_min_frequency
 from latentia.inputs.lazy_tables import is_lazy
 from latentia.inputs.options import Check, choice, integer, number, optional
 from latentia.inputs.splits import refuse_row_numbers
-from latentia.numerics.array_api import compute_dtype
 from latentia.solvers import Outcome, ignore_step
 
 #: Labeled rows that a search looks at, at most, and unlabeled ones.

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, take_rows
 from latentia.estimators.latent_classifier.features import Completion
 from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
-from latentia.numerics.array_api import Array, take_rows
 
 #: Cells of a completed part that are kept for other candidates, at most.
 MAX_KEPT = 2**22

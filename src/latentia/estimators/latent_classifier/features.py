@@ -6,14 +6,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import eigh
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    log_softmax,
+    logsumexp,
+    namespace,
+    softmax,
+    to_numpy,
+    transpose,
+)
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.sampling import fill_gaps
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import eigh
-from latentia.numerics.logspace import log_softmax, logsumexp, softmax
 
 #: Standard deviations beyond which a cell counts as that far away, for the kernel.
 MAX_DISTANCE = 4.0

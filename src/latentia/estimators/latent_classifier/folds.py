@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import is_numpy_array
 
+from latentia.arrays.parallel import parallel
 from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.row_ranges import RowRange, split_ranges
@@ -15,7 +16,6 @@ from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
 from latentia.inputs.splits import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes
-from latentia.numerics.threads import parallel
 
 #: Rows that weigh less than this share of the heaviest row of their class are not held out.
 NEGLIGIBLE = 1e-5

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, compute_dtype, namespace
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import is_learned
 from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
@@ -24,7 +25,6 @@ from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.inputs.power_transform import learn_power_transform
 from latentia.inputs.rows import rows_for_estimator
 from latentia.inputs.standardization import Standardizer, column_moments, source_moments
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace
 
 
 class Member(ABC):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, is_sparse, namespace, take_rows, to_numpy
 from latentia.engine.contracts import Params
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
@@ -25,7 +26,6 @@ from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
-from latentia.numerics.array_api import Array, is_sparse, namespace, take_rows, to_numpy
 from latentia.solvers import Outcome
 
 CANDIDATE = "probit embedding"

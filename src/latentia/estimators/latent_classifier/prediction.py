@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import is_numpy_array
 
+from latentia.arrays.namespace import Array, asarray_like, log_softmax, logsumexp, namespace, to_numpy
 from latentia.engine.contracts import Params
 from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member
 from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
-from latentia.numerics.logspace import log_softmax, logsumexp
 
 
 class Vote(NamedTuple):

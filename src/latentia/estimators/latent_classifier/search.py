@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
+from latentia.arrays.namespace import Array, is_on_cpu, take_rows, to_numpy
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.candidates import Candidate
 from latentia.estimators.latent_classifier.completed_rows import CompletedRows, completed_rows
@@ -17,7 +18,6 @@ from latentia.estimators.latent_classifier.folds import SearchFold
 from latentia.estimators.latent_classifier.members import Member
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, HeldOut, log_loss
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
-from latentia.numerics.array_api import Array, is_on_cpu, take_rows, to_numpy
 
 
 class Trial(NamedTuple):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from latentia.numerics.logspace import log_softmax, logsumexp
+from latentia.arrays.namespace import log_softmax, logsumexp
 from latentia.solvers import Outcome, Step, StepCallback, ignore_step
 
 #: Held-out log probabilities below this count as this: one confident mistake must not decide.

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import in_main_memory
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.latent_classifier.folds import SearchFold
-from latentia.numerics.array_api import in_main_memory
 
 
 class TrainingRows(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, compute_dtype, namespace
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
 from latentia.engine.masking import map_rows
@@ -27,7 +28,6 @@ from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.inputs.options import Check, check_bool, check_choice, choice, integer, number
 from latentia.inputs.outputs import NO_UNITS, OutputUnits
 from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
-from latentia.numerics.array_api import Array, compute_dtype, namespace
 from latentia.solvers import Outcome
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace, take_rows, to_numpy
 from latentia.engine.source import MaskedRows
 from latentia.engine.user_warnings import warn_at_caller
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
@@ -22,7 +23,6 @@ from latentia.inputs.small_tables import is_small
 from latentia.inputs.standardization import source_moments
 from latentia.inputs.target_parts import ClassReader
 from latentia.inputs.weights import check_loss_matrix, check_weight
-from latentia.numerics.array_api import Array, namespace, take_rows, to_numpy
 
 
 class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier, LatentSoftmaxEstimator):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentia.numerics.array_api import Array, take_rows, to_numpy
+from latentia.arrays.namespace import Array, take_rows, to_numpy
 
 #: Equal inputs with more than this part of all weight are not held out as a whole.
 MAX_HELD_OUT = 0.05

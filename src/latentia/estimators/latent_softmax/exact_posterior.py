@@ -35,6 +35,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import packed_outer, params_at_rows, symmetric, unpack, weighted_row_sums
+from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, transpose
+from latentia.arrays.small_systems import normal_qmc_points
 from latentia.engine.contracts import ConditionalFamily, DampedFamily
 from latentia.engine.source import MaskedRows, Source
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
@@ -51,11 +54,6 @@ from latentia.families.building_blocks.gaussian_weights import (
 )
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
-from latentia.numerics.linalg import symmetric
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import packed_outer, unpack
-from latentia.numerics.quasi_monte_carlo import normal_qmc_points
 
 #: Points of the averages over scores.
 N_POINTS = 64

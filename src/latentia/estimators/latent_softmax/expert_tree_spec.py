@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
+from latentia.arrays.namespace import Array, logsumexp
 from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate, undo_standardization
 from latentia.families.building_blocks.expected_softmax import log_expected_softmax
@@ -16,8 +17,6 @@ from latentia.families.experts.gating_tree import gate_gradients, mix_experts, n
 from latentia.families.experts.likelihood import ExpertsLikelihood, ExpertsPoint
 from latentia.families.experts.variational import Experts, ExpertsPosterior
 from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import Array
-from latentia.numerics.logspace import logsumexp
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace, transpose
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, SoftmaxFit, SoftmaxInput
@@ -20,7 +21,6 @@ from latentia.estimators.latent_softmax.training import Trainer
 from latentia.families.experts.expert import Expert
 from latentia.inputs.options import Check, check_choice, check_number, integer
 from latentia.inputs.rows import method_of_rows
-from latentia.numerics.array_api import Array, namespace, transpose
 
 
 def check_depth(name: str, depth: Any) -> None:

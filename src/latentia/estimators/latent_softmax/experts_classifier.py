@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from latentia.arrays.namespace import Array, logsumexp, transpose
 from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.numerics.array_api import Array, transpose
-from latentia.numerics.logspace import logsumexp
 
 
 class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import MultiOutputMixin
 
+from latentia.arrays.namespace import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 from latentia.engine.chunked_source import ChunkedSource
 from latentia.engine.source import MaskedRows
 from latentia.engine.user_warnings import warn_at_caller
@@ -27,7 +28,6 @@ from latentia.inputs.small_tables import is_small
 from latentia.inputs.standardization import source_moments
 from latentia.inputs.target_parts import OutputReader, output_moments
 from latentia.inputs.weights import check_weight, warn_of_shares
-from latentia.numerics.array_api import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 
 
 class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstimator):

@@ -9,13 +9,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from array_api_compat import is_numpy_array
 
+from latentia.arrays.namespace import to_numpy
+from latentia.arrays.parallel import parallel
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.row_ranges import RowRange, split_ranges
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate
-from latentia.numerics.array_api import to_numpy
-from latentia.numerics.threads import parallel
 from latentia.solvers import Outcome
 
 S = TypeVar("S", bound=ModelSpec)

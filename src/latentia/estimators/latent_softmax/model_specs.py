@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+from latentia.arrays.linalg import packed_outer
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import AcceleratedFamily, SmoothFamily
 from latentia.engine.source import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, augment
 from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.packed_symmetric import packed_outer
 
 
 class WeightEstimate(NamedTuple):

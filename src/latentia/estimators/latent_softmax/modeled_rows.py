@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import take_rows
 from latentia.engine.array_source import ArraySource
 from latentia.engine.source import TableSource
 from latentia.estimators.latent_softmax.effort import SAMPLE_ROWS, SAMPLE_ROWS_PER_COLUMN
 from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import take_rows
 
 
 class ModeledRows(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace, transpose
 from latentia.engine.source import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxFit, SoftmaxInput
@@ -19,7 +20,6 @@ from latentia.estimators.latent_softmax.subclass_spec import check_subclasses, p
 from latentia.estimators.latent_softmax.training import Trainer
 from latentia.inputs.options import Check, check_number, choice, integer
 from latentia.inputs.rows import method_of_rows
-from latentia.numerics.array_api import Array, namespace, transpose
 
 
 def check_threshold(name: str, threshold: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.engine.contracts import ConditionalFamily, Params
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import leaves
@@ -24,7 +25,6 @@ from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
 from latentia.estimators.latent_softmax.training import Trainer
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.softmax.likelihood import SoftmaxWeights
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 
 def train_proposals(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, logsumexp, namespace, one_hot, transpose
 from latentia.engine.pytree import tree_map
 from latentia.engine.source import MaskedRows
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate, undo_standardization
@@ -18,8 +19,6 @@ from latentia.families.softmax.likelihood import SoftmaxLikelihood, SoftmaxWeigh
 from latentia.families.softmax.variational import MultimodalSoftmax
 from latentia.inputs.options import check_choice, check_number
 from latentia.inputs.standardization import Standardizer
-from latentia.numerics.array_api import Array, namespace, one_hot, transpose
-from latentia.numerics.logspace import logsumexp
 
 
 @dataclass(frozen=True)

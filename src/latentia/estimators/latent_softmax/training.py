@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
 from latentia.engine.objectives import Likelihood
@@ -29,7 +30,6 @@ from latentia.estimators.latent_softmax.inference import Inference, Options
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.modeled_rows import ModeledRows, with_weight
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore
-from latentia.numerics.array_api import to_numpy
 from latentia.solvers import BatchedLBFGS, Step
 
 #: Precision of the weights in the likelihood that initial points maximize, on standardized rows.

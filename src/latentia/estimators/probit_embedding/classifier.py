@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from latentia.arrays.namespace import Array, eye_like
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, solution_attributes
 from latentia.estimators.base.label_matrices import ClassOrLabelsClassifier
@@ -20,7 +21,6 @@ from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
 from latentia.inputs.options import Check, check_bool, choice, integer, number
 from latentia.inputs.rows import method_of_rows
-from latentia.numerics.array_api import Array, eye_like
 from latentia.solvers import QuasiNewtonVB
 
 

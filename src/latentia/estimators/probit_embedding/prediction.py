@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy
 from latentia.engine.masking import map_rows
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Preprocessor
@@ -20,8 +21,6 @@ from latentia.families.building_blocks.truncated_normal import positive_half_lin
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.row_products import project
 from latentia.families.probit_embedding.values import Embedding, second_moment
-from latentia.numerics.array_api import Array, namespace, to_numpy
-from latentia.numerics.logspace import log_softmax
 
 #: A dimension is effective if it carries this share of the variance of the labels' scores.
 MIN_EFFECTIVE_SHARE = 0.01

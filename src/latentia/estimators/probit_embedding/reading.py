@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from latentia.arrays.namespace import Array, is_sparse, namespace, to_numpy
 from latentia.engine.array_source import ArraySource
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.source import Chunk, Preprocessor, TableSource, Totals
@@ -20,7 +21,6 @@ from latentia.inputs.rows import reject_missing, validate_rows
 from latentia.inputs.standardization import Standardizer, make_preprocessor, source_moments
 from latentia.inputs.target_parts import LabelColumns, LabelMatrixReader
 from latentia.inputs.weights import check_weight, warn_of_shares
-from latentia.numerics.array_api import Array, is_sparse, namespace, to_numpy
 
 
 class EmbeddingInput(NamedTuple):

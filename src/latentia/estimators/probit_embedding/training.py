@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.parallel import one_blas_thread
 from latentia.engine.contracts import Params
 from latentia.engine.pytree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
@@ -16,7 +17,6 @@ from latentia.estimators.probit_embedding.reading import TrainingTable
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.problem import problem_maker
 from latentia.inputs.options import check_choice, check_number
-from latentia.numerics.threads import one_blas_thread
 from latentia.solvers import Outcome, QuasiNewtonVB, Solution
 
 #: The most dimensions that are used unless more are asked for.

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import math
 
-from latentia.numerics.array_api import Array, asarray_like, namespace
-from latentia.numerics.logspace import log_softmax
-from latentia.numerics.quasi_monte_carlo import normal_qmc_points
-from latentia.numerics.special import erfcx
+from latentia.arrays.namespace import Array, asarray_like, erfcx, log_softmax, namespace
+from latentia.arrays.small_systems import normal_qmc_points
 
 #: Points of an average over three or more scores.
 N_QMC_POINTS = 256

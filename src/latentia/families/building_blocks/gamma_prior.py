@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from scipy import special as scalars
 
-from latentia.numerics import special
-from latentia.numerics.array_api import Array, namespace
+from latentia.arrays.namespace import Array, digamma, log_gamma, namespace
 
 
 class GammaPrior(NamedTuple):
@@ -59,4 +58,4 @@ class GammaPrior(NamedTuple):
 def _digamma_and_log_gamma(shape: Array | float) -> tuple[Array, Array]:
     if isinstance(shape, float):  # in double precision, whatever the arrays are in
         return float(scalars.digamma(shape)), math.lgamma(shape)
-    return special.digamma(shape), special.log_gamma(shape)
+    return digamma(shape), log_gamma(shape)

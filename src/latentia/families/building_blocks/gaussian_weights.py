@@ -21,11 +21,9 @@ from typing import NamedTuple
 
 from array_api_compat import device
 
+from latentia.arrays.linalg import pack, params_at_rows, spd_inverse, symmetric, unpack, with_doubled_offdiagonal
+from latentia.arrays.namespace import Array, eye_like, namespace
 from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.numerics.array_api import Array, eye_like, namespace
-from latentia.numerics.linalg import spd_inverse, symmetric
-from latentia.numerics.matmul import params_at_rows
-from latentia.numerics.packed_symmetric import pack, unpack, with_doubled_offdiagonal
 
 
 class GaussianWeights(NamedTuple):

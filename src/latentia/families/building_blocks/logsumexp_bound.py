@@ -36,8 +36,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import logsumexp
+from latentia.arrays.namespace import Array, logsumexp, namespace
 
 FIRST_STEPS = 4  # of all rows
 

@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.special import erfcx
+from latentia.arrays.namespace import Array, erfcx, namespace
 
 
 class TruncatedMoments(NamedTuple):

@@ -23,10 +23,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.pytree import Tree, tree_map
 from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights
-from latentia.numerics.array_api import Array, namespace
 
 
 class ExpertPoint(Protocol):

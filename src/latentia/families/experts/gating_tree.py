@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latentia.numerics.array_api import Array, asarray_like, namespace
-from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp
+from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, log_softmax, logsumexp, namespace
 
 
 class GateResponsibilities(NamedTuple):

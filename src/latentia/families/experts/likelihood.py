@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import ConditionalFamily, SmoothFamily
 from latentia.engine.pytree import tree_add
 from latentia.engine.source import MaskedRows, Source
@@ -24,8 +26,6 @@ from latentia.families.experts.expert import Expert
 from latentia.families.experts.gating_tree import gate_gradients, mix_experts, random_weights
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
 class ExpertsPoint(NamedTuple):

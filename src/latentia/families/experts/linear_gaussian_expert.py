@@ -21,6 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from latentia.arrays.linalg import params_at_rows, unpack, weighted_row_sums
+from latentia.arrays.namespace import LOG_2PI, Array, digamma, namespace, transpose
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
     AcceleratedCoordinates,
@@ -36,10 +38,6 @@ from latentia.families.building_blocks.gaussian_weights import (
     weights_log_prior,
 )
 from latentia.families.experts.expert import Expert
-from latentia.numerics.array_api import LOG_2PI, Array, namespace, transpose
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import unpack
-from latentia.numerics.special import digamma
 
 #: Smallest variance of the noise, in units of the outputs' variance.
 NOISE_FLOOR = 1e-8

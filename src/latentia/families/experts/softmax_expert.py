@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import Array, exp_flush_underflow, namespace, one_hot
 from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
@@ -21,9 +23,6 @@ from latentia.families.building_blocks.gaussian_weights import (
 )
 from latentia.families.building_blocks.logsumexp_bound import SoftmaxBound, softmax_bound
 from latentia.families.experts.expert import Expert
-from latentia.numerics.array_api import Array, namespace, one_hot
-from latentia.numerics.logspace import exp_flush_underflow
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
 class SoftmaxBoundScores(NamedTuple):

@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import Array, exp_flush_underflow, logsumexp, namespace
 from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
@@ -47,10 +49,6 @@ from latentia.families.experts.expert import Expert
 from latentia.families.experts.gating_tree import gate_responsibilities, path_scores, random_weights
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
 from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import exp_flush_underflow, logsumexp
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import packed_outer
 
 
 class ExpertsPosterior(NamedTuple):

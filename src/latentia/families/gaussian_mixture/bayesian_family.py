@@ -14,6 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import eigh
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    digamma,
+    log_gamma,
+    log_softmax,
+    namespace,
+    safe_log,
+    to_numpy,
+)
 from latentia.engine.contracts import RememberingFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.posterior_family import PosteriorFamily
@@ -24,10 +35,6 @@ from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior
 from latentia.families.gaussian_mixture.known_columns import KnownColumns
 from latentia.families.gaussian_mixture.posterior import ComponentBelief, GaussianPrior
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
-from latentia.numerics.linalg import eigh
-from latentia.numerics.logspace import log_softmax, safe_log
-from latentia.numerics.special import digamma, log_gamma
 
 #: Rows of each label that the start of the covariances is taken from.
 SAMPLE_ROWS = 2000

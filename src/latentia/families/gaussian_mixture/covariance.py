@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import LOG_2PI, Array, namespace
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
-from latentia.numerics.array_api import LOG_2PI, Array, namespace
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 #: Components with less weight than this keep their parameters; where all weight is less than that
 #: of

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal
 from latentia.families.gaussian_mixture.full_covariance import Full
 from latentia.families.gaussian_mixture.missing_data import Precision
-from latentia.numerics.array_api import Array, namespace
 
 
 class Spherical(Diagonal):

@@ -18,6 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    log_gamma,
+    log_softmax,
+    logsumexp_and_unnormalized,
+    namespace,
+    safe_log,
+    to_numpy,
+)
 from latentia.engine.contracts import RememberingFamily, SmoothFamily
 from latentia.engine.normal_cells import Expectation, NormalCellsFamily
 from latentia.engine.pytree import Tree
@@ -25,9 +35,6 @@ from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.kmeans import cluster_restarts
 from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Moments, has_weight
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.numerics.array_api import Array, asarray_like, namespace, to_numpy
-from latentia.numerics.logspace import log_softmax, logsumexp_and_unnormalized, safe_log
-from latentia.numerics.special import log_gamma
 
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 2000

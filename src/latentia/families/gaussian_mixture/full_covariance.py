@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.linalg import eigh, floor_eigenvalues, spd_inverse, symmetric
+from latentia.arrays.namespace import Array, eye_like, namespace, transpose
 from latentia.engine.pytree import Tree
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Memo, Moments, has_weight
 from latentia.families.gaussian_mixture.missing_data import Precision
 from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import eigh, floor_eigenvalues, spd_inverse, symmetric
 
 #: Keeps Cholesky factors of matrices above the floor real after rounding.
 RELATIVE_JITTER = 1e-8

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, namespace, transpose
 from latentia.families.gaussian_mixture.covariance import Covariance, Moments
 from latentia.families.gaussian_mixture.covariance_types import Spherical
 from latentia.families.gaussian_mixture.full_covariance import Full
-from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
 
 
 class KnownColumns:

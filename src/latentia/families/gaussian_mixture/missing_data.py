@@ -16,10 +16,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import spd_inverse, spd_inverse_root, symmetric
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import pack, quadratic_features, unpack, with_doubled_offdiagonal
+from latentia.arrays.linalg import (
+    pack,
+    params_at_rows,
+    quadratic_features,
+    spd_inverse,
+    spd_inverse_root,
+    symmetric,
+    unpack,
+    weighted_row_sums,
+    with_doubled_offdiagonal,
+)
+from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
 
 
 class Precision(NamedTuple):

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, is_on_cpu, namespace, to_numpy
 from latentia.engine.source import MaskedRows
 from latentia.families.gaussian_mixture.missing_data import CompleteRows, PatternRows, RowGroup
 from latentia.families.gaussian_mixture.scattered_rows import ScatteredRows
-from latentia.numerics.array_api import Array, asarray_like, is_on_cpu, namespace, to_numpy
 
 #: A pattern of at least so many rows is treated on its own.
 MIN_PATTERN_ROWS = 64

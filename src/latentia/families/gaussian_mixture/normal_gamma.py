@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from latentia.arrays.namespace import Array, digamma, log_gamma, namespace
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.posterior import (
     CERTAIN_ROWS,
@@ -11,8 +12,6 @@ from latentia.families.gaussian_mixture.posterior import (
     StudentScale,
     barred_scale,
 )
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.special import digamma, log_gamma
 
 
 class NormalGamma(ConjugatePrior):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from latentia.arrays.linalg import eigh, spd_inverse, symmetric
+from latentia.arrays.namespace import Array, asarray_like, digamma, eye_like, log_gamma, namespace, transpose
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.posterior import (
     CERTAIN_ROWS,
@@ -16,9 +18,6 @@ from latentia.families.gaussian_mixture.posterior import (
     StudentScale,
     barred_scale,
 )
-from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
-from latentia.numerics.linalg import eigh, spd_inverse, symmetric
-from latentia.numerics.special import digamma, log_gamma
 
 
 class NormalWishart(ConjugatePrior):

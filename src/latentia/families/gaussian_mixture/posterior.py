@@ -30,8 +30,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.families.gaussian_mixture.covariance import Covariance, Moments
-from latentia.numerics.array_api import Array, namespace
 
 
 class GaussianPrior(NamedTuple):

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
+from latentia.arrays.linalg import symmetric
+from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, sum_at, transpose
+from latentia.arrays.small_systems import solve_entrywise
 from latentia.families.gaussian_mixture.missing_data import Precision, peak_density
-from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, sum_at, transpose
-from latentia.numerics.entrywise_spd import solve_entrywise
-from latentia.numerics.linalg import symmetric
 
 
 class _Completion(NamedTuple):

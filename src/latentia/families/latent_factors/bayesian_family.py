@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, log_softmax, namespace
 from latentia.engine.contracts import Objective, Problem, WarmStartedFamily
 from latentia.engine.objectives import Likelihood
 from latentia.engine.posterior_family import PosteriorFamily
@@ -41,8 +42,6 @@ from latentia.families.latent_factors.posterior import (
 )
 from latentia.families.latent_factors.principal_start import principal_start
 from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import log_softmax
 
 #: Counts of a belief that is as good as certain, to take first statistics by.
 CERTAIN_COUNT = 1e6

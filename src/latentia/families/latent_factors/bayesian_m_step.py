@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from latentia.arrays.linalg import pack, spd_inverse
+from latentia.arrays.namespace import Array, eye_like, namespace
 from latentia.families.latent_factors.m_step import augmented_matrix, log_frequencies
 from latentia.families.latent_factors.posterior import (
     FactorBelief,
@@ -28,9 +30,6 @@ from latentia.families.latent_factors.posterior import (
     weight_squares,
 )
 from latentia.families.latent_factors.values import FactorStats
-from latentia.numerics.array_api import Array, eye_like, namespace
-from latentia.numerics.linalg import spd_inverse
-from latentia.numerics.packed_symmetric import pack
 
 
 def update_belief(belief: FactorBelief, stats: FactorStats, prior: FactorPrior, counts_priors: bool) -> FactorBelief:

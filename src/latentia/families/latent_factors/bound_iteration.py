@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace, softmax
 from latentia.engine.pytree import take_restarts, tree_map
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.e_step_forms import (
@@ -26,8 +27,6 @@ from latentia.families.latent_factors.e_step_forms import (
     ScoredLatents,
     posterior_of,
 )
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import softmax
 
 #: Bounds that start where the last sweep has ended need to settle so much less.
 WARM_TOLERANCE = 1000.0

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 
 def to_canonical_form(params: FactorParams) -> FactorParams:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, logsumexp, namespace, softmax, transpose
 from latentia.families.building_blocks.logsumexp_bound import (
     SoftmaxBound,
     approximate_bound,
@@ -28,8 +29,6 @@ from latentia.families.latent_factors.column_contract import (
     shrink_to_mean,
 )
 from latentia.families.latent_factors.logistic_column import Bernoulli
-from latentia.numerics.array_api import Array, asarray_like, namespace, transpose
-from latentia.numerics.logspace import logsumexp, softmax
 
 
 class TwoCategories(Bernoulli):

@@ -10,13 +10,13 @@ from typing import Any, Generic
 
 import numpy as np
 
+from latentia.arrays.linalg import quadratic_features
+from latentia.arrays.namespace import namespace, transpose
 from latentia.engine.contracts import F, Sweep
 from latentia.engine.problem import rows_per_chunk
 from latentia.engine.pytree import take_restarts
 from latentia.engine.source import Chunk, Source, Totals
 from latentia.families.latent_factors.e_step_complete import LatentSums
-from latentia.numerics.array_api import namespace, transpose
-from latentia.numerics.packed_symmetric import quadratic_features
 
 
 class ClassMoments(Generic[F]):

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.numerics.array_api import Array, namespace
+from latentia.arrays.namespace import Array, namespace
 
 
 class Quadratic(NamedTuple):

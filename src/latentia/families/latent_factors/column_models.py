@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.families.latent_factors.categorical_column import Categorical
 from latentia.families.latent_factors.column_contract import ColumnModel
 from latentia.families.latent_factors.count_column import NegativeBinomial
 from latentia.families.latent_factors.logistic_column import Bernoulli
 from latentia.families.latent_factors.ordinal_column import Sequential
-from latentia.numerics.array_api import Array, namespace
 
 
 class Gaussian(ColumnModel):

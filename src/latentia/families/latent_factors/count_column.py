@@ -22,9 +22,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, log_gamma, namespace
 from latentia.families.latent_factors.logistic_column import LogisticColumnModel
-from latentia.numerics.array_api import Array, asarray_like, namespace
-from latentia.numerics.special import log_gamma
 
 #: Share of the variance beyond the mean that is left to the latents.
 LATENT_SHARE = 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.column_layout import ColumnLayout
@@ -14,8 +15,6 @@ from latentia.families.latent_factors.e_step_no_latents import infer_without_lat
 from latentia.families.latent_factors.e_step_rows import infer_rows
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorPosterior, LatentPosterior
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import logsumexp_and_softmax
 
 
 def infer_posterior(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace, one_hot
 from latentia.engine.pytree import tree_add
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.bound_iteration import BoundRules
@@ -16,8 +17,6 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorPosterior, FactorStats
-from latentia.numerics.array_api import Array, namespace, one_hot
-from latentia.numerics.logspace import logsumexp_and_softmax
 
 
 class RowBlock(NamedTuple):

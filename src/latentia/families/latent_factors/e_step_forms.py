@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from latentia.arrays.linalg import pack, packed_outer, unpack, with_doubled_offdiagonal
+from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
+from latentia.arrays.small_systems import invert_many
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.entrywise_spd import invert_many
-from latentia.numerics.packed_symmetric import pack, packed_outer, unpack, with_doubled_offdiagonal
 
 
 class RowForm(NamedTuple):

@@ -12,22 +12,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from latentia.arrays.linalg import (
+    pack,
+    packed_diagonal,
+    packed_outer,
+    params_at_rows,
+    symmetric_outer,
+    unpack,
+    weighted_row_sums,
+    with_doubled_offdiagonal,
+)
+from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
+from latentia.arrays.small_systems import solve_entrywise
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_forms import WeightSpread
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
-from latentia.numerics.array_api import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.numerics.entrywise_spd import solve_entrywise
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import (
-    pack,
-    packed_diagonal,
-    packed_outer,
-    symmetric_outer,
-    unpack,
-    with_doubled_offdiagonal,
-)
 
 
 class CellTerms(NamedTuple):

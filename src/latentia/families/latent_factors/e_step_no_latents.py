@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import LOG_2PI, Array, namespace
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_contract import CellTerms, Quadratic, SharedBoundModel
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
-from latentia.numerics.array_api import LOG_2PI, Array, namespace
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
 class NoLatentsPosterior(NamedTuple):

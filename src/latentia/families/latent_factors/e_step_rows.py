@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from latentia.arrays.linalg import pack, packed_outer
+from latentia.arrays.namespace import Array, namespace, transpose
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.bound_iteration import BoundRules, BoundState, settle_bounds
 from latentia.families.latent_factors.column_contract import Quadratic
@@ -32,8 +34,6 @@ from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_forms import BoundedColumns, LatentPrior, gaussian_form, posterior_of
 from latentia.families.latent_factors.posterior import Uncertainty
 from latentia.families.latent_factors.values import FactorParams, FactorStats
-from latentia.numerics.array_api import Array, namespace, transpose
-from latentia.numerics.packed_symmetric import pack, packed_outer
 
 
 class RowPosterior(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.numerics.array_api import to_numpy
+from latentia.arrays.namespace import to_numpy
 
 #: Variance of the logistic noise of a binary or categorical column.
 LOGISTIC_VARIANCE = np.pi**2 / 3

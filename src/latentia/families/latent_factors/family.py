@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace, to_numpy
 from latentia.engine.contracts import (
     Objective,
     Problem,
@@ -63,7 +64,6 @@ from latentia.families.latent_factors.values import (
     FactorSizes,
     FactorStats,
 )
-from latentia.numerics.array_api import Array, namespace, to_numpy
 
 #: More columns than this, and than eight to a latent, have too many products to sum for few rows.
 WIDE_TABLE_COLUMNS = 32

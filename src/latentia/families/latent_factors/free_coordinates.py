@@ -5,10 +5,9 @@ Mixing weights are softmaxes of logits; a variance is its floor plus an exponent
 
 from __future__ import annotations
 
+from latentia.arrays.namespace import Array, log_softmax, namespace
 from latentia.families.latent_factors.m_step import LATENT_FLOOR, augmented_matrix, residual
 from latentia.families.latent_factors.values import FactorFree, FactorParams, FactorStats
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import log_softmax
 
 #: Free coordinates of a variance start at least this fraction of the floor above it.
 FLOOR_MARGIN = 1e-6

@@ -21,12 +21,11 @@ import math
 
 import numpy as np
 
+from latentia.arrays.linalg import spd_inverse
+from latentia.arrays.namespace import Array, asarray_like, eye_like, logsumexp, namespace, transpose
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace, transpose
-from latentia.numerics.linalg import spd_inverse
-from latentia.numerics.logspace import logsumexp
 
 
 def importance_scores(family: LatentFactors, params: FactorParams, rows: MaskedRows, draws: np.ndarray) -> Array:

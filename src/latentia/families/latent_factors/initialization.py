@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.linalg import eigh, spd_inverse
+from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.engine.source import Chunk, Source
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.values import FactorParams, FactorSizes
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
-from latentia.numerics.linalg import eigh, spd_inverse
 
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 1000

@@ -19,6 +19,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
 from latentia.families.latent_factors.column_contract import (
     CellTerms,
@@ -27,7 +28,6 @@ from latentia.families.latent_factors.column_contract import (
     example_codes,
     shrink_to_mean,
 )
-from latentia.numerics.array_api import Array, namespace
 
 
 class LogisticColumnModel(SharedBoundModel):

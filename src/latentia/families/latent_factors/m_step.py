@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from latentia.arrays.linalg import unpack
+from latentia.arrays.namespace import Array, eye_like, namespace, safe_log, transpose
 from latentia.families.latent_factors.values import FactorParams, FactorStats
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.logspace import safe_log
-from latentia.numerics.packed_symmetric import unpack
 
 #: Smallest variance of a latent given the class; its scale is set by the loadings.
 LATENT_FLOOR = 1e-6

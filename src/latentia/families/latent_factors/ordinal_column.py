@@ -21,9 +21,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, namespace
 from latentia.families.latent_factors.column_contract import example_codes, shrink_to_mean
 from latentia.families.latent_factors.logistic_column import LogisticColumnModel
-from latentia.numerics.array_api import Array, asarray_like, namespace
 
 
 class Sequential(LogisticColumnModel):

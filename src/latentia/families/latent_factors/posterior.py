@@ -27,9 +27,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from latentia.arrays.namespace import Array, digamma, log_gamma, namespace
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.special import digamma, log_gamma
 
 
 class FactorPrior(NamedTuple):

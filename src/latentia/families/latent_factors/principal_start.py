@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, to_numpy
 from latentia.engine.source import Source
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.initialization import (
@@ -20,7 +21,6 @@ from latentia.families.latent_factors.initialization import (
     principal_axes,
 )
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import asarray_like, to_numpy
 
 #: Standard deviation of the random part of the loadings, in principal standard deviations.
 RANDOM_PART = 0.05

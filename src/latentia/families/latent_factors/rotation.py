@@ -61,9 +61,9 @@ import math
 
 import numpy as np
 
+from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.families.latent_factors.m_step import LATENT_FLOOR
 from latentia.families.latent_factors.values import FactorParams
-from latentia.numerics.array_api import asarray_like, namespace, to_numpy
 
 #: Correlations with a latent below which a start of the graph has no edge.
 THRESHOLDS = (0.1, 0.2, 0.4)

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import math
 
+from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.m_step import augmented_matrix
 from latentia.families.latent_factors.values import FactorStats
-from latentia.numerics.array_api import Array, asarray_like, eye_like, namespace
 
 #: Precision of the weights' prior in units of the noise, and shape and scale of the noise's own
 #: prior (columns have unit variance).

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.source import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.numerics.array_api import Array, namespace
 
 
 class FactorParams(NamedTuple):

@@ -42,6 +42,8 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import device
 
+from latentia.arrays.linalg import flat_matmul, spd_inverse
+from latentia.arrays.namespace import Array, eye_like, namespace, transpose
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
@@ -57,8 +59,6 @@ from latentia.families.probit_embedding.projection import ProjectionForm, Projec
 from latentia.families.probit_embedding.row_products import project
 from latentia.families.probit_embedding.statistics import label_statistics
 from latentia.families.probit_embedding.values import EmbeddedRows, Embedding, EmbeddingStats, second_moment
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import flat_matmul, spd_inverse
 
 #: Updates of the precisions of the dimensions in one step.
 N_PRECISION_UPDATES = 30

@@ -6,10 +6,10 @@ import math
 
 from array_api_compat import device
 
+from latentia.arrays.linalg import map_parallel, spd_inverse
+from latentia.arrays.namespace import Array, eye_like, namespace, transpose
 from latentia.families.probit_embedding.projection import KnownRows, ProjectionPosterior, SpectralForm, row_spectrum
 from latentia.families.probit_embedding.row_products import Products, products, row_squares, to_dense
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
-from latentia.numerics.linalg import map_parallel, spd_inverse
 
 
 class KernelForm(KnownRows):

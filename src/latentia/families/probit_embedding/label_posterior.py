@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from latentia.arrays.namespace import Array, eye_like, namespace, transpose
 from latentia.families.building_blocks.truncated_normal import truncate
-from latentia.numerics.array_api import Array, eye_like, namespace, transpose
 
 #: A row rests after a Newton step whose predicted gain was below this power of the rounding error,
 #: from the prior mean or from a warm start. That step needs no second look: what is left out is of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from latentia.numerics.array_api import Array, namespace
+from latentia.arrays.namespace import Array, namespace
 
 
 class PrecisionSharing:

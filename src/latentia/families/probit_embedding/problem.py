@@ -20,6 +20,8 @@ from functools import reduce
 import numpy as np
 from sklearn import get_config
 
+from latentia.arrays.namespace import Array, is_sparse, namespace
+from latentia.arrays.parallel import one_blas_thread
 from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Sweep
 from latentia.engine.problem import rows_per_chunk
@@ -34,8 +36,6 @@ from latentia.families.probit_embedding.projection import GramForm, ProjectionSo
 from latentia.families.probit_embedding.row_products import gram_matrix, scale_rows
 from latentia.families.probit_embedding.statistics import label_statistics
 from latentia.families.probit_embedding.values import EmbeddedRows, Embedding
-from latentia.numerics.array_api import Array, is_sparse, namespace
-from latentia.numerics.threads import one_blas_thread
 
 #: Tables with fewer entries gain nothing from several threads in a product.
 MIN_THREADED_ENTRIES = 2**22

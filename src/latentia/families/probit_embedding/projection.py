@@ -28,6 +28,9 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from latentia.arrays.linalg import PARALLEL_MIN_SIZE, eigh, flat_matmul, spd_inverse
+from latentia.arrays.namespace import Array, eye_like, namespace, to_numpy, transpose
+from latentia.arrays.parallel import one_blas_thread
 from latentia.families.probit_embedding.row_products import (
     Products,
     ones_of_columns,
@@ -35,9 +38,6 @@ from latentia.families.probit_embedding.row_products import (
     row_squares,
     to_dense,
 )
-from latentia.numerics.array_api import Array, eye_like, namespace, to_numpy, transpose
-from latentia.numerics.linalg import PARALLEL_MIN_SIZE, eigh, flat_matmul, spd_inverse
-from latentia.numerics.threads import one_blas_thread
 
 
 class ProjectionPosterior(NamedTuple):

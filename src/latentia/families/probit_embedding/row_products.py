@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from latentia.numerics.array_api import Array, is_sparse, namespace, transpose
+from latentia.arrays.namespace import Array, is_sparse, namespace, transpose
 
 #: Products x_if x_jf that `PairProducts` keeps at most: 12 bytes each, 360 MB.
 MAX_PAIRS = 3 * 10**7

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array_api_compat import device
 
+from latentia.arrays.namespace import Array, namespace, transpose
 from latentia.families.probit_embedding.row_products import weighted_sums
 from latentia.families.probit_embedding.values import EmbeddedRows, EmbeddingStats
-from latentia.numerics.array_api import Array, namespace, transpose
 
 
 def label_statistics(x: Array, posterior: EmbeddedRows, weight: Array) -> EmbeddingStats:

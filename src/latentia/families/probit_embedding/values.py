@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from latentia.arrays.namespace import Array, namespace
 from latentia.families.probit_embedding.label_posterior import LabelSigns
-from latentia.numerics.array_api import Array, namespace
 
 
 class Embedding(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, to_numpy
 from latentia.engine.source import Source
 from latentia.families.building_blocks.kmeans import cluster_restarts
-from latentia.numerics.array_api import Array, asarray_like, to_numpy
 
 #: Rows of each class that initial weights are made from.
 N_INIT_ROWS = 2000

@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace
 from latentia.engine.contracts import SmoothFamily
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.softmax.initialization import mixed_restarts
 from latentia.families.softmax.subclass_family import SubclassFamily
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.logspace import logsumexp_and_softmax
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
 
 
 class SoftmaxWeights(NamedTuple):

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, logsumexp, namespace, one_hot
 from latentia.engine.contracts import ConditionalFamily
 from latentia.families.building_blocks.example_data import make_example_rows
-from latentia.numerics.array_api import Array, asarray_like, namespace, one_hot
-from latentia.numerics.logspace import exp_flush_underflow, logsumexp
 
 
 @dataclass(frozen=True)

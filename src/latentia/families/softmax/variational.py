@@ -31,6 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import AcceleratedFamily
 from latentia.engine.source import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
@@ -49,9 +51,6 @@ from latentia.families.building_blocks.gaussian_weights import (
 from latentia.families.building_blocks.logsumexp_bound import softmax_bound
 from latentia.families.softmax.initialization import centroid_restarts
 from latentia.families.softmax.subclass_family import SubclassFamily
-from latentia.numerics.array_api import Array, namespace
-from latentia.numerics.matmul import params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import packed_outer
 
 
 class SubclassPosterior(NamedTuple):

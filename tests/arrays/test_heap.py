@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from latentia.numerics import heap
+from latentia.arrays import parallel as heap
 
 COUNT = """
 import resource, runpy, sys

@@ -5,9 +5,16 @@ import numpy as np
 import pytest
 from tolerances import EQUAL
 
-from latentia.numerics.array_api import to_numpy
-from latentia.numerics.matmul import _feature_tile, params_at_rows, weighted_row_sums
-from latentia.numerics.packed_symmetric import LONG_RUN_ROWS, packed_outer, quadratic_features, unpack
+from latentia.arrays.linalg import (
+    LONG_RUN_ROWS,
+    _feature_tile,
+    packed_outer,
+    params_at_rows,
+    quadratic_features,
+    unpack,
+    weighted_row_sums,
+)
+from latentia.arrays.namespace import to_numpy
 
 LIBRARIES = ["numpy", "array_api_strict", "torch"]
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import logsumexp as scipy_logsumexp
 from tolerances import EQUAL
 
-from latentia.numerics.logspace import exp_flush_underflow, log_softmax, logsumexp, logsumexp_and_softmax
-from latentia.numerics.matmul import _use_tiles, params_at_rows, weighted_row_sums
+from latentia.arrays.linalg import _use_tiles, params_at_rows, weighted_row_sums
+from latentia.arrays.namespace import exp_flush_underflow, log_softmax, logsumexp, logsumexp_and_softmax
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -4,17 +4,25 @@ A call of LAPACK for each costs more than its work. So matrices lie *entry by en
 N)``: each entry of the upper triangles for all N systems, and every operation is one on all of
 them. That is also how precisions come out of a product with the rows and how covariances go into
 the next.
+
+Standard normal points for averages over scores: antithetic, and of unit covariance.
+
+A Sobol sequence where there are points enough, made to have the identity as its covariance. Fewer
+than twice as many pairs as dimensions may lie in a plane; then they are the rows of random
+orthogonal matrices, whose covariance is the identity however few they are.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import ortho_group, qmc
 
-from latentia.numerics.array_api import Array, namespace, transpose
-from latentia.numerics.linalg import inverse_by_eigenvalues, spd_inverse
-from latentia.numerics.packed_symmetric import pack, unpack
+from latentia.arrays.linalg import inverse_by_eigenvalues, pack, spd_inverse, unpack
+from latentia.arrays.namespace import Array, namespace, transpose
 
 #: Numbers in the systems that are solved together: more are slower, as the caches do not hold
 #: them, and so are fewer, as each operation has too little to do.
@@ -120,3 +128,20 @@ def _substitute(work: np.ndarray) -> None:
         np.add(variance, np.einsum("kn,kn->n", column, work[i, i + 1 : P]), out=work[i, i])
         work[i, P:] += alone
         column[...] = work[i, i + 1 : P]
+
+
+def normal_qmc_points(n_points: int, size: int) -> np.ndarray:
+    """Points (P, size) with P at least `n_points` and `2 * size`."""
+    return _points(n_points, size).copy()  # to be written to, as some array libraries wish
+
+
+@cache
+def _points(n_points: int, size: int) -> np.ndarray:
+    half = n_points // 2
+    if half < 2 * size:
+        blocks = ortho_group(size, seed=0).rvs(-(-half // size)).reshape(-1, size)
+        z = np.sqrt(size) * blocks
+    else:
+        z = ndtri(qmc.Sobol(size, scramble=False).random(half) + 0.5 / half)
+        z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
+    return np.concatenate([z, -z])

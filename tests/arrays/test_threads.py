@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from latentia.numerics import threads
+from latentia.arrays import parallel as threads
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from tolerances import EQUAL
 
-from latentia.numerics import linalg
-from latentia.numerics.array_api import to_numpy
-from latentia.numerics.entrywise_spd import invert_many, solve_entrywise
-from latentia.numerics.linalg import floor_eigenvalues, spd_inverse, spd_inverse_root
-from latentia.numerics.packed_symmetric import pack
+from latentia.arrays import linalg
+from latentia.arrays.linalg import floor_eigenvalues, pack, spd_inverse, spd_inverse_root
+from latentia.arrays.namespace import to_numpy
+from latentia.arrays.small_systems import invert_many, solve_entrywise
 
 LIBRARIES = ["numpy", "array_api_strict", "torch"]
 
