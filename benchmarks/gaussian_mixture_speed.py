@@ -28,10 +28,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
+from latentia.engine.tree import select_restart
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 from latentia.inputs.standardization import Standardizer, column_moments

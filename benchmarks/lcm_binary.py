@@ -18,7 +18,7 @@ import sklearn
 from data import load_documents, load_usps_surrogate
 from sklearn.model_selection import train_test_split
 
-import latentia.engine.problem
+import latentia.engine.sweep
 from latentia import LatentClassificationModel
 
 PAPER = {"0167": 99.20, "35": 97.41, "ten": 93.44, "crude": 97.91, "earn": 98.38, "acq": 97.32}
@@ -82,7 +82,7 @@ def main() -> None:
         import torch
 
         sklearn.set_config(array_api_dispatch=True)
-        latentia.engine.problem.CHUNK_MIB = 4000
+        latentia.engine.sweep.CHUNK_MIB = 4000
         put = lambda a: torch.asarray(a, device=options.device)  # noqa: E731
 
     def fit(setting, rows):

@@ -10,10 +10,9 @@ import argparse
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_restart
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors

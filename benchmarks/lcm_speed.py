@@ -14,9 +14,8 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from latentia import LatentClassificationModel, LatentClassificationModelCV
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import Bernoulli
 from latentia.families.latent_factors.family import LatentFactors

@@ -29,9 +29,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.softmax.variational import MultimodalSoftmax
 
 SETS = ("banana", "thyroid", "image", "twonorm")

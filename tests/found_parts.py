@@ -19,7 +19,6 @@ import pytest
 from sklearn.base import clone
 
 import latentia
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import (
     ConditionalFamily,
     DampedFamily,
@@ -29,9 +28,9 @@ from latentia.engine.contracts import (
     Objective,
     SmoothFamily,
 )
-from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import RowProblem, check_compatible
-from latentia.engine.pytree import leaves
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem, check_compatible
+from latentia.engine.tree import leaves
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import EM, BatchedLBFGS
 

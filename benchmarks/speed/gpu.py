@@ -43,11 +43,9 @@ from large_shapes import ESTIMATORS, Shape
 from sklearn.decomposition import PCA
 
 import latentia
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.row_stream import Device, RowStream
-from latentia.engine.streamed_source import StreamedSource
+from latentia.engine.device_stream import Device, RowStream, StreamedSource
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
 from latentia.solvers import Adam

@@ -1,7 +1,7 @@
 """Code in the text: names that lead to what they name, and blocks without empty lines at their end.
 
 A public name of the package (`LatentClassifier`) leads to its page of the reference, and a file
-(`src/latentia/engine/problem.py`) to a page of the site with its lines.
+(`src/latentia/engine/sweep.py`) to a page of the site with its lines.
 """
 
 from __future__ import annotations

@@ -12,10 +12,9 @@ from tolerances import MAX_RELATIVE_DECREASE
 
 from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import asarray_like, namespace, safe_log
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import EMFamily, SmoothFamily
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.solvers import EM
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import EQUAL, GRADIENT, STEP
 
-from latentia.engine.objectives import Conditional, Hybrid, Likelihood, Margin, soft_hinge
+from latentia.engine.sweep import Conditional, Hybrid, Likelihood, Margin, soft_hinge
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from latentia.engine.pytree import (
+from latentia.engine.tree import (
     add_restart_axis,
     concat_classes,
     flatten,

@@ -14,8 +14,7 @@ from sklearn.datasets import load_wine
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.arrays.namespace import namespace, one_hot, softmax
 from latentia.engine.contracts import Family, Objective
-from latentia.engine.objectives import Conditional, Likelihood
-from latentia.engine.problem import RowProblem, check_compatible
+from latentia.engine.sweep import Conditional, Likelihood, RowProblem, check_compatible
 
 
 def test_every_objective_is_in_the_matrix():

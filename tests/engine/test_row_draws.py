@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
-from latentia.engine.parts import LocalParts
-from latentia.engine.row_draws import draw_rows
+from latentia.engine.parts import ChunkedSource, LocalParts
+from latentia.engine.rows import ArraySource, draw_rows
 
 
 def test_rows_are_drawn_in_proportion_to_their_weight():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentia.engine.row_ranges import join_ranges, label_ranges, pack_tasks, split_ranges
+from latentia.engine.rows import join_ranges, label_ranges, pack_tasks, split_ranges
 
 labels = st.lists(st.integers(-1, 3), min_size=1, max_size=60).map(lambda codes: np.sort(np.array(codes)))
 

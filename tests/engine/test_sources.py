@@ -10,12 +10,11 @@ from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
 from latentia.arrays.parallel import parallel
-from latentia.engine import array_source
-from latentia.engine import source as source_module
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import RowProblem, rows_per_chunk
-from latentia.engine.pytree import leaves
+from latentia.engine import rows as array_source
+from latentia.engine import rows as source_module
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem, rows_per_chunk
+from latentia.engine.tree import leaves
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.inputs.standardization import column_moments

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from tolerances import EQUAL
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves
-from latentia.engine.row_stream import Device, RowStream
-from latentia.engine.streamed_source import StreamedSource
+from latentia.engine.device_stream import Device, RowStream, StreamedSource
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import leaves
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 

@@ -8,10 +8,9 @@ from tolerances import EQUAL, GRADIENT, STEP
 from latentia.arrays import linalg as matmul
 from latentia.arrays import linalg as packed_symmetric
 from latentia.arrays import small_systems as entrywise_spd
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import flatten, leaves, select_restart, tree_map, unflatten
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import flatten, leaves, select_restart, tree_map, unflatten
 from latentia.families.gaussian_mixture import missingness_patterns
 
 

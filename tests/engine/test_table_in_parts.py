@@ -5,10 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
-from latentia.engine.masking import MaskMissing
-from latentia.engine.parts import LocalParts
+from latentia.engine.parts import ChunkedSource, LocalParts
+from latentia.engine.rows import ArraySource, MaskMissing
 from latentia.inputs.target_parts import OutputReader, output_moments
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from latentia.engine.user_warnings import OURS, warn_at_caller
+from latentia.engine.messages import OURS, warn_at_caller
 
 #: Functions as the package might have them.
 CODE = """

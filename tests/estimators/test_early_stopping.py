@@ -9,9 +9,9 @@ from sklearn import config_context
 from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine import array_source as sources
-from latentia.engine.array_source import ArraySource
-from latentia.engine.pytree import select_restart
+from latentia.engine import rows as sources
+from latentia.engine.rows import ArraySource
+from latentia.engine.tree import select_restart
 from latentia.estimators.base import generative as estimator
 
 

@@ -11,10 +11,9 @@ from tolerances import EQUAL, GRADIENT, STEP
 
 from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
 from latentia.arrays.linalg import packed_outer
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import add_restart_axis, flatten, select_restart, unflatten
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import add_restart_axis, flatten, select_restart, unflatten
 from latentia.estimators.latent_softmax.exact_posterior import (
     ExactPosterior,
     SoftmaxPosterior,

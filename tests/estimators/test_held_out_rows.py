@@ -5,8 +5,8 @@ import pytest
 from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood
 from latentia.estimators.base import unlabeled_weight
 from latentia.estimators.base.weight_columns import train_columns
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tolerances import EQUAL
 
 from latentia import CompletionDisplay, LatentClassificationModel, LatentClassificationModelCV
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 from latentia.inputs import small_tables

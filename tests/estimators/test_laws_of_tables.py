@@ -111,7 +111,7 @@ def test_chunks_and_threads_change_nothing(case, brief, data, y, fits, monkeypat
     with config_context(working_memory=0.05), threadpool_limits(1):
         for threads, kept in (("1", 64), ("2", 64), ("2", 0)):
             monkeypatch.setenv("OMP_NUM_THREADS", threads)
-            monkeypatch.setattr("latentia.engine.array_source.CACHE_MIB", kept)
+            monkeypatch.setattr("latentia.engine.rows.CACHE_MIB", kept)
             said.append(answer(clone(brief).fit(data.X, y), data.X))
     np.testing.assert_array_equal(said[1], said[0])
     np.testing.assert_allclose(said[2], answer(fits.brief(case), data.X), **REFIT)

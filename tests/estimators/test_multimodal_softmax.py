@@ -15,10 +15,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from tolerances import MAX_RELATIVE_DECREASE
 
 from latentia import MultimodalSoftmaxClassifier
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import take_restarts
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import take_restarts
 from latentia.estimators.latent_softmax import modeled_rows
 from latentia.estimators.latent_softmax.fitted import AVERAGES
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore

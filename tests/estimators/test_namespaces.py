@@ -14,10 +14,10 @@ from tolerances import NAMESPACE, SINGLE
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import DampedFamily, EMFamily, SmoothFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import RowProblem
+from latentia.engine.tree import flatten, leaves, select_restart, tree_map
 from latentia.estimators.latent_classifier import candidates, classifier
 from latentia.families.latent_factors.importance_sampling import importance_scores
 

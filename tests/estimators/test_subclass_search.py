@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentia import MultimodalSoftmaxClassifier
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.latent_softmax import multimodal
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore, Patience, best_model, is_better
 from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions

@@ -5,7 +5,7 @@ import pytest
 from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.base import unlabeled_weight
 from latentia.estimators.base.unlabeled_weight import N_FOLDS, WEIGHTS, assign_folds
 

@@ -33,7 +33,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import LinearSVC
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.durations import format_column, format_seconds
+from latentia.engine.messages import format_column, format_seconds
 from latentia.evaluation.comparison import Comparison, compare, corrected_t_test
 
 TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}

@@ -17,10 +17,9 @@ from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.arrays.namespace import asarray_like, namespace
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
+from latentia.engine.tree import select_restart
 from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
 from latentia.families.gaussian_mixture.covariance import Diagonal
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES

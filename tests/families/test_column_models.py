@@ -8,11 +8,9 @@ from scipy.stats import multivariate_normal
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE, SAMPLING
 
 from latentia import LatentClassificationModel
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import ArraySource, MaskedRows
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_restart
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.count_column import NegativeBinomial

@@ -12,10 +12,9 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import ConditionalFamily
-from latentia.engine.pytree import flatten, select_restart, unflatten
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import ArraySource, MaskedRows
+from latentia.engine.tree import flatten, select_restart, unflatten
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
 from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert

@@ -8,10 +8,8 @@ from sklearn.base import clone
 from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import ArraySource, MaskedRows
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.gaussian_mixture import missing_data, missingness_patterns, scattered_rows
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures, student_variance

@@ -7,11 +7,9 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import ArraySource, MaskedRows
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.families.latent_factors import structure_search
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors

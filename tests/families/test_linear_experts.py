@@ -6,7 +6,7 @@ from scipy import integrate, stats
 from tolerances import SAMPLING
 
 from latentia.arrays.linalg import packed_outer
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance
 from latentia.families.experts.linear_gaussian_expert import NOISE_FLOOR, LinearGaussianExpert, LinearPosterior

@@ -11,9 +11,8 @@ from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia.arrays.linalg import pack, packed_outer, params_at_rows, unpack
 from latentia.arrays.namespace import digamma, log_gamma, to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.building_blocks.expected_softmax import log_expected_softmax, logit_expected_sigmoid
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance, weights_log_prior

@@ -13,9 +13,8 @@ from tolerances import EQUAL
 from latentia import MixtureOfExpertsRegressor
 from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, namespace, transpose
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.families.building_blocks.gamma_prior import GammaPrior

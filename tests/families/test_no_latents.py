@@ -6,9 +6,8 @@ from sklearn.base import clone
 from tolerances import EQUAL
 
 from latentia import LatentClassificationModel
-from latentia.engine.array_source import ArraySource
-from latentia.engine.pytree import leaves
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import ArraySource, MaskedRows
+from latentia.engine.tree import leaves
 from latentia.families.latent_factors import e_step_no_latents
 from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
 from latentia.families.latent_factors.bound_iteration import BoundRules

@@ -7,11 +7,9 @@ from scipy.special import gammaln, multigammaln
 from scipy.stats import gamma, norm
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import ArraySource, MaskedRows
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_restart
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures, pooled_covariance
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures

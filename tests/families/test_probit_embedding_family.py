@@ -9,10 +9,9 @@ from scipy.special import digamma
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE, STEP
 
 from latentia.arrays.linalg import spd_inverse
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves, select_restart
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import leaves, select_restart
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.truncated_normal import positive_half_line, truncate
 from latentia.families.probit_embedding.family import ProbitEmbedding

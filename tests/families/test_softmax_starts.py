@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.softmax.initialization import centroid_restarts
 

@@ -11,10 +11,9 @@ from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassificationModel
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves, select_restart, take_restarts, tree_map
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors

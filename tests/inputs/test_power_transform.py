@@ -6,7 +6,7 @@ from sklearn.base import clone
 from tolerances import SAMPLING
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.inputs import power_transform
 from latentia.inputs.power_transform import MAX_ROWS, PowerTransform, learn_power_transform
 from latentia.inputs.standardization import Standardizer, column_moments

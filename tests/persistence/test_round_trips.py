@@ -23,7 +23,7 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, RepeatedSt
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.contracts import Objective
-from latentia.engine.objectives import Likelihood, Margin
+from latentia.engine.sweep import Likelihood, Margin
 from latentia.persistence.array_members import ArrayLayout
 from latentia.persistence.decoding import Decoder
 from latentia.persistence.encoding import Encoder

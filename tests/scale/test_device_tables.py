@@ -10,8 +10,8 @@ from scale_cases import CLASSES, OUTPUTS, table
 from sklearn.base import clone
 
 import latentia
-from latentia.engine import row_stream
-from latentia.engine.row_stream import Device, RowStream
+from latentia.engine import device_stream as row_stream
+from latentia.engine.device_stream import Device, RowStream
 from latentia.inputs import device_tables, small_tables
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 import latentia
-from latentia.engine import array_source
+from latentia.engine import rows as array_source
 from latentia.estimators.base import table_reading
 from latentia.estimators.latent_softmax.parted_score import r_squared
 from latentia.inputs import scanned_tables, small_tables

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, MixtureOfExpertsRegressor, scan
-from latentia.engine import array_source
+from latentia.engine import rows as array_source
 from latentia.estimators.base import table_reading
 from latentia.inputs import scanned_tables
 

@@ -9,12 +9,10 @@ from sklearn.datasets import load_digits, load_iris
 
 import latentia
 from latentia import GaussianMixtureClassifier
-from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
-from latentia.engine.objectives import Hybrid
-from latentia.engine.parts import LocalParts
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import add_restart_axis, tree_map
+from latentia.engine.parts import ChunkedSource, LocalParts
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, RowProblem
+from latentia.engine.tree import add_restart_axis, tree_map
 from latentia.solvers import Adam, Outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*stopped before it converged")
@@ -107,7 +105,7 @@ def test_batches_hold_each_row_once_and_weigh_as_much_as_all(weighted, monkeypat
     small, large = in_parts(rows, [7, 30]), in_parts(rows, [7, 30])
     first = {}
     for source in (rows, small, large):
-        monkeypatch.setattr("latentia.engine.chunked_source.MIXED_MIB", 0 if source is large else 256)
+        monkeypatch.setattr("latentia.engine.parts.MIXED_MIB", 0 if source is large else 256)
         batches = list(source.batches(10, np.random.default_rng(0)))
         numbers = np.concatenate([batch.X[:, 0] for batch in batches]) / 2
         np.testing.assert_array_equal(np.sort(numbers), counted)

@@ -7,11 +7,10 @@ import pytest
 from found_parts import FAMILIES, N_FEATURES, N_ROWS
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import AcceleratedFamily, EMFamily, QuasiNewtonFamily, SmoothFamily
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import leaves, select_restart, take_restarts
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import leaves, select_restart, take_restarts
 from latentia.solvers import EM, AcceleratedEM, BatchedLBFGS, Outcome, QuasiNewtonVB
 from latentia.solvers.lbfgs_history import LBFGSHistory
 

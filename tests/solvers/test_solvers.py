@@ -7,10 +7,9 @@ from sklearn.datasets import load_iris
 from tolerances import EQUAL, MAX_RELATIVE_DECREASE
 
 from latentia import GaussianMixtureClassifier, MixtureOfExpertsClassifier
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import flatten, leaves, select_restart, tree_map
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
+from latentia.engine.tree import flatten, leaves, select_restart, tree_map
 from latentia.solvers import EM, LBFGS, Outcome, lbfgs
 
 

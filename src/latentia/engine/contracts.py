@@ -25,18 +25,27 @@ Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K comp
 N rows. Scores have their rows last, ``log_joint`` is ``(..., C, N)``: the leading axes really lead,
 sums over classes and components run along whole vectors, and a product of parameters
 ``(..., C, K, D)`` with the rows ``(N, D)`` is one matrix product.
+
+The contract of families whose parameters are the posterior of another family's.
+
+Missing cells that are normal, and what is expected of functions of them.
+
+A family models transformed columns. The expectation of a cell in its own units is not the original
+of the expected transformed cell: it needs the variance too, class by class and component by
+component, before anything is averaged.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from latentia.arrays.namespace import Array
-from latentia.engine.pytree import Tree
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.tree import Tree
 
 Params = Any
 Stats = Any
@@ -298,3 +307,39 @@ class Problem(Protocol[F_co]):
     def total_weight(self) -> float: ...
     def sweep(self, params: Params) -> Sweep: ...
     def take_restarts(self, index: np.ndarray) -> Problem[F_co]: ...  # what these restarts see
+
+
+class PosteriorFamily(AcceleratedFamily):
+    """Trained by variational Bayes; predictions are made by the other family, the points."""
+
+    @abstractmethod
+    def predictive(self, params: Params) -> Params:
+        """Parameters of the points that average over the posterior, as well as they can."""
+
+
+#: The points of an estimator, and their posterior.
+G = TypeVar("G", bound=GenerativeFamily)
+P = TypeVar("P", bound=PosteriorFamily)
+
+
+class Expectation(Protocol):
+    """What is expected of normal cells (..., N, n) with these moments, in the numbered columns.
+
+    Variances need only broadcast.
+    """
+
+    def __call__(self, mean: Array, variance: Array, columns: Sequence[int]) -> Array: ...
+
+
+class NormalCellsFamily(GenerativeFamily):
+    """A family whose continuous cells are normal given class, component and the known cells.
+
+    Of other families, originals are taken of the expected cells.
+    """
+
+    @abstractmethod
+    def impute_expected(self, params: Params, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
+        """`impute`, of what is expected of continuous cells in place of their means.
+
+        Cells of other kinds are taken as certain. Known cells need not be kept.
+        """

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.durations import format_column
+from latentia.engine.messages import format_column
 
 #: Levels at which an estimator counts as significantly worse than the best, with the marks of the
 #: tables.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.inputs.labels import EMPTY_TEXTS
 
 #: Text and categories with more values than this are expensive, and deserve a word.

@@ -10,9 +10,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from latentia.arrays.namespace import is_on_cpu, is_sparse, to_numpy
+from latentia.engine.device_stream import Device
 from latentia.engine.parts import LocalParts
-from latentia.engine.row_ranges import RowRange, split_ranges
-from latentia.engine.row_stream import Device
+from latentia.engine.rows import RowRange, split_ranges
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.lazy_answers import join_answers
 from latentia.inputs.lazy_tables import LazyTable, RawPart, refuse_lazy

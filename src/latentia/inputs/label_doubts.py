@@ -11,7 +11,7 @@ from array_api_compat import is_numpy_array
 from sklearn.utils import _safe_indexing
 
 from latentia.arrays.namespace import is_sparse
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.inputs.dataframes import column_names, frame_type, is_missing, raw_column
 from latentia.inputs.labels import Mark, split_unlabeled
 from latentia.inputs.lazy_tables import is_lazy

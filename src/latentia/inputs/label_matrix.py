@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import is_sparse, to_numpy
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.inputs.dataframes import column_names, frame_type, is_missing
 from latentia.inputs.labels import LISTS_OF_LABELS, Mark, holds_lists, read_labels
 

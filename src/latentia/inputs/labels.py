@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.inputs.dataframes import is_missing
 
 #: What marks an unlabeled row besides None and NaN: an integer, "auto" (-1 among integers, unless

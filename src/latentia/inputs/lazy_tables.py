@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from latentia.engine.device_stream import Device
 from latentia.engine.parts import Parts
-from latentia.engine.row_stream import Device
 
 
 class RawPart(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentia.arrays.namespace import Array, namespace
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, TableSource, Totals
+from latentia.engine.rows import Chunk, TableSource, Totals
+from latentia.engine.sweep import rows_per_chunk
 from latentia.inputs.column_kinds import is_textual
 from latentia.inputs.dataframes import frame_type
 from latentia.inputs.rows import plain_table, validate_rows

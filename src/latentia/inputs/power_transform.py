@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, take_rows, to_numpy
-from latentia.engine.row_draws import evenly_spaced
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows, evenly_spaced
 from latentia.inputs.standardization import Standardizer, max_standardized_value
 
 #: Values tried, for every column.

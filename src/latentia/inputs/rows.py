@@ -20,8 +20,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.arrays.namespace import is_sparse, namespace, stored_values, to_numpy
-from latentia.engine.pytree import leaves
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.tree import leaves
 from latentia.inputs.column_doubts import dates_in, refusal, slip_in
 from latentia.inputs.column_kinds import as_numbers, check_finite
 from latentia.inputs.dataframes import ColumnType, column_dtype, column_names, frame_type, is_missing, raw_column

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from latentia.engine.array_source import CACHE_MIB
 from latentia.engine.parts import LocalParts, TemporaryFolder
+from latentia.engine.rows import CACHE_MIB
 from latentia.inputs.file_parts import DataFile, ReadBatch, RowGroup, Target, target_names
 from latentia.inputs.lazy_answers import LazyAnswers
 from latentia.inputs.lazy_tables import LazyTable

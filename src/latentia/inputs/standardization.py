@@ -14,10 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from latentia.arrays.namespace import Array, asarray_like, compute_dtype, is_sparse, namespace, to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.masking import MaskMissing
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, MaskedRows, TableSource, Totals
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, MaskMissing, TableSource, Totals
+from latentia.engine.sweep import rows_per_chunk
 
 
 class ColumnError(ValueError):

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, Source, Totals
+from latentia.engine.rows import Chunk, Source, Totals
+from latentia.engine.sweep import rows_per_chunk
 from latentia.inputs.label_digest import LabelDigest, digest_labels, read_classes
 from latentia.inputs.label_matrix import check_label_columns, class_columns, read_label_matrix
 from latentia.inputs.labels import Mark, encode_known_labels

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.inputs.column_levels import Levels
 
 #: Known values that a message lists.

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, take_rows, to_numpy
-from latentia.engine.row_draws import evenly_spaced
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.rows import evenly_spaced
 
 #: Ranges of the other cells by which far ones are away from them.
 FAR = 50

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.inputs.options import _numbers
 
 #: What is scored, where errors speak of it.

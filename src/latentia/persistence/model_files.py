@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.persistence.archive import (
     MANIFEST,
     add_member,

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from latentia.engine.contracts import AcceleratedFamily, Params, Problem
-from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
+from latentia.engine.tree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.anderson import AndersonHistory
 from latentia.solvers.em import rising_sweep, rounding_unit, warn_if_decreased
 from latentia.solvers.restarts import RestartHistory, to_float_array

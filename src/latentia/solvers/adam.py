@@ -22,8 +22,8 @@ import numpy as np
 
 from latentia.arrays.namespace import namespace, to_numpy
 from latentia.engine.contracts import Params, SmoothFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import Tree, add_restart_axis, leaves, select_restart, tree_map
+from latentia.engine.sweep import RowProblem
+from latentia.engine.tree import Tree, add_restart_axis, leaves, select_restart, tree_map
 from latentia.solvers.held_out import HeldOut
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 

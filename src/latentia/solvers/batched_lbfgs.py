@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentia.engine.contracts import Params, Problem, SmoothFamily
-from latentia.engine.pytree import flatten_restarts, select_restart, take_restarts, unflatten_restarts
+from latentia.engine.tree import flatten_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.lbfgs_history import LBFGSHistory
 from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
 from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step

@@ -15,7 +15,7 @@ import numpy as np
 
 from latentia.arrays.namespace import to_numpy
 from latentia.engine.contracts import DampedFamily, Params, Problem, Stats
-from latentia.engine.pytree import flatten_restarts, select_restart, unflatten_restarts
+from latentia.engine.tree import flatten_restarts, select_restart, unflatten_restarts
 from latentia.solvers.anderson import AndersonHistory
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from latentia.arrays.namespace import namespace
 from latentia.engine.contracts import EMFamily, Params, Problem, Sweep, WarmStartedFamily
-from latentia.engine.pytree import leaves, select_restart, take_restarts
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.tree import leaves, select_restart, take_restarts
 from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
 from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step
 

@@ -12,7 +12,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from latentia.arrays.namespace import to_numpy
 from latentia.engine.contracts import Params, Problem, SmoothFamily
-from latentia.engine.pytree import add_restart_axis, flatten, select_restart, unflatten
+from latentia.engine.tree import add_restart_axis, flatten, select_restart, unflatten
 from latentia.solvers.em import rounding_unit
 from latentia.solvers.held_out import HeldOut
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step

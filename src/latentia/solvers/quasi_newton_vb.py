@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from latentia.engine.contracts import Params, Problem, QuasiNewtonFamily, Sweep
-from latentia.engine.pytree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
+from latentia.engine.tree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.lbfgs_history import LBFGSHistory
 from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
 from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, to_numpy
 from latentia.engine.contracts import Params
-from latentia.engine.pytree import select_restart, stack_restarts
+from latentia.engine.tree import select_restart, stack_restarts
 from latentia.solvers.solution import Outcome, Solution, Step
 
 

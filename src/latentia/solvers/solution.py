@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from latentia.engine.contracts import Family, Params, Problem
-from latentia.engine.pytree import take_restarts
+from latentia.engine.tree import take_restarts
 
 
 class Outcome(Enum):

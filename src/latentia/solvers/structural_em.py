@@ -18,7 +18,7 @@ import numpy as np
 
 from latentia.arrays.namespace import namespace
 from latentia.engine.contracts import Params, Problem, StructuredFamily
-from latentia.engine.pytree import take_restarts, tree_map
+from latentia.engine.tree import take_restarts, tree_map
 from latentia.solvers.em import EM
 from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
 from latentia.solvers.structure_choice import best_structure, penalized

@@ -28,7 +28,7 @@ from latentia.arrays import namespace as special
 from latentia.arrays import small_systems as entrywise_spd
 from latentia.arrays.namespace import to_numpy
 from latentia.arrays.parallel import n_threads, one_thread, parallel
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.base import progress_line
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
 from latentia.estimators.latent_classifier import classifier as stack_options

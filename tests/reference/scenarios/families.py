@@ -11,23 +11,22 @@ import numpy as np
 
 import latentia
 from latentia.arrays.namespace import softmax
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import (
     AcceleratedFamily,
     DampedFamily,
     EMFamily,
     Family,
     GenerativeFamily,
+    NormalCellsFamily,
     Objective,
+    PosteriorFamily,
     QuasiNewtonFamily,
     SmoothFamily,
     StructuredFamily,
 )
-from latentia.engine.normal_cells import NormalCellsFamily
-from latentia.engine.objectives import Hybrid, Likelihood
-from latentia.engine.posterior_family import PosteriorFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart, tree_map
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
+from latentia.engine.tree import select_restart, tree_map
 from latentia.solvers import EM, BatchedLBFGS
 
 from ..digest import tree

@@ -16,7 +16,7 @@ from latentia import (
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
 )
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.base import table_reading
 from latentia.inputs import label_matrix as label_matrices
 from latentia.inputs import labels, power_transform, small_tables, standardization, weights

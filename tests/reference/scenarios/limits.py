@@ -35,9 +35,9 @@ FEW: Any = {"max_iter": 2, "n_init": 2, "random_state": 0}
 
 #: Limits of the package, and what they are set to.
 LOW: list[tuple[str, dict[str, Any]]] = [
-    ("engine.array_source", {"CACHE_MIB": 0, "MEMO_MIB": 0, "MAX_TASKS": 3}),
-    ("engine.source", {"MIN_SAMPLED": 2}),
-    ("engine.chunked_source", {"MIXED_MIB": 0}),
+    ("engine.rows", {"CACHE_MIB": 0, "MEMO_MIB": 0, "MAX_TASKS": 3}),
+    ("engine.rows", {"MIN_SAMPLED": 2}),
+    ("engine.parts", {"MIXED_MIB": 0}),
     ("arrays.linalg", {"LAPACK_MIN_SIZE": 9, "MAX_BLOCK_SIZE": 16}),
     ("arrays.small_systems", {"WORK_FLOATS": 64}),
     ("families.gaussian_mixture.missingness_patterns", {"MIN_PATTERN_ROWS": 3}),
@@ -74,7 +74,7 @@ def low_limits(remembers: bool = False) -> Iterator[None]:
     """Set low; rows that iterate may remember where they were."""
     with ExitStack() as stack:
         for name, values in LOW:
-            if remembers and name == "engine.array_source":
+            if remembers and name == "engine.rows":
                 continue
             module = importlib.import_module(f"latentia.{name}")
             for constant, value in values.items():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentia import GaussianMixtureClassifier
-from latentia.engine.objectives import Hybrid
+from latentia.engine.sweep import Hybrid
 from latentia.solvers import Adam
 
 from ..describe import answers, at_length, describe, fills

@@ -17,7 +17,7 @@ from latentia import (
 )
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.page import SECTIONS, report_html
-from latentia.engine.durations import format_column, format_seconds
+from latentia.engine.messages import format_column, format_seconds
 from latentia.estimators.base.summary import as_html, summary_sections
 
 from ..registry import Group

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from latentia import MixtureOfExpertsClassifier
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.base import tempering, unlabeled_weight
 from latentia.estimators.latent_classification import size_grid, size_search
 from latentia.estimators.latent_classification.size_search import Search, Setting

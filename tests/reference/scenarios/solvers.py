@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.masking import MaskMissing
-from latentia.engine.objectives import Conditional, Hybrid, Likelihood
-from latentia.engine.problem import RowProblem, check_compatible, rows_per_chunk
-from latentia.engine.row_draws import evenly_spaced, random_batches
-from latentia.engine.row_ranges import RowRange, join_ranges, label_ranges, pack_tasks, split_ranges
+from latentia.engine.rows import (
+    ArraySource,
+    MaskMissing,
+    RowRange,
+    evenly_spaced,
+    join_ranges,
+    label_ranges,
+    pack_tasks,
+    random_batches,
+    split_ranges,
+)
+from latentia.engine.sweep import Conditional, Hybrid, Likelihood, RowProblem, check_compatible, rows_per_chunk
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
 from latentia.families.gaussian_mixture.family import GaussianMixtures
@@ -280,14 +286,14 @@ def weights_of_restarts() -> dict[str, Any]:
 
 
 def tree_take(params: Any, index: list[int]) -> Any:
-    from latentia.engine.pytree import take_restarts
+    from latentia.engine.tree import take_restarts
 
     return take_restarts(params, index)
 
 
 @SCENARIOS
 def trees_of_arrays() -> dict[str, Any]:
-    from latentia.engine import pytree
+    from latentia.engine import tree as pytree
 
     rng = np.random.RandomState(0)
     value = (rng.normal(size=(3, 2, 4)), (rng.normal(size=(3, 2)), rng.normal(size=(3, 5))))

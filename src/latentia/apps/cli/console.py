@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 from sklearn.exceptions import ConvergenceWarning
 
-from latentia.engine.durations import format_seconds
+from latentia.engine.messages import format_seconds
 
 #: What only Python understands.
 CODE = re.compile(r"handle_unknown=|kinds=|max_categories|X\[|(pandas|numpy)\.")

@@ -14,7 +14,7 @@ from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
 from latentia.arrays.namespace import to_numpy
 from latentia.display.objective_curve import visible_range
-from latentia.engine.durations import format_seconds
+from latentia.engine.messages import format_seconds
 
 
 def objective_curves(facts: Facts) -> Section | None:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from latentia.engine.contracts import Params
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
 from latentia.estimators.base.progress_line import progress_line
 from latentia.solvers import Outcome, Step, StepCallback
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from latentia.arrays.namespace import namespace
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import EMFamily, GenerativeFamily, Params
-from latentia.engine.pytree import tree_map
+from latentia.engine.rows import ArraySource
+from latentia.engine.tree import tree_map
 
 
 def column_starts(

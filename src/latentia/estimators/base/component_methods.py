@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.inputs.rows import method_of_rows
 

@@ -35,11 +35,9 @@ from latentia.arrays.namespace import (
     softmax,
     transpose,
 )
-from latentia.engine.contracts import GenerativeFamily, Params
-from latentia.engine.masking import map_rows
-from latentia.engine.normal_cells import NormalCellsFamily
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import MaskedRows
+from latentia.engine.contracts import GenerativeFamily, NormalCellsFamily, Params
+from latentia.engine.rows import MaskedRows, map_rows
+from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.tempering import Tempering, count_known
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.power_transform import PowerTransform

@@ -14,14 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
-from latentia.engine.contracts import GenerativeFamily, Objective, Params
-from latentia.engine.objectives import OBJECTIVES, Likelihood
-from latentia.engine.posterior_family import F, P, PosteriorFamily
-from latentia.engine.problem import RowProblem, check_compatible
-from latentia.engine.pytree import select_restart
-from latentia.engine.source import TableSource
+from latentia.engine.contracts import G, GenerativeFamily, Objective, P, Params, PosteriorFamily
+from latentia.engine.parts import ChunkedSource
+from latentia.engine.rows import ArraySource, TableSource
+from latentia.engine.sweep import OBJECTIVES, Likelihood, RowProblem, check_compatible
+from latentia.engine.tree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
@@ -68,7 +65,7 @@ class GenerativeFit(NamedTuple):
         return self.solution.outcomes[0]
 
 
-class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
+class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
@@ -97,7 +94,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
     @abstractmethod
     def _make_family(
         self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> F:
+    ) -> G:
         """The family to be fitted."""
 
     @abstractmethod
@@ -132,7 +129,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         """Which columns may be made normal by a power transform."""
         return [True] * len(encoder.kinds)
 
-    def _make_posterior_family(self, family: F, data: TrainingTable) -> P | None:
+    def _make_posterior_family(self, family: G, data: TrainingTable) -> P | None:
         """The family whose parameters are the posterior of `family`'s; None for points."""
         return None
 
@@ -199,19 +196,19 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, is_posterior, choice.unlabeled_weight)
 
-    def _model_at(self, family: F, trained: F | P, data: TrainingTable, params: Params) -> FittedModel[F]:
+    def _model_at(self, family: G, trained: G | P, data: TrainingTable, params: Params) -> FittedModel[G]:
         """The model at parameters of the family that is trained, a posterior or the points."""
         point = trained.predictive(params) if isinstance(trained, PosteriorFamily) else params
         return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
 
-    def _tell_of(self, family: F, trained: F | P, data: TrainingTable, notifier: StepNotifier) -> StepNotifier:
+    def _tell_of(self, family: G, trained: G | P, data: TrainingTable, notifier: StepNotifier) -> StepNotifier:
         """The notifier, which from now on sees models of this family."""
         notifier.attributes_at = lambda params: (
             data.attributes | self._attributes_of(self._model_at(family, trained, data, params))
         )
         return notifier
 
-    def _trained_family(self, family: F, data: TrainingTable, objective: Objective) -> F | P:
+    def _trained_family(self, family: G, data: TrainingTable, objective: Objective) -> G | P:
         """What the solver sees: the posterior, or the points themselves."""
         posterior = None
         if self.inference == "vb" and (objective.rises_under_em or self._starts_from_posterior):
@@ -239,7 +236,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         return source.hold_out(self.validation_fraction, rng)
 
     def _run_em_restarts(
-        self, family: F | P, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
+        self, family: G | P, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> Solution:
         """EM from all restarts in one batch; the winner alone is returned."""
         is_point = isinstance(family, GenerativeFamily)
@@ -248,7 +245,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         solution = self._em_solver(family).solve(problem, params, notifier)
         return solution.select_restart(self._select_restart(family, solution, source, rng))
 
-    def _em_solver(self, family: F | P) -> Solver[Any]:
+    def _em_solver(self, family: G | P) -> Solver[Any]:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
 
@@ -261,7 +258,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         n_passes = min(adam.n_passes, self.max_iter)
         return replace(adam, n_passes=n_passes, seed=int(rng.integers(2**31)), **options)
 
-    def _n_restarts(self, family: F | P) -> int:
+    def _n_restarts(self, family: G | P) -> int:
         """Number of restarts of EM."""
         return self._n_init_given()
 
@@ -269,7 +266,7 @@ class GenerativeClassifier(LearnedOptionsMixin[F, P], GenerativePredictMixin):
         """The number that the options ask for."""
         return DEFAULT_N_INIT if isinstance(self.n_init, str) else int(self.n_init)
 
-    def _select_restart(self, family: F | P, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
+    def _select_restart(self, family: G | P, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
         """Which restart wins."""
         return int(np.argmax(solution.value))
 

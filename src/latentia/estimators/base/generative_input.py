@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from latentia.arrays.namespace import Array, take_rows, to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource
-from latentia.engine.source import LabelTotals, TableSource
+from latentia.engine.parts import ChunkedSource
+from latentia.engine.rows import ArraySource, LabelTotals, TableSource
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.training_record import LabelCounts
 from latentia.inputs.column_encoder import ColumnEncoder

@@ -7,12 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import GenerativeFamily, Params
-from latentia.engine.masking import map_rows
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.pytree import leaves
-from latentia.engine.source import Chunk, MaskedRows, Preprocessor, Source, Totals
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, Preprocessor, Source, Totals, map_rows
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import leaves
 
 #: One confident mistake must not decide when to stop.
 MAX_LOG_LOSS = 50.0

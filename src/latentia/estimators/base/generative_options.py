@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from latentia.engine.contracts import Objective
-from latentia.engine.objectives import OBJECTIVES
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.sweep import OBJECTIVES
 from latentia.inputs.options import check_choice, check_number
 from latentia.solvers import Adam
 

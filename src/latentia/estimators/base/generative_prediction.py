@@ -19,7 +19,7 @@ from latentia.arrays.namespace import (
     to_numpy,
     transpose,
 )
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.fitted_model import FillOptions, FittedModel
 from latentia.inputs.dataframes import frame_type

@@ -9,8 +9,8 @@ from typing import Generic
 import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy, transpose
-from latentia.engine.posterior_family import F, P, PosteriorFamily
-from latentia.engine.source import MaskedRows, TableSource
+from latentia.engine.contracts import G, P, PosteriorFamily
+from latentia.engine.rows import MaskedRows, TableSource
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
@@ -42,7 +42,7 @@ def tempering_of_rows(model: FittedModel, source: TableSource, with_offsets: boo
     return best_tempering(LabeledRows(found[:-1], found[-1], labeled.y, weight), with_offsets)
 
 
-class LearnedOptionsMixin(Generic[F, P]):
+class LearnedOptionsMixin(Generic[G, P]):
     """What `temperature="auto"` and `unlabeled_weight="auto"` mean."""
 
     temperature: float | str
@@ -60,7 +60,7 @@ class LearnedOptionsMixin(Generic[F, P]):
             return Tempering()
         return tempering_of_rows(model, source, with_offsets)
 
-    def _choose_by_held_out_labels(self, family: F | P, source: TableSource, rng: np.random.Generator) -> HeldOutChoice:
+    def _choose_by_held_out_labels(self, family: G | P, source: TableSource, rng: np.random.Generator) -> HeldOutChoice:
         """What unlabeled rows weigh, and a tempering where labels were held out to choose it."""
         if not isinstance(self.unlabeled_weight, str):
             return HeldOutChoice(float(self.unlabeled_weight), None)
@@ -70,6 +70,6 @@ class LearnedOptionsMixin(Generic[F, P]):
         choice = choose_by_held_out_labels(*self._rough(family), source, rng, self._weight_of_few_labels, tempered)
         return choice if self.temperature == "auto" else choice._replace(tempering=None)
 
-    def _rough(self, family: F | P) -> tuple[F | P, int]:
+    def _rough(self, family: G | P) -> tuple[G | P, int]:
         """A family that is good enough to compare settings by, and iterations of EM."""
         return family, MAX_ITER

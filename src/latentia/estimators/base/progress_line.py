@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from latentia.engine.durations import format_seconds
+from latentia.engine.messages import format_seconds
 from latentia.solvers import Step
 
 #: Seconds after which a fit is slow, and between two updates of its line.

@@ -18,12 +18,10 @@ from typing import Any, Generic, Self
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.contracts import Params, Stats
-from latentia.engine.objectives import Likelihood
-from latentia.engine.posterior_family import F, P, PosteriorFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart, tree_map
+from latentia.engine.contracts import G, P, Params, PosteriorFamily, Stats
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_restart, tree_map
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.generative import GenerativeClassifier
@@ -38,12 +36,12 @@ from latentia.inputs.weights import check_weight
 
 
 @dataclass(frozen=True)
-class Stream(Generic[F, P]):
+class Stream(Generic[G, P]):
     """What is kept of all batches: no row of them."""
 
     data: GenerativeInput  # how rows are read; its own rows are gone
-    family: F
-    trained: F | P  # the posterior, or the points themselves
+    family: G
+    trained: G | P  # the posterior, or the points themselves
     params: Params  # of the latter, one restart
     stats: Stats  # averages, per unit of weight
     weight: float  # of all rows so far
@@ -52,7 +50,7 @@ class Stream(Generic[F, P]):
     n_rows: int
     curve: tuple[float, ...]  # the objective of each batch per unit of weight, before it was learned from
 
-    def learn(self, source: ArraySource, forgetting: float) -> Stream[F, P]:
+    def learn(self, source: ArraySource, forgetting: float) -> Stream[G, P]:
         """The stream after another batch."""
         sweep = RowProblem(self.trained, Likelihood(), source).sweep(self.params)
         size = source.total_weight
@@ -99,7 +97,7 @@ def count_labels(source: ArraySource, n_classes: int) -> np.ndarray:
     return np.bincount(source.y[source.y >= 0], minlength=n_classes)
 
 
-class StreamMixin(GenerativeClassifier[F, P]):
+class StreamMixin(GenerativeClassifier[G, P]):
     """`partial_fit`."""
 
     _stream_: Stream
@@ -156,7 +154,7 @@ class StreamMixin(GenerativeClassifier[F, P]):
         self._set_learned(attributes | tempering_attributes(model))
         return self
 
-    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream[F, P], ArraySource]:
+    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream[G, P], ArraySource]:
         self._check_options()
         objective = self._objective()
         if not objective.rises_under_em:
@@ -192,11 +190,11 @@ class StreamMixin(GenerativeClassifier[F, P]):
             source,
         )
 
-    def _open_family(self, family: F) -> F:
+    def _open_family(self, family: G) -> G:
         """The family for rows of which not all are known beforehand."""
         return family
 
-    def _read_batch(self, stream: Stream[F, P], X: Any, y: Any, sample_weight: Any) -> ArraySource:
+    def _read_batch(self, stream: Stream[G, P], X: Any, y: Any, sample_weight: Any) -> ArraySource:
         rows = self._encode_table(X, stream.data.encoder)
         codes = encode_known_labels(y, self.classes_, rows.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, rows.shape[0])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.durations import format_seconds
+from latentia.engine.messages import format_seconds
 from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
 
 #: Columns and classes that are listed; the rest is counted.

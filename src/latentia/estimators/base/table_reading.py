@@ -16,13 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import compute_dtype, take_rows, to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.chunked_source import ChunkedSource, count_labels, join_sources
-from latentia.engine.masking import MaskMissing
-from latentia.engine.parts import Parts, group_small
-from latentia.engine.row_stream import Device, RowStream
-from latentia.engine.source import TableSource
-from latentia.engine.streamed_source import StreamedSource
+from latentia.engine.device_stream import Device, RowStream, StreamedSource
+from latentia.engine.parts import ChunkedSource, Parts, count_labels, group_small, join_sources
+from latentia.engine.rows import ArraySource, MaskMissing, TableSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.column_kinds import ColumnKind, as_numbers, holds_only_bits

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize, root
 
 from latentia.arrays.namespace import Array, asarray_like, log_softmax, namespace
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 
 #: The largest temperature.
 MAX_TEMPERATURE = 50.0

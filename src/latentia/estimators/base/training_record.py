@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from latentia.engine.source import LabelTotals
+from latentia.engine.rows import LabelTotals
 
 
 class LabelCounts(NamedTuple):

@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import EMFamily
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem, rows_per_chunk
-from latentia.engine.pytree import leaves, take_restarts
-from latentia.engine.source import Chunk, TableSource
+from latentia.engine.rows import ArraySource, Chunk, TableSource
+from latentia.engine.sweep import Likelihood, RowProblem, rows_per_chunk
+from latentia.engine.tree import leaves, take_restarts
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
 from latentia.inputs.splits import content_keys, folds_by_content, sum_of_cubes

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from latentia.engine.array_source import ArraySource
-from latentia.engine.objectives import Likelihood
-from latentia.engine.posterior_family import PosteriorFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart
+from latentia.engine.contracts import PosteriorFamily
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.generative import GenerativeClassifier, GenerativeFit

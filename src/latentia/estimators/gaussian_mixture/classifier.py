@@ -11,7 +11,7 @@ import numpy as np
 
 from latentia.arrays.namespace import namespace
 from latentia.engine.contracts import Objective
-from latentia.engine.source import TableSource
+from latentia.engine.rows import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.component_methods import ClassComponentMixin
 from latentia.estimators.base.fitted_model import FittedModel

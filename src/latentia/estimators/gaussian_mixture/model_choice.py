@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import namespace, to_numpy
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_class
-from latentia.engine.source import Chunk, TableSource, Totals
+from latentia.engine.rows import Chunk, TableSource, Totals
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_class
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.covariance import Covariance

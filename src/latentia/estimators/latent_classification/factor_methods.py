@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.arrays.namespace import Array, logsumexp, namespace, softmax, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.families.latent_factors.family import LatentFactors

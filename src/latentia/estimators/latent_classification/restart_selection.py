@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.arrays.namespace import namespace, to_numpy
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, TableSource, Totals
+from latentia.engine.rows import ArraySource, Chunk, TableSource, Totals
+from latentia.engine.sweep import rows_per_chunk
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import Solution
 from latentia.solvers.structure_choice import best_structure

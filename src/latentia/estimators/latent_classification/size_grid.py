@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from latentia.engine.objectives import OBJECTIVES
+from latentia.engine.sweep import OBJECTIVES
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.size_search import Setting

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from latentia.arrays.namespace import take_rows, to_numpy
-from latentia.engine.array_source import ArraySource
+from latentia.engine.rows import ArraySource
 from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.weight_columns import train_columns

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentia.engine.source import TableSource
+from latentia.engine.rows import TableSource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative import GenerativeFit

@@ -17,7 +17,7 @@ from latentia.arrays.namespace import (
     to_numpy,
     transpose,
 )
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.sampling import fill_gaps

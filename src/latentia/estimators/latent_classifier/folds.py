@@ -9,10 +9,9 @@ import numpy as np
 from array_api_compat import is_numpy_array
 
 from latentia.arrays.parallel import parallel
-from latentia.engine.masking import map_rows
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.row_ranges import RowRange, split_ranges
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.rows import RowRange, map_rows, split_ranges
+from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.inputs.options import check_number
 from latentia.inputs.splits import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes

@@ -9,11 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, compute_dtype, namespace
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
-from latentia.engine.masking import map_rows
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import MaskedRows, TableSource
+from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows
+from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.number_tables import NumberTableMixin

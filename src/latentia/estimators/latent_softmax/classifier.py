@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, take_rows, to_numpy
-from latentia.engine.source import MaskedRows
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.base.training_record import LabelCounts

@@ -39,7 +39,7 @@ from latentia.arrays.linalg import packed_outer, params_at_rows, symmetric, unpa
 from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, transpose
 from latentia.arrays.small_systems import normal_qmc_points
 from latentia.engine.contracts import ConditionalFamily, DampedFamily
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec

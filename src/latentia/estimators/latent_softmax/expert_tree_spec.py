@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from latentia.arrays.namespace import Array, logsumexp
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate, undo_standardization
 from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gamma_prior import GammaPrior

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from latentia.arrays.namespace import Array, logsumexp, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 
 from latentia.arrays.namespace import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
-from latentia.engine.chunked_source import ChunkedSource
-from latentia.engine.source import MaskedRows
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.parts import ChunkedSource
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.latent_softmax.base import SoftmaxInput

@@ -11,10 +11,9 @@ from array_api_compat import is_numpy_array
 
 from latentia.arrays.namespace import to_numpy
 from latentia.arrays.parallel import parallel
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.row_ranges import RowRange, split_ranges
+from latentia.engine.rows import ArraySource, RowRange, split_ranges
+from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate
 from latentia.solvers import Outcome
 

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.engine.contracts import ConditionalFamily, Params
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
-from latentia.engine.source import TableSource
+from latentia.engine.rows import TableSource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
 from latentia.estimators.latent_softmax.effort import FULL, Effort
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.fitted import Candidate, Criterion, FittedModel, minus_half_bic

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import take_rows
-from latentia.engine.array_source import ArraySource
-from latentia.engine.source import TableSource
+from latentia.engine.rows import ArraySource, TableSource
 from latentia.estimators.latent_softmax.effort import SAMPLE_ROWS, SAMPLE_ROWS_PER_COLUMN
 from latentia.inputs.standardization import Standardizer
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.latent_softmax.base import SoftmaxFit, SoftmaxInput
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier

@@ -9,9 +9,9 @@ import numpy as np
 
 from latentia.arrays.namespace import asarray_like, namespace, to_numpy
 from latentia.engine.contracts import ConditionalFamily, Params
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.pytree import leaves
-from latentia.engine.source import Chunk, Source, Totals
+from latentia.engine.rows import Chunk, Source, Totals
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import leaves
 from latentia.estimators.latent_softmax.fitted import Candidate, search_table
 from latentia.estimators.latent_softmax.subclass_search import (
     Configuration,

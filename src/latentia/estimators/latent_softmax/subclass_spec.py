@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from latentia.arrays.namespace import Array, logsumexp, namespace, one_hot, transpose
-from latentia.engine.pytree import tree_map
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
+from latentia.engine.tree import tree_map
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate, undo_standardization
 from latentia.families.building_blocks.expected_softmax import log_expected_softmax
 from latentia.families.building_blocks.gamma_prior import GammaPrior

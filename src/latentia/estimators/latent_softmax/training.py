@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Params
-from latentia.engine.objectives import Likelihood
-from latentia.engine.problem import RowProblem
-from latentia.engine.pytree import select_restart, stack_restarts
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import select_restart, stack_restarts
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.latent_softmax.distinct_rows import held_out_weight
 from latentia.estimators.latent_softmax.effort import FULL

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy
-from latentia.engine.masking import map_rows
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Preprocessor
+from latentia.engine.rows import Preprocessor, map_rows
+from latentia.engine.sweep import rows_per_chunk
 from latentia.families.building_blocks.truncated_normal import positive_half_line
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.row_products import project

@@ -8,10 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, to_numpy
-from latentia.engine.array_source import ArraySource
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, Preprocessor, TableSource, Totals
-from latentia.engine.user_warnings import warn_at_caller
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.rows import ArraySource, Chunk, Preprocessor, TableSource, Totals
+from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.base.training_record import LabelCounts

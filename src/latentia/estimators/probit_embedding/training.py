@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.arrays.parallel import one_blas_thread
 from latentia.engine.contracts import Params
-from latentia.engine.pytree import select_restart
+from latentia.engine.tree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
 from latentia.estimators.probit_embedding.reading import TrainingTable

@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from latentia.arrays.namespace import Array, namespace
-from latentia.engine.pytree import Tree, tree_map
+from latentia.engine.tree import Tree, tree_map
 from latentia.families.building_blocks.example_data import make_example_rows
 from latentia.families.building_blocks.gaussian_weights import GaussianWeights
 

@@ -19,8 +19,8 @@ import numpy as np
 from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import ConditionalFamily, SmoothFamily
-from latentia.engine.pytree import tree_add
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.tree import tree_add
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.experts.expert import Expert
 from latentia.families.experts.gating_tree import gate_gradients, mix_experts, random_weights

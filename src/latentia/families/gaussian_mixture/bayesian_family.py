@@ -25,11 +25,9 @@ from latentia.arrays.namespace import (
     safe_log,
     to_numpy,
 )
-from latentia.engine.contracts import RememberingFamily
-from latentia.engine.objectives import Likelihood
-from latentia.engine.posterior_family import PosteriorFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.source import Chunk, MaskedRows, Source
+from latentia.engine.contracts import PosteriorFamily, RememberingFamily
+from latentia.engine.rows import Chunk, MaskedRows, Source
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.gaussian_mixture.conjugate_priors import conjugate_prior
 from latentia.families.gaussian_mixture.covariance import Moments
 from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams, GaussianPosterior

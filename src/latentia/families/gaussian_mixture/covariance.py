@@ -18,8 +18,8 @@ import numpy as np
 
 from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, Array, namespace
-from latentia.engine.pytree import Tree
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
+from latentia.engine.tree import Tree
 
 #: Components with less weight than this keep their parameters; where all weight is less than that
 #: of

@@ -28,10 +28,9 @@ from latentia.arrays.namespace import (
     safe_log,
     to_numpy,
 )
-from latentia.engine.contracts import RememberingFamily, SmoothFamily
-from latentia.engine.normal_cells import Expectation, NormalCellsFamily
-from latentia.engine.pytree import Tree
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.contracts import Expectation, NormalCellsFamily, RememberingFamily, SmoothFamily
+from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.tree import Tree
 from latentia.families.building_blocks.kmeans import cluster_restarts
 from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Moments, has_weight
 from latentia.families.gaussian_mixture.covariance_types import COVARIANCES

@@ -13,8 +13,8 @@ import numpy as np
 
 from latentia.arrays.linalg import eigh, floor_eigenvalues, spd_inverse, symmetric
 from latentia.arrays.namespace import Array, eye_like, namespace, transpose
-from latentia.engine.pytree import Tree
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
+from latentia.engine.tree import Tree
 from latentia.families.gaussian_mixture.covariance import FLOOR_MARGIN, Covariance, Memo, Moments, has_weight
 from latentia.families.gaussian_mixture.missing_data import Precision
 from latentia.families.gaussian_mixture.missingness_patterns import MissingnessPatterns

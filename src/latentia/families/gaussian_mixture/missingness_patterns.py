@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, is_on_cpu, namespace, to_numpy
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.gaussian_mixture.missing_data import CompleteRows, PatternRows, RowGroup
 from latentia.families.gaussian_mixture.scattered_rows import ScatteredRows
 

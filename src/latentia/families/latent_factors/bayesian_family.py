@@ -20,11 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, log_softmax, namespace
-from latentia.engine.contracts import Objective, Problem, WarmStartedFamily
-from latentia.engine.objectives import Likelihood
-from latentia.engine.posterior_family import PosteriorFamily
-from latentia.engine.problem import RowProblem
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.contracts import Objective, PosteriorFamily, Problem, WarmStartedFamily
+from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.latent_factors.bayesian_m_step import update_belief
 from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.class_moments import ClassMoments

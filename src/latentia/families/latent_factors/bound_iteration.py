@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, softmax
-from latentia.engine.pytree import take_restarts, tree_map
+from latentia.engine.tree import take_restarts, tree_map
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.e_step_forms import (
     BoundedColumns,

@@ -13,9 +13,9 @@ import numpy as np
 from latentia.arrays.linalg import quadratic_features
 from latentia.arrays.namespace import namespace, transpose
 from latentia.engine.contracts import F, Sweep
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.pytree import take_restarts
-from latentia.engine.source import Chunk, Source, Totals
+from latentia.engine.rows import Chunk, Source, Totals
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import take_restarts
 from latentia.families.latent_factors.e_step_complete import LatentSums
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from latentia.arrays.namespace import Array, asarray_like, namespace
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_contract import BoundedColumnModel, ColumnModel
 from latentia.families.latent_factors.column_models import COLUMN_MODELS, Gaussian
 

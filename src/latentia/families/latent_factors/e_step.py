@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_by_label import infer_by_label

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace, one_hot
-from latentia.engine.pytree import tree_add
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
+from latentia.engine.tree import tree_add
 from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows

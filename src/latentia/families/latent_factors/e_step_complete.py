@@ -25,7 +25,7 @@ from latentia.arrays.linalg import (
     with_doubled_offdiagonal,
 )
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_forms import WeightSpread
 from latentia.families.latent_factors.posterior import Uncertainty

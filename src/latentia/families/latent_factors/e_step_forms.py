@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from latentia.arrays.linalg import pack, packed_outer, unpack, with_doubled_offdiagonal
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.arrays.small_systems import invert_many
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.posterior import Uncertainty

@@ -24,7 +24,7 @@ from latentia.arrays.linalg import (
 )
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.arrays.small_systems import solve_entrywise
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_forms import WeightSpread
 from latentia.families.latent_factors.posterior import Uncertainty

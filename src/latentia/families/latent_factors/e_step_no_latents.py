@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, Array, namespace
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_contract import CellTerms, Quadratic, SharedBoundModel
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.posterior import Uncertainty

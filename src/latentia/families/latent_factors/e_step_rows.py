@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from latentia.arrays.linalg import pack, packed_outer
 from latentia.arrays.namespace import Array, namespace, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.bound_iteration import BoundRules, BoundState, settle_bounds
 from latentia.families.latent_factors.column_contract import Quadratic
 from latentia.families.latent_factors.column_layout import ColumnLayout

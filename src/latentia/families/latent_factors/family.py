@@ -31,14 +31,15 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, to_numpy
 from latentia.engine.contracts import (
+    Expectation,
+    NormalCellsFamily,
     Objective,
     Problem,
     SmoothFamily,
     StructuredFamily,
     WarmStartedFamily,
 )
-from latentia.engine.normal_cells import Expectation, NormalCellsFamily
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
 from latentia.families.latent_factors import e_step_complete, free_coordinates
 from latentia.families.latent_factors.bound_iteration import BoundRules
 from latentia.families.latent_factors.class_moments import ClassMoments

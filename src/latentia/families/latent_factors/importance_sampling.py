@@ -23,7 +23,7 @@ import numpy as np
 
 from latentia.arrays.linalg import spd_inverse
 from latentia.arrays.namespace import Array, asarray_like, eye_like, logsumexp, namespace, transpose
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.values import FactorParams
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from latentia.arrays.linalg import eigh, spd_inverse
 from latentia.arrays.namespace import asarray_like, namespace, to_numpy
-from latentia.engine.source import Chunk, Source
+from latentia.engine.rows import Chunk, Source
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.values import FactorParams, FactorSizes
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.arrays.namespace import asarray_like, to_numpy
-from latentia.engine.source import Source
+from latentia.engine.rows import Source
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.initialization import (
     SAMPLE_ROWS,

@@ -8,8 +8,8 @@ import numpy as np
 
 from latentia.arrays.linalg import pack, packed_outer, with_doubled_offdiagonal
 from latentia.arrays.namespace import Array, namespace, softmax, to_numpy, transpose
-from latentia.engine.normal_cells import Expectation
-from latentia.engine.source import MaskedRows
+from latentia.engine.contracts import Expectation
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 from latentia.families.latent_factors.e_step_rows import RowPosterior
 from latentia.families.latent_factors.values import FactorParams

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from latentia.arrays.namespace import Array, namespace
-from latentia.engine.source import MaskedRows
+from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.column_layout import ColumnLayout
 
 

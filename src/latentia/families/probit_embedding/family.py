@@ -45,7 +45,7 @@ from array_api_compat import device
 from latentia.arrays.linalg import flat_matmul, spd_inverse
 from latentia.arrays.namespace import Array, eye_like, namespace, transpose
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.probit_embedding.initialization import LabelSums, label_directions, label_sums
 from latentia.families.probit_embedding.label_posterior import (

@@ -9,8 +9,8 @@ import numpy as np
 
 from latentia.arrays.linalg import eigh
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy, transpose
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.source import Chunk, Source, Totals
+from latentia.engine.rows import Chunk, Source, Totals
+from latentia.engine.sweep import rows_per_chunk
 from latentia.families.probit_embedding.label_posterior import label_signs
 from latentia.families.probit_embedding.row_products import label_products
 

@@ -22,12 +22,10 @@ from sklearn import get_config
 
 from latentia.arrays.namespace import Array, is_sparse, namespace
 from latentia.arrays.parallel import one_blas_thread
-from latentia.engine.array_source import ArraySource
 from latentia.engine.contracts import Sweep
-from latentia.engine.problem import rows_per_chunk
-from latentia.engine.pytree import tree_add
-from latentia.engine.row_ranges import RowRange, split_ranges
-from latentia.engine.source import Chunk, Source, TableSource, Totals
+from latentia.engine.rows import ArraySource, Chunk, RowRange, Source, TableSource, Totals, split_ranges
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import tree_add
 from latentia.families.probit_embedding.family import ProbitEmbedding
 from latentia.families.probit_embedding.initialization import LabelSums, label_sums, sum_labels
 from latentia.families.probit_embedding.kernel_form import KernelForm

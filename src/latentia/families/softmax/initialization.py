@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, to_numpy
-from latentia.engine.source import Source
+from latentia.engine.rows import Source
 from latentia.families.building_blocks.kmeans import cluster_restarts
 
 #: Rows of each class that initial weights are made from.

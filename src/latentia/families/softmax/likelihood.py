@@ -19,7 +19,7 @@ import numpy as np
 from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace
 from latentia.engine.contracts import SmoothFamily
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
 from latentia.families.building_blocks.gaussian_weights import augment
 from latentia.families.softmax.initialization import mixed_restarts
 from latentia.families.softmax.subclass_family import SubclassFamily

@@ -34,7 +34,7 @@ import numpy as np
 from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import AcceleratedFamily
-from latentia.engine.source import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Source
 from latentia.families.building_blocks.gamma_prior import GammaPrior
 from latentia.families.building_blocks.gaussian_weights import (
     AcceleratedCoordinates,
