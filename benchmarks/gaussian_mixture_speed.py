@@ -31,8 +31,7 @@ from latentia import GaussianMixtureClassifier
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
 from latentia.inputs.standardization import Standardizer, column_moments
 from latentia.solvers import EM
 

@@ -13,9 +13,8 @@ from numpy.polynomial.hermite_e import hermegauss
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import Bernoulli, Categorical, ColumnLayout, Gaussian
 from latentia.solvers import EM
 
 

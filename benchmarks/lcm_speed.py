@@ -16,9 +16,8 @@ from sklearn.datasets import load_iris
 from latentia import LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import Bernoulli, ColumnLayout
 from latentia.solvers import EM
 
 

@@ -25,9 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from latentia import ProbitEmbeddingClassifier
-from latentia.families.building_blocks.truncated_normal import positive_half_line
-from latentia.families.probit_embedding.kernel_form import KernelForm
-from latentia.families.probit_embedding.projection import GramForm
+from latentia.families.blocks.bounds import positive_half_line
+from latentia.families.probit_embedding.projection import GramForm, KernelForm
 
 
 class BayesianProbit(ClassifierMixin, BaseEstimator):

@@ -28,9 +28,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.model_selection import StratifiedKFold
 
 from latentia import EmbeddingDisplay, ProbitEmbeddingClassifier, known_f1_score, known_hamming_loss
-from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
-from latentia.families.probit_embedding.problem import InMemoryProblem
+from latentia.families.probit_embedding.family import PRECISION_SHARING, InMemoryProblem, ProbitEmbedding
 from latentia.solvers import EM
 
 #: Hamming loss, macro F1 and micro F1 of the author's code.

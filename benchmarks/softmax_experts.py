@@ -31,7 +31,7 @@ from sklearn.model_selection import train_test_split
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
 
 SETS = ("banana", "thyroid", "image", "twonorm")
 PAPER = {

@@ -46,8 +46,7 @@ import latentia
 from latentia.engine.device_stream import Device, RowStream, StreamedSource
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
 from latentia.solvers import Adam
 
 #: Seconds that one case may take.

@@ -24,8 +24,7 @@ from latentia import (
 )
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
 from latentia.inputs.standardization import Standardizer
 from latentia.solvers import EM
 

@@ -13,10 +13,9 @@ from timing import least_wall
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import ColumnLayout
 
 
 def product_rate(dtype: str) -> float:

@@ -33,7 +33,7 @@ from latentia.apps.report.facts import Facts
 from latentia.display.fitted_parts import class_names
 from latentia.display.objective_curve import visible_range
 from latentia.display.search_results import SCORES
-from latentia.families.latent_factors.factor_shares import loading_correlations
+from latentia.families.latent_factors.answers import loading_correlations
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -15,8 +15,7 @@ from latentia.engine import rows as source_module
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Hybrid, Likelihood, RowProblem, rows_per_chunk
 from latentia.engine.tree import leaves
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
 from latentia.inputs.standardization import column_moments
 
 

@@ -8,8 +8,7 @@ from latentia.engine.device_stream import Device, RowStream, StreamedSource
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
 
 
 @pytest.mark.matrix  # of PyTorch

@@ -11,7 +11,7 @@ from latentia.arrays import small_systems as entrywise_spd
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import flatten, leaves, select_restart, tree_map, unflatten
-from latentia.families.gaussian_mixture import missingness_patterns
+from latentia.families.gaussian_mixture import gaps as missingness_patterns
 
 
 def assert_same(a, b):

@@ -22,10 +22,8 @@ from latentia.estimators.latent_softmax.exact_posterior import (
 )
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights, augment, inverse, weights_log_prior
-from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
-from latentia.families.experts.softmax_expert import SoftmaxExpert
+from latentia.families.blocks.weights import GammaPrior, GaussianWeights, augment, inverse, weights_log_prior
+from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
 from latentia.solvers import DampedAscent, Outcome
 
 SPECS = [

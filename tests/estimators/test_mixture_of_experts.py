@@ -18,10 +18,9 @@ from latentia.engine.tree import leaves
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.fitted import AVERAGES
-from latentia.families.experts.gating_tree import gate_responsibilities, path_scores
-from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.families.experts.variational import Experts
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.softmax_tree.experts import SoftmaxExpert
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
+from latentia.families.softmax_tree.tree import Experts, gate_responsibilities, path_scores
 
 
 @pytest.fixture(scope="module")

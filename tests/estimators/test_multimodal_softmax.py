@@ -21,12 +21,11 @@ from latentia.engine.tree import take_restarts
 from latentia.estimators.latent_softmax import modeled_rows
 from latentia.estimators.latent_softmax.fitted import AVERAGES
 from latentia.estimators.latent_softmax.search_rules import HeldOutScore
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.softmax.likelihood import SoftmaxLikelihood, SoftmaxWeights
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.blocks.weights import GammaPrior
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood, SoftmaxWeights
 from latentia.solvers import EM, LBFGS
-from latentia.solvers.accelerated_em import AcceleratedEM
-from latentia.solvers.batched_lbfgs import BatchedLBFGS
+from latentia.solvers.em import AcceleratedEM
+from latentia.solvers.lbfgs import BatchedLBFGS
 
 
 @pytest.fixture(scope="module")

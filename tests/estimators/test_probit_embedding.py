@@ -25,9 +25,7 @@ from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.estimators.probit_embedding.prediction import learned_attributes
 from latentia.estimators.probit_embedding.training import best_size
-from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
-from latentia.families.probit_embedding.problem import InMemoryProblem
+from latentia.families.probit_embedding.family import PRECISION_SHARING, InMemoryProblem, ProbitEmbedding
 from latentia.solvers import EM
 
 PRIORS = ["entries", "columns", "rows"]

@@ -14,8 +14,7 @@ from latentia.estimators.latent_softmax.subclass_search import (
     SubclassSearch,
     pruned_configurations,
 )
-from latentia.families.softmax.likelihood import SoftmaxLikelihood
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood
 
 
 class Landscape:

@@ -20,20 +20,18 @@ from latentia.arrays.namespace import asarray_like, namespace
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.building_blocks.logsumexp_bound import log_two_cosh, logistic_curvature
+from latentia.families.blocks.bounds import log_two_cosh, logistic_curvature
 from latentia.families.gaussian_mixture.covariance import Diagonal
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.latent_factors.column_contract import (
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
+from latentia.families.latent_factors.answers import importance_scores
+from latentia.families.latent_factors.columns import (
     BoundedColumnModel,
     Quadratic,
     example_codes,
     shrink_to_mean,
 )
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.importance_sampling import importance_scores
+from latentia.families.latent_factors.kinds import COLUMN_MODELS, Bernoulli, ColumnLayout
 from latentia.solvers import EM
 
 

@@ -11,14 +11,19 @@ from latentia import LatentClassificationModel
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS, Bernoulli, Categorical, Gaussian
-from latentia.families.latent_factors.count_column import NegativeBinomial
-from latentia.families.latent_factors.e_step_rows import infer_rows
+from latentia.families.latent_factors.answers import importance_scores
+from latentia.families.latent_factors.e_step import infer_rows
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.families.latent_factors.ordinal_column import Sequential
-from latentia.families.latent_factors.values import FactorParams
+from latentia.families.latent_factors.kinds import (
+    COLUMN_MODELS,
+    Bernoulli,
+    Categorical,
+    ColumnLayout,
+    Gaussian,
+    NegativeBinomial,
+    Sequential,
+)
+from latentia.families.latent_factors.parameters import FactorParams
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.solvers import EM
 

@@ -17,12 +17,10 @@ from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.tree import flatten, select_restart, unflatten
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
-from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
-from latentia.families.experts.softmax_expert import SoftmaxExpert
 from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import Bernoulli
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import Bernoulli, ColumnLayout
+from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
 
 N, D, C = 60, 4, 3  # rows, columns, classes
 QUICK = {"n_init": 1, "max_iter": 2, "random_state": 0}

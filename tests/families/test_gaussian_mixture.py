@@ -10,9 +10,10 @@ from tolerances import BRUTE_FORCE, EQUAL, SAMPLING
 from latentia import GaussianMixtureClassifier
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.gaussian_mixture import missing_data, missingness_patterns, scattered_rows
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures, student_variance
+from latentia.families.gaussian_mixture import gaps as missing_data
+from latentia.families.gaussian_mixture import gaps as missingness_patterns
+from latentia.families.gaussian_mixture import gaps as scattered_rows
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, student_variance
 
 
 @pytest.fixture(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentia.families.building_blocks import kmeans
+from latentia.families.blocks import starts as kmeans
 
 
 def test_empty_clusters_are_put_on_rows_of_their_own(rng, monkeypatch):

@@ -7,10 +7,9 @@ from tolerances import SAMPLING
 
 from latentia.arrays.linalg import packed_outer
 from latentia.engine.rows import MaskedRows
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance
-from latentia.families.experts.linear_gaussian_expert import NOISE_FLOOR, LinearGaussianExpert, LinearPosterior
-from latentia.families.experts.variational import Experts, ExpertsPosterior
+from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_variance
+from latentia.families.softmax_tree.experts import NOISE_FLOOR, LinearGaussianExpert, LinearPosterior
+from latentia.families.softmax_tree.tree import Experts, ExpertsPosterior
 
 
 @pytest.fixture

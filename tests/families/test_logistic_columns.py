@@ -6,9 +6,7 @@ from scipy.stats import nbinom, poisson
 from tolerances import EQUAL
 
 from latentia import LatentClassificationModel
-from latentia.families.latent_factors.column_models import Bernoulli
-from latentia.families.latent_factors.count_column import MAX_SHAPE, MIN_SHAPE, NegativeBinomial
-from latentia.families.latent_factors.ordinal_column import Sequential
+from latentia.families.latent_factors.kinds import MAX_SHAPE, MIN_SHAPE, Bernoulli, NegativeBinomial, Sequential
 
 MODELS = [NegativeBinomial([0, 1], [0.7, 4.0]), Sequential([0, 1], [4, 2])]
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.kind)

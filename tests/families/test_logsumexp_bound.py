@@ -13,14 +13,17 @@ from latentia.arrays.linalg import pack, packed_outer, params_at_rows, unpack
 from latentia.arrays.namespace import digamma, log_gamma, to_numpy
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax, logit_expected_sigmoid
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_variance, weights_log_prior
-from latentia.families.building_blocks.logsumexp_bound import approximate_bound, softmax_bound, softmax_bound_near
-from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
-from latentia.families.experts.softmax_expert import SoftmaxExpert
-from latentia.families.experts.variational import Experts
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.blocks.bounds import (
+    approximate_bound,
+    log_expected_softmax,
+    logit_expected_sigmoid,
+    softmax_bound,
+    softmax_bound_near,
+)
+from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_variance, weights_log_prior
+from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
+from latentia.families.softmax_tree.tree import Experts
 from latentia.solvers import EM
 
 

@@ -17,8 +17,8 @@ from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import (
+from latentia.families.blocks.weights import (
+    GammaPrior,
     NaturalStats,
     from_accelerated,
     posterior_around,
@@ -28,9 +28,8 @@ from latentia.families.building_blocks.gaussian_weights import (
     update_weights,
     weights_log_prior,
 )
-from latentia.families.experts.expert import Expert
-from latentia.families.experts.likelihood import ExpertsLikelihood
-from latentia.families.experts.variational import Experts
+from latentia.families.softmax_tree.experts import Expert
+from latentia.families.softmax_tree.tree import Experts, ExpertsLikelihood
 from latentia.solvers import EM, BatchedLBFGS
 
 

@@ -8,15 +8,13 @@ from tolerances import EQUAL
 from latentia import LatentClassificationModel
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.tree import leaves
-from latentia.families.latent_factors import e_step_no_latents
-from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
-from latentia.families.latent_factors.bound_iteration import BoundRules
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
-from latentia.families.latent_factors.e_step_no_latents import infer_without_latents
-from latentia.families.latent_factors.e_step_rows import infer_rows
+from latentia.families.latent_factors import e_step_gaussian as e_step_no_latents
+from latentia.families.latent_factors.columns import LogisticColumnModel
+from latentia.families.latent_factors.e_step import BoundRules, infer_rows
+from latentia.families.latent_factors.e_step_gaussian import infer_without_latents
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.logistic_column import LogisticColumnModel
+from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
+from latentia.families.latent_factors.posterior import BayesianLatentFactors
 
 KINDS = [*COLUMN_MODELS, "categorical", "categorical", "continuous"]
 N_ROWS = 60

@@ -10,15 +10,12 @@ from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures, pooled_covariance
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.gaussian_mixture.posterior import GaussianPrior
-from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import Gaussian
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
+from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures, GaussianPrior, pooled_covariance
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.posterior import FactorPrior
+from latentia.families.latent_factors.kinds import ColumnLayout, Gaussian
+from latentia.families.latent_factors.latents import FactorPrior
+from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.solvers import AcceleratedEM
 
 

@@ -12,17 +12,25 @@ from latentia.arrays.linalg import spd_inverse
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.truncated_normal import positive_half_line, truncate
-from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.kernel_form import KernelForm
-from latentia.families.probit_embedding.label_posterior import infer_latents, label_signs, label_weight_moments
-from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
-from latentia.families.probit_embedding.problem import InMemoryProblem, StreamedProblem
-from latentia.families.probit_embedding.projection import GramForm, SpectralForm
-from latentia.families.probit_embedding.row_products import ColumnProducts, DenseProducts, PairProducts
+from latentia.families.blocks.bounds import positive_half_line, truncate
+from latentia.families.blocks.weights import GammaPrior
+from latentia.families.probit_embedding.family import (
+    PRECISION_SHARING,
+    InMemoryProblem,
+    ProbitEmbedding,
+    StreamedProblem,
+)
+from latentia.families.probit_embedding.labels import infer_latents, label_signs, label_weight_moments
+from latentia.families.probit_embedding.projection import (
+    ColumnProducts,
+    DenseProducts,
+    GramForm,
+    KernelForm,
+    PairProducts,
+    SpectralForm,
+)
 from latentia.solvers import EM
-from latentia.solvers.quasi_newton_vb import QuasiNewtonVB
+from latentia.solvers.ascent import QuasiNewtonVB
 
 
 def problem_rows(seed, n_rows=25, n_features=6, n_labels=4, unknown=0.3):

@@ -14,13 +14,12 @@ from latentia.arrays.namespace import to_numpy
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import Bernoulli, Categorical, Gaussian
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.rotation import best_angle, rotate, sparsest_rotation
-from latentia.families.latent_factors.values import FactorParams
+from latentia.families.latent_factors.kinds import Bernoulli, Categorical, ColumnLayout, Gaussian
+from latentia.families.latent_factors.parameters import FactorParams
+from latentia.families.latent_factors.structure import best_angle, rotate, sparsest_rotation
 from latentia.solvers import EM, Outcome, StructuralEM
-from latentia.solvers.structure_choice import best_structure, penalized
+from latentia.solvers.structural import best_structure, penalized
 
 
 def a_rotation(rng, *shape):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from latentia.solvers.anderson import AndersonHistory, anderson_update
+from latentia.solvers.em import AndersonHistory, anderson_update
 
 
 def test_a_linear_map_is_solved_once_its_differences_span_the_space(rng):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import to_numpy
-from latentia.families.latent_factors.factor_shares import loading_correlations
+from latentia.families.latent_factors.answers import loading_correlations
 
 #: Factors without a stronger correlation than this explain no column.
 MIN_CORRELATION = 0.1

@@ -14,7 +14,7 @@ from latentia.display.fitted_parts import (
     loading_names,
     require_factor_model,
 )
-from latentia.families.latent_factors.factor_shares import loading_correlations
+from latentia.families.latent_factors.answers import loading_correlations
 from latentia.inputs.options import check_number
 
 

@@ -24,8 +24,8 @@ from latentia.arrays.namespace import namespace, to_numpy
 from latentia.engine.contracts import Params, SmoothFamily
 from latentia.engine.sweep import RowProblem
 from latentia.engine.tree import Tree, add_restart_axis, leaves, select_restart, tree_map
-from latentia.solvers.held_out import HeldOut
-from latentia.solvers.solution import Outcome, Solution, Step, StepCallback, ignore_step
+from latentia.solvers.em import Outcome, Solution, Step, StepCallback, ignore_step
+from latentia.solvers.lbfgs import HeldOut
 
 #: How fast the moments forget.
 DECAY, SQUARED_DECAY = 0.9, 0.999

@@ -2,21 +2,119 @@
 
 All restarts run as one batched sweep along the first axis of the parameters; those that have
 converged drop out of the batch.
+
+EM and variational Bayes with Anderson acceleration, for families whose plain steps are slow.
+
+Let F be one EM step in the family's accelerated coordinates and ``r(x) = F(x) - x``. From the last
+few iterates the combination of their residuals that is shortest is found, and the same combination
+of their images F(x) is the next trial point (Henderson & Varadhan 2019, "Damped Anderson
+acceleration with restarts and monotonicity control"). A trial that lowers the objective is replaced
+by the plain step, and that restart forgets its past; so the objective never falls. All restarts run
+as one batch.
+
+Anderson acceleration: where the combination of past steps with the shortest residual leads.
+
+The record of how each restart of a batch went.
+
+What every solver takes and reports: its steps, and how it ended.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from latentia.arrays.namespace import namespace
-from latentia.engine.contracts import EMFamily, Params, Problem, Sweep, WarmStartedFamily
+from latentia.arrays.namespace import Array, namespace, to_numpy
+from latentia.engine.contracts import AcceleratedFamily, EMFamily, Family, Params, Problem, Sweep, WarmStartedFamily
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.tree import leaves, select_restart, take_restarts
-from latentia.solvers.restarts import RestartHistory, best_step, to_float_array
-from latentia.solvers.solution import Outcome, Solution, StepCallback, ignore_step
+from latentia.engine.tree import (
+    flatten_restarts,
+    leaves,
+    replace_restarts,
+    select_restart,
+    stack_restarts,
+    take_restarts,
+    unflatten_restarts,
+)
+
+
+class Outcome(Enum):
+    """Why a solver ended; the value is the sentence that users read."""
+
+    CONVERGED = "converged: the gain fell below tol"
+    AT_ROUNDING = "converged: the gain fell below rounding"
+    VALIDATED = "converged: the loss on held-out rows stopped falling"
+    MAX_ITER = "max_iter reached"
+    STOPPED = "stopped by the callback"
+    NO_ASCENT = "no step raised the objective"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver ended by its own rule."""
+        return self in (Outcome.CONVERGED, Outcome.AT_ROUNDING, Outcome.VALIDATED)
+
+
+class Step(NamedTuple):
+    """One step of a solver, as callbacks see it."""
+
+    solver: str
+    iteration: int
+    value: float  # best value among the restarts still running
+    n_running: int  # restarts that have not converged
+    params: Callable[[], Params]  # of the best restart still running, made when asked for
+
+
+#: Called after each step; return True to stop the solver.
+StepCallback = Callable[[Step], bool]
+
+
+class Solution(NamedTuple):
+    """Where a solver ended, per restart."""
+
+    params: Params  # one set per restart along the first axis
+    value: np.ndarray  # (n_restarts,)
+    curves: list[np.ndarray]  # value after each sweep, per restart
+    n_iter: np.ndarray  # (n_restarts,)
+    outcomes: list[Outcome]
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Which restarts ended by the solver's own rule."""
+        return np.array([outcome.converged for outcome in self.outcomes])
+
+    def select_restart(self, k: int) -> Solution:
+        """One restart of several."""
+        return self.take_restarts([k])
+
+    def take_restarts(self, index: list[int]) -> Solution:
+        """Some of the restarts."""
+        return Solution(
+            take_restarts(self.params, index),
+            self.value[index],
+            [self.curves[k] for k in index],
+            self.n_iter[index],
+            [self.outcomes[k] for k in index],
+        )
+
+
+def ignore_step(step: Step) -> bool:
+    """The callback that does nothing."""
+    return False
+
+
+F_contra = TypeVar("F_contra", bound=Family, contravariant=True)
+
+
+class Solver(Protocol[F_contra]):
+    """Raises the objective of a problem from every restart, along the parameters' first axis."""
+
+    def solve(self, problem: Problem[F_contra], params: Params, on_step: StepCallback = ignore_step) -> Solution: ...
+
 
 #: A decrease by more than this share of the value and so many rounding units is no rounding error.
 MAX_RELATIVE_DECREASE = 1e-6
@@ -97,3 +195,212 @@ def warn_if_decreased(gain: np.ndarray, values: np.ndarray, unit: float) -> None
             "the arithmetic has lost precision. Rescale the columns, raise var_floor, or use float64.",
             RuntimeWarning,
         )
+
+
+#: A restart ends when so many steps together gain less than `tol`: a few may be poor.
+WINDOW = 6
+
+
+@dataclass(frozen=True)
+class AcceleratedEM:
+    """EM until each restart gains less than `tol` per unit of sample weight in six steps together.
+
+    Parameters that are left out of the family's accelerated coordinates follow the plain step.
+    """
+
+    max_iter: int = 600
+    tol: float = 1e-5
+    memory: int = 6
+
+    def solve(
+        self, problem: Problem[AcceleratedFamily], params: Params, on_step: StepCallback = ignore_step
+    ) -> Solution:
+        """Raise the objective from each restart; `n_iter` counts the steps."""
+        batch = _Batch(problem, params, self.memory)
+        record = RestartHistory(len(batch.values))
+        record.add(batch.values)
+        unit = rounding_unit(params)
+        recent = [batch.values]  # values of the last steps
+        outcome = Outcome.MAX_ITER
+        for iteration in range(self.max_iter):
+            before = batch.values
+            batch.step()
+            warn_if_decreased(batch.values - before, batch.values, unit)
+            record.add(batch.values)
+            recent = [*recent, batch.values][-WINDOW - 1 :]
+            best = partial(select_restart, batch.params, int(batch.values.argmax()))
+            stop = on_step(Step("EM", iteration + 1, float(batch.values.max()), len(batch.values), best))
+            done = (len(recent) > WINDOW) & (recent[-1] - recent[0] <= self.tol * problem.total_weight)
+            record.finish(np.flatnonzero(done), batch.params, Outcome.CONVERGED)
+            if stop:
+                outcome = Outcome.STOPPED
+                break
+            if done.any():
+                recent = [values[~done] for values in recent]
+                batch.keep(np.flatnonzero(~done))
+            if done.all():
+                break
+        if len(batch.values):
+            record.finish(np.arange(len(batch.values)), batch.params, outcome)
+        return record.solution()
+
+
+class _Batch:
+    """The restarts that have not converged: where they are and where they were."""
+
+    def __init__(self, problem: Problem[AcceleratedFamily], params: Params, memory: int):
+        sweep = problem.sweep(params)
+        self.problem, self.family = problem, problem.family
+        self.params, self.stats = params, sweep.stats
+        self.values = to_float_array(sweep.value)
+        self.history = AndersonHistory(memory, len(self.values))
+
+    def step(self) -> None:
+        """One trial, and the plain step for the restarts it does not lift."""
+        plain = self.family.update(self.params, self.stats)
+        trial = self._extrapolated(plain)
+        sweep = self.problem.sweep(trial)
+        values = to_float_array(sweep.value)
+        good = np.isfinite(values) & (values >= self.values)
+        if good.all():
+            self.params, self.stats, self.values = trial, sweep.stats, values
+            return
+        self.history.forget(~good)
+        if not good.any():  # nothing to put together, and no copies of large parameters
+            fallback = rising_sweep(self.problem, plain, self.values)
+            self.params, self.stats, self.values = plain, fallback.stats, to_float_array(fallback.value)
+            return
+        bad = np.flatnonzero(~good)
+        plain = take_restarts(plain, bad.tolist())
+        fallback = rising_sweep(self.problem.take_restarts(bad), plain, self.values[bad])
+        values[bad] = to_float_array(fallback.value)
+        self.params = replace_restarts(trial, bad, plain)
+        self.stats = replace_restarts(sweep.stats, bad, fallback.stats)
+        self.values = values
+
+    def _extrapolated(self, plain: Params) -> Params:
+        """Where the past steps and the plain one lead."""
+        here = flatten_restarts(self.family.to_accelerated(self.params))
+        image = self.family.to_accelerated(plain)
+        self.history.add(here, flatten_restarts(image) - here)
+        return self.family.from_accelerated(unflatten_restarts(self.history.trial_points(), image), plain)
+
+    def keep(self, index: np.ndarray) -> None:
+        """Drop all restarts but some."""
+        if not index.size:
+            self.values = self.values[:0]
+            return
+        self.params, self.stats = take_restarts(self.params, index.tolist()), take_restarts(self.stats, index.tolist())
+        self.values = self.values[index]
+        self.problem = self.problem.take_restarts(index)
+        self.history.keep(index)
+
+
+class AndersonHistory:
+    """The last points of each restart, and the residuals that lead from them to their images.
+
+    All arrays are (restarts, coordinates). Restarts share the lists, but each may forget its past
+    alone.
+    """
+
+    def __init__(self, memory: int, n_restarts: int):
+        self.memory = memory
+        self.points: list[np.ndarray] = []
+        self.residuals: list[np.ndarray] = []
+        self.n_points = np.zeros(n_restarts, dtype=int)  # how many of the last points each restart remembers
+
+    def add(self, point: np.ndarray, residual: np.ndarray) -> None:
+        """The newest point of all restarts."""
+        self.points = [*self.points, point][-self.memory - 1 :]
+        self.residuals = [*self.residuals, residual][-self.memory - 1 :]
+        self.n_points = np.minimum(self.n_points + 1, self.memory + 1)
+
+    def trial_points(self, step: float = 1.0, metric: np.ndarray | None = None) -> np.ndarray:
+        """Where the remembered steps lead; the plain step if one point alone is remembered."""
+        return anderson_update(self.points, self.residuals, self.n_points - 1, step, metric)
+
+    def forget(self, restarts: np.ndarray) -> None:
+        """Some restarts begin anew with the next point."""
+        self.n_points[restarts] = 0
+
+    def forget_all_but_newest(self) -> None:
+        """All restarts go on from their newest point."""
+        self.points, self.residuals = self.points[-1:], self.residuals[-1:]
+        self.n_points = np.minimum(self.n_points, 1)
+
+    def keep(self, restarts: np.ndarray) -> None:
+        """Drop all restarts but some."""
+        self.n_points = self.n_points[restarts]
+        self.points = [point[restarts] for point in self.points]
+        self.residuals = [residual[restarts] for residual in self.residuals]
+
+
+def anderson_update(
+    points: list[np.ndarray],
+    residuals: list[np.ndarray],
+    n_differences: np.ndarray,
+    step: float = 1.0,
+    metric: np.ndarray | None = None,
+) -> np.ndarray:
+    """The next trial point of each restart, (restarts, coordinates).
+
+    `residuals` lead from the `points` to their images; of both lists the newest comes last. Of the
+    differences between successive points each restart uses the last `n_differences`. Residuals are
+    measured in units of `metric`, and followed for a fraction `step`.
+    """
+    here, residual = points[-1], residuals[-1]
+    if len(points) == 1:
+        return here + step * residual
+    d_point = np.diff(np.stack(points, axis=-1))
+    d_residual = np.diff(np.stack(residuals, axis=-1))
+    used = np.arange(d_point.shape[-1], 0, -1)[None, :] <= n_differences[:, None]
+    d_point, d_residual = d_point * used[:, None, :], d_residual * used[:, None, :]
+    columns, target = (d_residual, residual) if metric is None else (d_residual * metric[..., None], residual * metric)
+    transposed = np.swapaxes(columns, 1, 2)
+    gram = transposed @ columns
+    ridge = 1e-10 * np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
+    weights = np.linalg.solve(gram + ridge * np.eye(gram.shape[-1]), transposed @ target[..., None])
+    return here + step * residual - ((d_point + step * d_residual) @ weights)[..., 0]
+
+
+class RestartHistory:
+    """Curves and ends of all restarts, of which those in `index` still run."""
+
+    def __init__(self, n_restarts: int):
+        self.index = np.arange(n_restarts)
+        self.curves: list[list[float]] = [[] for _ in range(n_restarts)]
+        self.params: list[Params] = [None] * n_restarts
+        self.outcomes = [Outcome.MAX_ITER] * n_restarts
+
+    def add(self, values: np.ndarray) -> None:
+        """Note the values of those that run."""
+        for restart, value in zip(self.index.tolist(), values.tolist(), strict=True):
+            self.curves[restart].append(value)
+
+    def finish(self, which: np.ndarray, params: Params, outcome: Outcome) -> None:
+        """End these of those that run."""
+        for k in which.tolist():
+            self.params[self.index[k]] = select_restart(params, k)
+            self.outcomes[self.index[k]] = outcome
+        self.index = np.delete(self.index, which)
+
+    def solution(self) -> Solution:
+        """What all have come to."""
+        return Solution(
+            params=stack_restarts(self.params),
+            value=np.array([curve[-1] for curve in self.curves]),
+            curves=[np.array(curve) for curve in self.curves],
+            n_iter=np.array([len(curve) - 1 for curve in self.curves]),
+            outcomes=self.outcomes,
+        )
+
+
+def best_step(solver: str, iteration: int, values: np.ndarray, params_at: Callable[[int], Params]) -> Step:
+    """What callbacks see of a step: the best of the restarts that run."""
+    best = int(values.argmax())
+    return Step(solver, iteration, float(values[best]), len(values), partial(params_at, best))
+
+
+def to_float_array(value: Array) -> np.ndarray:
+    """Values of the restarts on the host; of a single one, too."""
+    return np.array(to_numpy(value), dtype=float, ndmin=1)

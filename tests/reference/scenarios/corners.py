@@ -201,7 +201,7 @@ def sparse_embeddings() -> dict[str, Any]:
     for prior in ("entries", "columns", "rows"):
         model = ProbitEmbeddingClassifier(2, prior=prior, max_iter=5, random_state=0).fit(wide(X), Y)
         found[prior] = describe(model, wide(new))
-    from latentia.families.probit_embedding import row_products
+    from latentia.families.probit_embedding import projection as row_products
 
     with patch.object(row_products, "MAX_PAIRS", 0):
         model = ProbitEmbeddingClassifier(2, max_iter=5, random_state=0).fit(wide(X), Y)

@@ -13,14 +13,12 @@ from latentia.arrays import namespace as logspace
 from latentia.arrays import namespace as special
 from latentia.arrays import small_systems as entrywise_spd
 from latentia.arrays.small_systems import normal_qmc_points
-from latentia.families.building_blocks import (
-    expected_softmax,
-    gaussian_weights,
-    kmeans,
-    logsumexp_bound,
-    truncated_normal,
-)
-from latentia.families.building_blocks.gamma_prior import GammaPrior
+from latentia.families.blocks import bounds as expected_softmax
+from latentia.families.blocks import bounds as logsumexp_bound
+from latentia.families.blocks import bounds as truncated_normal
+from latentia.families.blocks import starts as kmeans
+from latentia.families.blocks import weights as gaussian_weights
+from latentia.families.blocks.weights import GammaPrior
 
 from ..digest import tree
 from ..registry import Group

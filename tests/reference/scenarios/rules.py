@@ -26,10 +26,10 @@ from latentia.inputs.label_digest import digest_labels, read_classes
 from latentia.inputs.plain_values import PlainValues
 from latentia.inputs.table_digest import join_distinct
 from latentia.solvers import Outcome
-from latentia.solvers.held_out import HeldOut
-from latentia.solvers.lbfgs_history import LBFGSHistory
-from latentia.solvers.restarts import RestartHistory, best_step
-from latentia.solvers.structure_choice import best_structure, penalized
+from latentia.solvers.ascent import LBFGSHistory
+from latentia.solvers.em import RestartHistory, best_step
+from latentia.solvers.lbfgs import HeldOut
+from latentia.solvers.structural import best_structure, penalized
 
 from ..describe import refusal
 from ..digest import tree

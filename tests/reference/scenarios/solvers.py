@@ -19,13 +19,11 @@ from latentia.engine.rows import (
     split_ranges,
 )
 from latentia.engine.sweep import Conditional, Hybrid, Likelihood, RowProblem, check_compatible, rows_per_chunk
-from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
+from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.softmax.likelihood import SoftmaxLikelihood
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood
 from latentia.solvers import (
     EM,
     LBFGS,

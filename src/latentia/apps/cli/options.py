@@ -9,7 +9,7 @@ import typer
 from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.apps.tables.table_files import Reading
 from latentia.apps.tables.typed_columns import ORDINAL
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
+from latentia.families.latent_factors.kinds import COLUMN_MODELS
 
 #: What a column may be.
 KINDS = tuple(COLUMN_MODELS)

@@ -15,7 +15,7 @@ import numpy as np
 
 from latentia.arrays.namespace import to_numpy
 from latentia.engine.messages import format_seconds
-from latentia.families.latent_factors.factor_shares import loading_correlations, strongest_by_column
+from latentia.families.latent_factors.answers import loading_correlations, strongest_by_column
 
 #: Columns and classes that are listed; the rest is counted.
 MAX_LISTED = 12

@@ -20,16 +20,13 @@ from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import check_solver, warn_of_idle_components
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
-from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
-from latentia.families.gaussian_mixture.conjugate_priors import conjugate_prior
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures
-from latentia.families.gaussian_mixture.posterior import GaussianPrior
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
+from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures, GaussianPrior, conjugate_prior
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.options import Check, check_choice, check_number, registered
 from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.solvers import EM, AcceleratedEM, Adam, Solver
-from latentia.solvers.accelerated_em import WINDOW
+from latentia.solvers.em import WINDOW
 
 
 class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixtures, BayesianGaussianMixtures]):

@@ -14,10 +14,9 @@ from latentia.engine.rows import Chunk, TableSource, Totals
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_class
 from latentia.estimators.base.callbacks import StepNotifier
-from latentia.families.gaussian_mixture.bayesian_family import BayesianGaussianMixtures
 from latentia.families.gaussian_mixture.covariance import Covariance
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
-from latentia.families.gaussian_mixture.family import GaussianMixtures, GaussianParams
+from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
+from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures
 from latentia.solvers import EM
 
 #: A notifier that sees models of a family; the second is what is trained, its posterior or itself.

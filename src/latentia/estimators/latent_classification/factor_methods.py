@@ -12,9 +12,9 @@ from latentia.arrays.namespace import Array, logsumexp, namespace, softmax, tran
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
+from latentia.families.latent_factors.answers import importance_scores
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.importance_sampling import importance_scores
-from latentia.families.latent_factors.values import FactorParams
+from latentia.families.latent_factors.parameters import FactorParams
 from latentia.inputs.options import choice, optional, random_generator
 from latentia.inputs.rows import method_of_rows
 

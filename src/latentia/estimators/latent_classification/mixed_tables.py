@@ -12,9 +12,9 @@ from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.generative import GenerativeClassifier
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.table_reading import sized_by_weight
-from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import COLUMN_MODELS
+from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.inputs.column_levels import Merging, check_min_frequency
 from latentia.inputs.mixed_rows import validate_table

@@ -10,7 +10,7 @@ from latentia.engine.rows import ArraySource, Chunk, TableSource, Totals
 from latentia.engine.sweep import rows_per_chunk
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.solvers import Solution
-from latentia.solvers.structure_choice import best_structure
+from latentia.solvers.structural import best_structure
 
 #: Training accuracy is taken on at most this many random rows.
 ACCURACY_ROWS = 200_000

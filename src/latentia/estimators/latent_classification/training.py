@@ -21,15 +21,15 @@ from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.base.tempering import Tempering
 from latentia.estimators.base.unlabeled_weight import WEIGHTS
 from latentia.estimators.latent_classification.restart_selection import best_restart
-from latentia.families.latent_factors.bayesian_family import BayesianLatentFactors
-from latentia.families.latent_factors.bound_iteration import BoundRules
-from latentia.families.latent_factors.canonical_form import to_canonical_form
-from latentia.families.latent_factors.column_layout import ColumnLayout
+from latentia.families.latent_factors.answers import to_canonical_form
+from latentia.families.latent_factors.e_step import BoundRules
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import ColumnLayout
+from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.inputs.mixed_rows import is_complete
 from latentia.inputs.options import Check, check_choice, check_number, choice, integer, number
 from latentia.solvers import EM, AcceleratedEM, Solution, Solver, StructuralEM
-from latentia.solvers.accelerated_em import WINDOW
+from latentia.solvers.em import WINDOW
 
 #: Factors where their number is left to us: of a posterior, and of a point.
 MAX_AUTO_LATENT = 8

@@ -19,8 +19,7 @@ from latentia.arrays.namespace import (
 )
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
-from latentia.families.latent_factors.family import LatentFactors
-from latentia.families.latent_factors.sampling import fill_gaps
+from latentia.families.latent_factors.family import LatentFactors, fill_gaps
 from latentia.inputs.column_encoder import ColumnEncoder
 
 #: Standard deviations beyond which a cell counts as that far away, for the kernel.

@@ -43,8 +43,8 @@ from latentia.engine.rows import MaskedRows, Source
 from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import (
+from latentia.families.blocks.weights import (
+    GammaPrior,
     GaussianWeights,
     augment,
     inverse,
@@ -52,8 +52,7 @@ from latentia.families.building_blocks.gaussian_weights import (
     weighted_mean,
     weights_log_prior,
 )
-from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
-from latentia.families.experts.softmax_expert import SoftmaxExpert
+from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
 
 #: Points of the averages over scores.
 N_POINTS = 64

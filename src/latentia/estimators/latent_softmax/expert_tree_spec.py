@@ -9,13 +9,19 @@ from typing import Any, Generic
 from latentia.arrays.namespace import Array, logsumexp
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate, undo_standardization
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_moments
-from latentia.families.experts.expert import E
-from latentia.families.experts.gating_tree import gate_gradients, mix_experts, n_nodes, path_scores
-from latentia.families.experts.likelihood import ExpertsLikelihood, ExpertsPoint
-from latentia.families.experts.variational import Experts, ExpertsPosterior
+from latentia.families.blocks.bounds import log_expected_softmax
+from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_moments
+from latentia.families.softmax_tree.experts import E
+from latentia.families.softmax_tree.tree import (
+    Experts,
+    ExpertsLikelihood,
+    ExpertsPoint,
+    ExpertsPosterior,
+    gate_gradients,
+    mix_experts,
+    n_nodes,
+    path_scores,
+)
 from latentia.inputs.standardization import Standardizer
 
 

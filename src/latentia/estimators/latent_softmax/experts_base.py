@@ -18,7 +18,7 @@ from latentia.estimators.latent_softmax.fitted import Candidate, FittedModel, se
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.estimators.latent_softmax.search_rules import Patience, best_model
 from latentia.estimators.latent_softmax.training import Trainer
-from latentia.families.experts.expert import Expert
+from latentia.families.softmax_tree.experts import Expert
 from latentia.inputs.options import Check, check_choice, check_number, integer
 from latentia.inputs.rows import method_of_rows
 

@@ -10,7 +10,7 @@ from latentia.engine.rows import MaskedRows
 from latentia.estimators.latent_softmax.classifier import DiscriminativeClassifier
 from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
-from latentia.families.experts.softmax_expert import SoftmaxExpert
+from latentia.families.softmax_tree.experts import SoftmaxExpert
 
 
 class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):

@@ -20,7 +20,7 @@ from latentia.estimators.latent_softmax.experts_base import ExpertEstimator
 from latentia.estimators.latent_softmax.fitted import FittedModel
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.estimators.latent_softmax.parted_score import PartedScoreMixin
-from latentia.families.experts.linear_gaussian_expert import LinearGaussianExpert
+from latentia.families.softmax_tree.experts import LinearGaussianExpert
 from latentia.inputs.lazy_tables import LazyTable, lazy_table
 from latentia.inputs.outputs import OutputUnits, output_units, read_outputs
 from latentia.inputs.rows import method_of_rows

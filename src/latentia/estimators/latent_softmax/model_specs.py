@@ -14,8 +14,7 @@ from latentia.arrays.linalg import packed_outer
 from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import AcceleratedFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights, augment
+from latentia.families.blocks.weights import GammaPrior, GaussianWeights, augment
 from latentia.inputs.standardization import Standardizer
 
 

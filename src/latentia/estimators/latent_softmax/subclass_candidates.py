@@ -23,8 +23,8 @@ from latentia.estimators.latent_softmax.subclass_search import (
 )
 from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
 from latentia.estimators.latent_softmax.training import Trainer
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.softmax.likelihood import SoftmaxWeights
+from latentia.families.blocks.weights import GammaPrior
+from latentia.families.softmax_tree.subclasses import SoftmaxWeights
 
 
 def train_proposals(

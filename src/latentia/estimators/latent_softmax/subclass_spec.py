@@ -12,11 +12,9 @@ from latentia.arrays.namespace import Array, logsumexp, namespace, one_hot, tran
 from latentia.engine.rows import MaskedRows
 from latentia.engine.tree import tree_map
 from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEstimate, undo_standardization
-from latentia.families.building_blocks.expected_softmax import log_expected_softmax
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.building_blocks.gaussian_weights import GaussianWeights, score_moments
-from latentia.families.softmax.likelihood import SoftmaxLikelihood, SoftmaxWeights
-from latentia.families.softmax.variational import MultimodalSoftmax
+from latentia.families.blocks.bounds import log_expected_softmax
+from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_moments
+from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood, SoftmaxWeights
 from latentia.inputs.options import check_choice, check_number
 from latentia.inputs.standardization import Standardizer
 

@@ -16,9 +16,8 @@ from latentia.estimators.base.number_tables import NumberTableMixin
 from latentia.estimators.probit_embedding import reading
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
 from latentia.estimators.probit_embedding.training import EmbeddingFit, Trainer, check_n_latent
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING
+from latentia.families.blocks.weights import GammaPrior
+from latentia.families.probit_embedding.family import PRECISION_SHARING, ProbitEmbedding
 from latentia.inputs.options import Check, check_bool, choice, integer, number
 from latentia.inputs.rows import method_of_rows
 from latentia.solvers import QuasiNewtonVB

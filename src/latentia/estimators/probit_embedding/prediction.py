@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy
 from latentia.engine.rows import Preprocessor, map_rows
 from latentia.engine.sweep import rows_per_chunk
-from latentia.families.building_blocks.truncated_normal import positive_half_line
-from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.row_products import project
-from latentia.families.probit_embedding.values import Embedding, second_moment
+from latentia.families.blocks.bounds import positive_half_line
+from latentia.families.probit_embedding.family import Embedding, ProbitEmbedding, second_moment
+from latentia.families.probit_embedding.projection import project
 
 #: A dimension is effective if it carries this share of the variance of the labels' scores.
 MIN_EFFECTIVE_SHARE = 0.01

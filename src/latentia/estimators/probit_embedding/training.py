@@ -14,8 +14,7 @@ from latentia.engine.tree import select_restart
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
 from latentia.estimators.probit_embedding.reading import TrainingTable
-from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.probit_embedding.problem import problem_maker
+from latentia.families.probit_embedding.family import ProbitEmbedding, problem_maker
 from latentia.inputs.options import check_choice, check_number
 from latentia.solvers import Outcome, QuasiNewtonVB, Solution
 

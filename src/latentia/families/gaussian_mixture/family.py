@@ -9,6 +9,11 @@ gradient training leaves them alone, as the thesis does.
 
 In the code: C classes, K components of the largest class, D features. Classes with fewer components
 are padded with components of weight zero.
+
+The covariance types by the names users give, and those that pool what another type keeps apart.
+
+A new type is a subclass of `Covariance` (or of a type that it resembles) and a line in
+`COVARIANCES`.
 """
 
 from __future__ import annotations
@@ -31,9 +36,9 @@ from latentia.arrays.namespace import (
 from latentia.engine.contracts import Expectation, NormalCellsFamily, RememberingFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows, Source
 from latentia.engine.tree import Tree
-from latentia.families.building_blocks.kmeans import cluster_restarts
-from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Moments, has_weight
-from latentia.families.gaussian_mixture.covariance_types import COVARIANCES
+from latentia.families.blocks.starts import cluster_restarts
+from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Diagonal, Full, Moments, has_weight
+from latentia.families.gaussian_mixture.gaps import Precision
 
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 2000
@@ -264,3 +269,52 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily, RememberingFamily):
         """Small instances that the tests of all families run on."""
         sizes = 1 + np.arange(n_classes) % 2
         return [cls(sizes, covariance_type(1e-3)) for covariance_type in COVARIANCES.values()]
+
+
+class Spherical(Diagonal):
+    """One variance per component, (..., C, K)."""
+
+    covariance_class_axis = -2
+    common_scale = True
+
+    def variances(self, covariance: Array, means: Array) -> Array:
+        return namespace(covariance).broadcast_to(covariance[..., None], means.shape)
+
+    def pool(self, a: Array) -> Array:
+        return namespace(a).sum(a, axis=-1)
+
+    def initial(self, variances: Array) -> Array:
+        return namespace(variances).mean(variances, axis=-1)
+
+    def in_units(self, covariance: Array, scale: Array) -> Array:
+        return covariance * scale[0] ** 2
+
+    def n_free(self, n_features: int, n_gaussians: int) -> int:
+        return n_gaussians
+
+
+class Tied(Full):
+    """One covariance matrix that all components of all classes share, (..., D, D)."""
+
+    covariance_class_axis = None
+    second_class_axis = None
+    natural_class_axes = Precision(None, None, -3)
+
+    def per_component(self, covariance: Array) -> Array:
+        return covariance[..., None, None, :, :]
+
+    def pool(self, a: Array) -> Array:
+        return namespace(a).sum(a, axis=(-4, -3))
+
+    def initial(self, variances: Array) -> Array:
+        xp = namespace(variances)
+        return super().initial(xp.mean(variances, axis=(-3, -2)))
+
+    def transform_noise(self, covariance: np.ndarray, c: int, k: int, noise: np.ndarray) -> np.ndarray:
+        return super().transform_noise(covariance[None, None], 0, 0, noise)
+
+    def n_free(self, n_features: int, n_gaussians: int) -> int:
+        return n_features * (n_features + 1) // 2
+
+
+COVARIANCES: dict[str, type[Covariance]] = {"diag": Diagonal, "full": Full, "tied": Tied, "spherical": Spherical}

@@ -1,18 +1,12 @@
-"""Latent classification models: latent factors and components that columns of all kinds depend on.
+"""Latent classification models: latent factors z that all columns share, class by class.
 
-- `family`: the model, `LatentFactors`; start reading here. `values`: its parameters, statistics,
-  posteriors.
-- `column_contract`, `column_models`, `column_layout`: a kind of column as an object, the kinds
-  (`logistic_column`, `categorical_column`, `count_column`, `ordinal_column`) and their registry,
-  the columns of a table. The E-step of a kind is its `bound`.
-- `e_step`: which E-step serves which rows; `e_step_rows`: the latents of rows with missing cells or
-  bounded columns, whose columns `e_step_forms` adds up and `bound_iteration` brings to rest;
-  `e_step_by_label`: of training rows, with a label or without; `e_step_complete`: of complete
-  continuous rows, and `class_moments`: EM that does not see them; `e_step_no_latents`: no factors.
-- `bayesian_family`, `posterior`, `bayesian_m_step`: the posterior of all this, the default.
-- `m_step`: EM's update; `free_coordinates`: the gradient for L-BFGS; `initialization`;
-  `structure_search`: which latents feed which columns.
-- `sampling`, `importance_sampling`, `canonical_form`: what a fitted model is asked.
+- `parameters`: what the model has to learn, its M-step, and free coordinates;
+- `columns`: the contract of a kind of column; `kinds`: the kinds there are, and their registry;
+- `latents`: the posterior of z; `e_step`: that of rows with gaps and bounds; `e_step_gaussian`:
+  that of continuous rows, complete or with gaps, and of class sums;
+- `family`: the model, `LatentFactors`; `posterior`: posteriors of its parameters, the default;
+- `structure`: which factors feed which column; `answers`: importance sampling, canonical form.
 
-May import the engine, numerics and the building blocks of families, no other family.
+May import the engine, the arrays and the blocks of families, no other family. Start with
+`family`.
 """

@@ -20,6 +20,18 @@ Noise has a floor, in units of the (standardized) columns, and so have the laten
 Shapes: C classes, M components, q latents, H linear predictors (one per column, one per category
 for categorical columns; continuous ones first), G continuous columns. The packed second moment of
 the augmented latents is ``T = q(q+1)/2 + q + 1`` long: (z z', z, 1).
+
+Initial parameters of latent classification models.
+
+With the principal axes V and standard deviations S of the centered predictors, the loadings start
+as :math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the predictors' covariance
+as its expectation: they follow the data in every direction. Components start towards random rows,
+class means and variances of the latents at those of their regression on the rows. All random
+numbers belong to principal axes or to quantiles of the rows along the first of them, so permuting
+the columns permutes the parameters, and a row of weight two is that row twice.
+
+Sampling from latent classification models, and the expectation of missing cells, column model by
+column model.
 """
 
 from __future__ import annotations
@@ -29,7 +41,8 @@ from typing import Any
 
 import numpy as np
 
-from latentia.arrays.namespace import Array, namespace, to_numpy
+from latentia.arrays.linalg import eigh, pack, packed_outer, spd_inverse, with_doubled_offdiagonal
+from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, to_numpy, transpose
 from latentia.engine.contracts import (
     Expectation,
     NormalCellsFamily,
@@ -39,32 +52,30 @@ from latentia.engine.contracts import (
     StructuredFamily,
     WarmStartedFamily,
 )
-from latentia.engine.rows import MaskedRows, Source
-from latentia.families.latent_factors import e_step_complete, free_coordinates
-from latentia.families.latent_factors.bound_iteration import BoundRules
-from latentia.families.latent_factors.class_moments import ClassMoments
-from latentia.families.latent_factors.column_layout import ColumnLayout
-from latentia.families.latent_factors.column_models import COLUMN_MODELS
-from latentia.families.latent_factors.e_step import infer_latents, infer_posterior
-from latentia.families.latent_factors.e_step_rows import RowPosterior, infer_rows
-from latentia.families.latent_factors.initialization import initial_params
-from latentia.families.latent_factors.m_step import (
-    log_frequencies,
-    log_prior_density,
-    noise_variance,
-    update_latent_prior,
-    update_weights,
+from latentia.engine.rows import Chunk, MaskedRows, Source
+from latentia.families.latent_factors.e_step import BoundRules, RowPosterior, infer_latents, infer_posterior, infer_rows
+from latentia.families.latent_factors.e_step_gaussian import (
+    ClassMoments,
+    RowInvariantPosterior,
+    row_invariant_posterior,
 )
-from latentia.families.latent_factors.rotation import to_sparse_axes, without_weak_edges
-from latentia.families.latent_factors.sampling import fill_gaps, impute_rows, sample_rows
-from latentia.families.latent_factors.structure_search import best_edges
-from latentia.families.latent_factors.values import (
+from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
+from latentia.families.latent_factors.parameters import (
     FactorFree,
     FactorParams,
     FactorPosterior,
     FactorSizes,
     FactorStats,
+    from_free,
+    gradient,
+    log_frequencies,
+    log_prior_density,
+    noise_variance,
+    to_free,
+    update_latent_prior,
+    update_weights,
 )
+from latentia.families.latent_factors.structure import best_edges, to_sparse_axes, without_weak_edges
 
 #: More columns than this, and than eight to a latent, have too many products to sum for few rows.
 WIDE_TABLE_COLUMNS = 32
@@ -131,9 +142,9 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStart
     ) -> FactorPosterior:
         return infer_posterior(self.layout, params, rows, y, self.bound_rules, memo=memo)
 
-    def row_invariant(self, params: FactorParams) -> e_step_complete.RowInvariantPosterior:
+    def row_invariant(self, params: FactorParams) -> RowInvariantPosterior:
         """The posterior of complete continuous rows, as a function of their cells."""
-        return e_step_complete.row_invariant_posterior(params)
+        return row_invariant_posterior(params)
 
     def infer_rows(self, params: FactorParams, rows: MaskedRows) -> RowPosterior:
         """Each row's own posterior of the latents, whatever the rows."""
@@ -191,15 +202,15 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStart
         return log_prior_density(params, self.ridge, self.n_pseudo_rows) if self.n_pseudo_rows else 0.0
 
     def to_free(self, params: FactorParams) -> FactorFree:
-        return free_coordinates.to_free(params, self.var_floor)
+        return to_free(params, self.var_floor)
 
     def from_free(self, free: FactorFree, params: FactorParams) -> FactorParams:
-        return free_coordinates.from_free(free, params, self._edges(params), self.var_floor)
+        return from_free(free, params, self._edges(params), self.var_floor)
 
     def gradient(self, params: FactorParams, stats: FactorStats) -> FactorFree:
         prior: dict[str, float] = {"ridge": self.ridge, "n_pseudo_rows": self.n_pseudo_rows}
         edges = self._edges(params)
-        return free_coordinates.gradient(params, stats, edges, tied=self.tied, floor=self.var_floor, **prior)
+        return gradient(params, stats, edges, tied=self.tied, floor=self.var_floor, **prior)
 
     def floats_per_row(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
@@ -297,3 +308,219 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStart
         for model in self.layout.models:
             X[:, list(model.columns)] = model.example_cells(X[:, list(model.columns)])
         return X, y
+
+
+#: Rows of each class from which restarts are drawn.
+SAMPLE_ROWS = 1000
+
+#: Share of the columns' variance that the loadings start with.
+SIGNAL_VARIANCE_SHARE = 0.5
+
+#: Share of the loadings' variance in which the components differ.
+COMPONENT_VARIANCE_SHARE = 0.5
+
+#: How far components start towards a random row.
+CENTER_STEP = 0.5
+
+#: A sum of cubes of this size says nothing.
+ROUNDING = 1e-9
+
+
+def initial_params(
+    layout: ColumnLayout,
+    sizes: FactorSizes,
+    source: Source,
+    rng: np.random.Generator,
+    n_restarts: int,
+    *,
+    tied: bool,
+    var_floor: float,
+    log_prior: np.ndarray | None,
+) -> FactorParams:
+    """Parameters of each restart, beside the source's arrays."""
+    sample = source.sample_rows(SAMPLE_ROWS, rng)
+    y = to_numpy(sample.y)
+    weight = sample.mean_weight()
+    offsets, rows = initial_predictors(layout, sample, weight)
+    weight /= weight.sum()
+    C, M, q = sizes
+    H = rows.shape[1]
+    axes, deviations = principal_axes(rows, weight)
+    scaled_axes = axes * deviations  # (H, k)
+    loadings = scaled_axes @ rng.standard_normal((n_restarts, 1, H, q))[..., : axes.shape[1], :]
+    if M > 1:
+        per_component = scaled_axes @ rng.standard_normal((n_restarts, M, H, q))[..., : axes.shape[1], :]
+        share = COMPONENT_VARIANCE_SHARE
+        loadings = np.sqrt(1 - share) * loadings + np.sqrt(share) * per_component
+    loadings = loadings * np.sqrt(SIGNAL_VARIANCE_SHARE / max(q, 1))
+    centers = np.broadcast_to(offsets, (n_restarts, M, H))
+    if M > 1:
+        random_rows = rows[_rows_at_quantiles(rows @ axes[:, 0], weight, rng.random((n_restarts, M)))]
+        centers = centers + CENTER_STEP * random_rows
+    means, variances = class_moments(loadings.mean(axis=1), rows, weight, y, C)
+    noise = (1 - SIGNAL_VARIANCE_SHARE) * (weight @ rows[:, : layout.n_gaussian] ** 2)
+    log_prior = np.full(C, -np.log(C)) if log_prior is None else log_prior
+    params = FactorParams(
+        log_prior=np.tile(log_prior, (n_restarts, 1)),
+        log_mix=np.full((n_restarts, C, M), -np.log(M)),
+        means=means,
+        variances=variances,
+        loadings=loadings,
+        offsets=centers,
+        noise=np.tile(np.maximum(noise, var_floor), (n_restarts, 1 if tied else M, 1)),
+        edges=np.ones((n_restarts, H, q)),
+    )
+    return FactorParams(*(asarray_like(np.ascontiguousarray(a), sample.rows.values) for a in params))
+
+
+def initial_predictors(layout: ColumnLayout, sample: Chunk, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets (H,) and centered values (N, H) of all predictors, in NumPy."""
+    offsets, rows = [], []
+    for model in layout.models:
+        values, observed = layout.select_columns(model, sample.rows)
+        observed = namespace(values).ones_like(values) if observed is None else observed
+        offset, centered = model.initial_predictors(values, observed, asarray_like(weight[:, None], values))
+        offsets.append(to_numpy(offset).astype(float))
+        rows.append(to_numpy(centered).astype(float))
+    return np.concatenate(offsets), np.concatenate(rows, axis=1)
+
+
+def principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Axes (H, k) and standard deviations (k,), largest first.
+
+    The sign of an axis makes the sum of its cubes positive.
+    """
+    if rows.shape[1] <= rows.shape[0]:
+        squares, axes = eigh((rows * weight[:, None]).T @ rows)
+        axes, deviations = axes[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0))
+    else:
+        _, deviations, transposed = np.linalg.svd(rows * np.sqrt(weight)[:, None], full_matrices=False)
+        axes = transposed.T
+    deviations = np.where(deviations > 1e-6 * deviations.max(initial=0.0), deviations, 0.0)  # the rest is rounding
+    return orient_axes(axes.T).T, deviations
+
+
+def orient_axes(axes: np.ndarray) -> np.ndarray:
+    """Axes (..., k, H) with the sum of their cubes positive, or where it is zero their first entry.
+
+    Two standardized columns have the axis (1, -1), whose sign would else be one of rounding.
+    """
+    cubes = (axes**3).sum(axis=-1, keepdims=True)
+    sign = np.where(np.abs(cubes) > ROUNDING, cubes, axes[..., :1])
+    return axes * np.where(sign < 0, -1.0, 1.0)
+
+
+def _rows_at_quantiles(scores: np.ndarray, weight: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """The rows at these weighted quantiles of their scores."""
+    order = np.argsort(scores, kind="stable")
+    cumulative = np.cumsum(weight[order])
+    return order[np.minimum(np.searchsorted(cumulative, quantiles * cumulative[-1]), len(order) - 1)]
+
+
+def class_moments(
+    L: np.ndarray, rows: np.ndarray, weight: np.ndarray, y: np.ndarray, n_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances (S, C, q) of the latents' regression on the rows, as if all had unit
+    noise; `weight` is (N,), or (N, S).
+    """
+    S, _, q = L.shape
+    weight = np.broadcast_to(weight[:, None] if weight.ndim == 1 else weight, (len(rows), S)).T
+    cov, _ = spd_inverse(np.eye(q) + np.swapaxes(L, -1, -2) @ L)
+    means, variances = np.zeros((S, n_classes, q)), np.ones((S, n_classes, q))
+    for c in range(n_classes):
+        w = weight[:, None, y == c]
+        total = w.sum(axis=-1, keepdims=True)
+        if total.any():
+            w = w / np.where(total > 0, total, 1.0)
+            z = rows[y == c] @ (L @ cov)  # (S, n_c, q)
+            means[:, c] = (w @ z)[:, 0]
+            square = (w @ (z - means[:, c, None, :]) ** 2)[:, 0]
+            variances[:, c] = square + np.diagonal(cov, axis1=-2, axis2=-1)
+    return means, variances
+
+
+def sample_rows(
+    layout: ColumnLayout, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None
+) -> np.ndarray:
+    """Rows of the classes `codes`, from random components or from a given one, in NumPy."""
+    params = FactorParams(*(to_numpy(a).astype(float) for a in params))
+    n, n_components = codes.size, params.log_mix.shape[-1]
+    probs = softmax(params.log_mix, axis=-1)
+    m = np.minimum((rng.random((n, 1)) > np.cumsum(probs, axis=-1)[codes]).sum(axis=1), n_components - 1)
+    m = m if component is None else np.full(n, component)
+    z = rng.standard_normal((n, params.means.shape[-1]))
+    z = params.means[codes] + np.sqrt(params.variances[codes]) * z
+    predictors = np.empty((n, layout.n_predictors))
+    for k in range(n_components):
+        predictors[m == k] = z[m == k] @ params.loadings[k].T + params.offsets[k]
+    noise = params.noise[np.zeros(n, int) if params.noise.shape[0] == 1 else m]
+    X = np.zeros((n, layout.n_columns))
+    G = layout.n_gaussian
+    X[:, list(layout.gaussian.columns)] = layout.gaussian.sample(predictors[:, :G], noise, rng)
+    for model, index in layout.bounded_slices():
+        X[:, list(model.columns)] = model.sample(predictors[:, G:][:, index], noise[:, :0], rng)
+    return X
+
+
+def fill_gaps(
+    layout: ColumnLayout,
+    params: FactorParams,
+    rows: MaskedRows,
+    posterior: RowPosterior,
+    class_probs: Array,
+    mode: bool = False,
+) -> Array:
+    """Rows (N, D) whose missing cells are those of `impute_rows`."""
+    values = impute_rows(layout, params, posterior, class_probs, mode)
+    return values if rows.observed is None else namespace(values).where(rows.observed > 0, rows.values, values)
+
+
+def impute_rows(
+    layout: ColumnLayout,
+    params: FactorParams,
+    posterior: RowPosterior,
+    class_probs: Array,
+    mode: bool,
+    expect: Expectation | None = None,
+) -> Array:
+    """Expected cells (N, D), averaged over the classes by (C, N), or the most probable ones of few
+    values; with `expect`, what it expects of continuous ones.
+    """
+    xp = namespace(params.means)
+    G = layout.n_gaussian
+    weight = class_probs[:, None, :] * softmax(posterior.scores, axis=-2)  # (C, M, N)
+    W = params.loadings[None, :, :, :]
+    predictors = xp.matmul(posterior.mean, transpose(W)) + params.offsets[None, :, None, :]  # (C, M, N, H)
+    cells = []
+    if G and expect is not None:
+        cells.append(_expected_of_continuous(layout, params, posterior.cov, predictors[..., :G], weight, expect))
+    elif G:  # a continuous cell is expected at its predictor
+        cells.append(layout.gaussian.impute(xp.sum(weight[..., None] * predictors[..., :G], axis=(0, 1)), mode))
+    if layout.n_bounded:
+        variance = _predictor_variances(posterior.cov, W[..., G:, :])
+        for model, index in layout.bounded_slices():
+            part = model.expected(predictors[..., G:][..., index], variance[..., index])
+            filled = model.impute(xp.sum(weight[..., None] * part, axis=(0, 1)), mode)
+            cells.append(filled if expect is None else expect(filled, xp.zeros_like(filled), model.columns))
+    return layout.merge_columns(cells, like=transpose(class_probs))
+
+
+def _expected_of_continuous(
+    layout: ColumnLayout, params: FactorParams, cov: Array, predictors: Array, weight: Array, expect: Expectation
+) -> Array:
+    """What is expected of continuous cells (N, G) at these predictors, whose noise has its say."""
+    xp = namespace(predictors)
+    filled = 0.0
+    for m in range(weight.shape[1]):  # one component at a time: C x N x G of memory
+        variance = _predictor_variances(cov[:, m, ...], params.loadings[m, : layout.n_gaussian, :])
+        variance = variance + params.noise[0 if params.noise.shape[0] == 1 else m, :]
+        cells = expect(predictors[:, m, :, :], variance, layout.gaussian.columns)
+        filled = filled + xp.sum(weight[:, m, :, None] * cells, axis=0)
+    return filled
+
+
+def _predictor_variances(cov: Array, loadings: Array) -> Array:
+    """Variances (..., N, H) of predictors under latents of covariances (..., N, q, q)."""
+    xp = namespace(cov)
+    products = transpose(with_doubled_offdiagonal(packed_outer(loadings), loadings.shape[-1]))
+    return xp.clip(xp.matmul(pack(cov), products), min=0.0)

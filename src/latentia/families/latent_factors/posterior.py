@@ -1,193 +1,410 @@
-r"""The posterior of a latent classification model's parameters, as a value.
+r"""Variational Bayes for latent classification models.
 
-Priors. With the precision :math:`\lambda = 1/\theta` of a continuous column and the weights
-:math:`w = (\text{loadings}, \text{offset})` of a predictor,
+The posterior of parameters and latents is approximated by a product, :math:`q(z, m, y) \, q(W,
+\theta) \, q(\mu, \Gamma) \, q(\pi)`, each factor conjugate given the others (Ghahramani & Beal
+1999, "Variational inference for Bayesian mixtures of factor analysers"). The loop is EM's: the
+E-step takes expectations over the parameters where EM has points, the M-step adds the priors'
+statistics to the rows'. Where we differ: classes share the loadings and differ in the prior of z,
+whose means and variances are pulled towards what the classes have in common; relevances and pulls
+are set where the bound is largest rather than given a posterior.
+
+One fit with generous sizes replaces the search over them: factors that no column needs lose their
+loadings. The limits are laws: with infinitely many pooled rows all classes share one covariance,
+and with many rows of data the posterior is the maximum-likelihood point.
+
+The variational M-step: posteriors of the parameters from expected statistics.
+
+A prior is statistics added to statistics. With the Gram matrix :math:`S_i = \sum E[\tilde z \tilde
+z^\top]` over the known cells of a column and :math:`c_i = \sum x E[\tilde z]`, where :math:`\tilde
+z = (z, 1)`,
 
 .. math::
 
-    \lambda_i \sim G(s_0, r_0), \qquad w_i \mid \lambda_i \sim N(0, (\lambda_i D)^{-1}), \qquad
-    D = \operatorname{diag}(\alpha_1, \dots, \alpha_q, \alpha_b),
+    \Lambda_i = S_i + D, \quad m_i = \Lambda_i^{-1} c_i, \quad
+    s_i = s_0 + n_i / 2, \quad r_i = r_0 + \tfrac12 (\textstyle\sum x^2 - m_i^\top c_i),
 
-and :math:`w \sim N(0, D^{-1})` for the predictors of bounded columns, whose :math:`\alpha` are
-their own. :math:`1 / \alpha_j` is the relevance of factor j (automatic relevance determination):
-where no column needs the factor, :math:`\alpha_j` grows and the loadings vanish. For the latents of
-class c, with :math:`\tau = 1/\Gamma_{cj}`,
+and :math:`w_i \mid \lambda_i \sim N(m_i, (\lambda_i \Lambda_i)^{-1})`, :math:`\lambda_i \sim G(s_i,
+r_i)`. Bounded columns have the same without noise, their statistics weighted by the bounds'
+curvatures. Each update is the best given the others, so the bound never falls.
 
-.. math:: \tau_{cj} \sim G(g/2, g/2), \qquad \mu_{cj} \mid \tau \sim N(0, (\kappa_j \tau)^{-1}),
+The start of variational Bayes: factors along the principal axes of all rows.
 
-so that g rows of a common unit variance and :math:`\kappa_j` rows at the common mean pull each
-class towards what all share. Shares of components have the prior :math:`\mathrm{Dir}(1)`.
-:math:`\alpha` and :math:`\kappa` are set where they raise the bound most, under the densities
-:math:`(\alpha_j e^{-\alpha_j})^{u/2}` and :math:`(\kappa_j e^{-\kappa_j})^{k/2}`: as if each factor
-had u loadings and k class means of unit size beside its own. Where rows are few or hardly known, a
-factor then keeps loadings with which it can still tell classes apart, instead of none.
+With the axes V and standard deviations S of the centered predictors the loadings start as
+:math:`VS(I + \epsilon)`, cut after q columns, with small normal :math:`\epsilon` that restarts do
+not share; class means start where the regression of the latents on the rows puts them. Random
+numbers belong to principal axes, so permuting the columns permutes the parameters.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from latentia.arrays.namespace import Array, digamma, log_gamma, namespace
-from latentia.families.latent_factors.values import FactorParams
+import numpy as np
 
+from latentia.arrays.linalg import pack, spd_inverse
+from latentia.arrays.namespace import Array, asarray_like, eye_like, log_softmax, namespace, to_numpy
+from latentia.engine.contracts import Objective, PosteriorFamily, Problem, WarmStartedFamily
+from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.families.latent_factors.e_step import BoundRules, infer_posterior
+from latentia.families.latent_factors.e_step_gaussian import (
+    ClassMoments,
+    RowInvariantPosterior,
+    row_invariant_posterior,
+)
+from latentia.families.latent_factors.family import (
+    SAMPLE_ROWS,
+    LatentFactors,
+    class_moments,
+    initial_predictors,
+    orient_axes,
+    principal_axes,
+)
+from latentia.families.latent_factors.latents import (
+    BELIEF_CLASS_AXES,
+    EXPECTED_CLASS_AXES,
+    ExpectedParams,
+    FactorBelief,
+    FactorPrior,
+    diagonal_precision,
+    divergence,
+    expected_params,
+    known_columns,
+    mean_squares,
+    weight_squares,
+)
+from latentia.families.latent_factors.parameters import (
+    FactorParams,
+    FactorPosterior,
+    FactorStats,
+    augmented_matrix,
+    log_frequencies,
+)
 
-class FactorPrior(NamedTuple):
-    """What is fixed of the priors; see the module's docstring."""
-
-    noise_shape: float = 1.0  # s_0
-    noise_rate: float = 0.1  # r_0, for columns in standard units
-    offset_precision: float = 0.01  # alpha_b of continuous columns, and of bounded ones:
-    bounded_offset_precision: float = 0.1
-    class_rows: float = 1000.0  # g: rows of the common variance that each class is given
-    unit_loadings: float = 0.2  # u: loadings of unit size that each factor is given
-    unit_means: float = 6.0  # k: class means of unit size that each factor is given
-
-
-class FactorBelief(NamedTuple):
-    """The parameters of a Bayesian family: those of the posteriors, and the priors' strengths."""
-
-    log_prior: Array  # (..., C) of the classes, a point
-    mixing: Array  # (..., C, M) Dirichlet shapes of the shares of components
-    class_mean: Array  # (..., C, q)
-    class_count: Array  # (..., C, q) rows that the mean rests on, the prior's included
-    class_shape: Array  # (..., C, q) of the precision of a latent
-    class_rate: Array  # (..., C, q)
-    weights: Array  # (..., M, H, q + 1) means of (loadings, offset)
-    weight_cov: Array  # (..., M, H, T) their covariances, packed; times 1 / theta if continuous
-    weight_log_det: Array  # (..., M, H) log determinants of these
-    noise_shape: Array  # (..., M or 1, G) of the precision of a continuous column
-    noise_rate: Array  # (..., M or 1, G)
-    precision: Array  # (..., q) alpha of the continuous columns
-    bounded_precision: Array  # (..., q) alpha of the bounded ones
-    strength: Array  # (..., q) kappa
-
-
-#: The axis of each array that runs over the classes.
-BELIEF_CLASS_AXES = FactorBelief(-1, -2, -2, -2, -2, -2, *[None] * 8)
-
-
-class Uncertainty(NamedTuple):
-    """What the E-step needs of the posterior beside its means."""
-
-    class_constant: Array  # (..., C) added to the score of a class
-    cell_constant: Array  # (..., M or 1, G) added for each known cell of a continuous column
-    weights: Array  # (..., M, H, T) covariances of (loadings, offset), packed
-
-
-class ExpectedParams(NamedTuple):
-    """A belief as the E-step sees it."""
-
-    point: FactorParams  # means; variances and noise are inverses of mean precisions
-    uncertainty: Uncertainty
+#: Counts of a belief that is as good as certain, to take first statistics by.
+CERTAIN_COUNT = 1e6
 
 
-EXPECTED_CLASS_AXES = ExpectedParams(FactorParams(-1, -2, -2, -2, None, None, None, None), Uncertainty(-1, None, None))
+class BeliefCoordinates(NamedTuple):
+    """What plain steps move slowly: means, and logs of what is positive."""
+
+    class_mean: Array
+    log_class_rate: Array
+    weights: Array
+    log_noise_rate: Array
+    log_precision: Array
+    log_bounded_precision: Array
+    log_strength: Array
 
 
-def expected_params(belief: FactorBelief) -> ExpectedParams:
-    """Expectations over the posterior."""
-    xp = namespace(belief.weights)
-    log_mix = digamma(belief.mixing) - digamma(xp.sum(belief.mixing, axis=-1, keepdims=True))
-    q = belief.class_mean.shape[-1]
-    point = FactorParams(
-        log_prior=belief.log_prior,
-        log_mix=log_mix,
-        means=belief.class_mean,
-        variances=belief.class_rate / belief.class_shape,
-        loadings=belief.weights[..., :q],
-        offsets=belief.weights[..., q],
-        noise=belief.noise_rate / belief.noise_shape,
-        edges=xp.ones_like(belief.weights[..., 0, :, :q]),
-    )
-    # E[ln tau] in place of ln E[tau], and the spread of the mean
-    gap = digamma(belief.class_shape) - xp.log(belief.class_shape) - 1.0 / belief.class_count
-    cells = 0.5 * (digamma(belief.noise_shape) - xp.log(belief.noise_shape))
-    return ExpectedParams(point, Uncertainty(0.5 * xp.sum(gap, axis=-1), cells, belief.weight_cov))
+class BayesianLatentFactors(PosteriorFamily, WarmStartedFamily):
+    """The posterior of a latent classification model, whose points are those of `model`.
 
-
-def divergence(belief: FactorBelief, prior: FactorPrior) -> Array:
-    """Of the posteriors from their priors, less the log density of alpha and kappa; (...,)."""
-    xp = namespace(belief.weights)
-    G, half = belief.noise_shape.shape[-1], 0.5 * prior.class_rows
-    kl = xp.sum(_mixing_divergence(belief.mixing), axis=-1)
-    kappa = belief.strength[..., None, :]
-    squares = kappa * mean_squares(belief)
-    spread = 0.5 * (squares - 1.0 - xp.log(kappa / belief.class_count))
-    classes = spread + gamma_divergence(belief.class_shape, belief.class_rate, half, half)
-    kl = kl + xp.sum(classes, axis=(-2, -1))
-    kl = kl - _log_density(belief.strength, prior.unit_means)
-    if G:
-        precision = diagonal_precision(belief.precision, prior.offset_precision)
-        kl = kl + _weights_divergence(belief, slice(None, G), precision, known_columns(belief, prior))
-        noise = gamma_divergence(belief.noise_shape, belief.noise_rate, prior.noise_shape, prior.noise_rate)
-        kl = kl + xp.sum(noise, axis=(-2, -1))
-        kl = kl - _log_density(belief.precision, prior.unit_loadings)
-    if belief.weights.shape[-2] > G:
-        precision = diagonal_precision(belief.bounded_precision, prior.bounded_offset_precision)
-        kl = kl + _weights_divergence(belief, slice(G, None), precision, 1.0)
-        kl = kl - _log_density(belief.bounded_precision, prior.unit_loadings)
-    return kl
-
-
-def mean_squares(belief: FactorBelief) -> Array:
-    """E[tau mu^2], (..., C, q)."""
-    return belief.class_shape / belief.class_rate * belief.class_mean**2 + 1.0 / belief.class_count
-
-
-def weight_squares(belief: FactorBelief, index: slice) -> Array:
-    """Expected squares of the weights of some predictors, in units of the noise; (..., M, H, q +
-    1).
+    With `lazy_bounds` the bounds of rows take one round in each sweep and settle as the parameters
+    do; otherwise they settle in each sweep.
     """
+
+    params_class_axes = BELIEF_CLASS_AXES
+    precomputed_class_axes = EXPECTED_CLASS_AXES
+    stats_class_axes = LatentFactors.stats_class_axes
+
+    def __init__(self, model: LatentFactors, prior: FactorPrior | None = None, lazy_bounds: bool = True):
+        self.model, self.prior = model, prior or FactorPrior()
+        self.lazy_bounds = lazy_bounds
+        self.n_classes = model.n_classes
+
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorBelief:
+        """One M-step from principal axes; restarts differ by small random loadings."""
+        belief = self._certain(principal_start(self.model, source, rng, n_restarts))
+        return self.update(belief, RowProblem(self, Likelihood(), source).sweep(belief).stats)
+
+    def _certain(self, point: FactorParams) -> FactorBelief:
+        """A belief with hardly any spread."""
+        xp = namespace(point.means)
+        q = point.means.shape[-1]
+        n_packed = q * (q + 1) // 2 + q + 1
+        many = CERTAIN_COUNT * xp.ones_like(point.means)
+        shape = CERTAIN_COUNT * xp.ones_like(point.noise)
+        per_factor = xp.ones_like(point.means[..., 0, :])
+        return FactorBelief(
+            log_prior=point.log_prior,
+            mixing=CERTAIN_COUNT * xp.exp(point.log_mix),
+            class_mean=point.means,
+            class_count=many,
+            class_shape=many,
+            class_rate=many * point.variances,
+            weights=xp.concat([point.loadings, point.offsets[..., None]], axis=-1),
+            weight_cov=xp.zeros_like(xp.broadcast_to(point.offsets[..., None], (*point.offsets.shape, n_packed))),
+            weight_log_det=xp.zeros_like(point.offsets),
+            noise_shape=shape,
+            noise_rate=shape * point.noise,
+            precision=per_factor,
+            bounded_precision=per_factor,
+            strength=per_factor,
+        )
+
+    def precompute(self, params: FactorBelief) -> ExpectedParams:
+        return expected_params(params)
+
+    def with_bounds(self, rules: BoundRules, max_latent: int | None = None) -> BayesianLatentFactors:
+        """The same family, whose bounds settle by other rules."""
+        return BayesianLatentFactors(self.model.with_bounds(rules, max_latent), self.prior, self.lazy_bounds)
+
+    @property
+    def takes_all_labels(self) -> bool:
+        return self.model.takes_all_labels
+
+    def infer(
+        self,
+        params: FactorBelief | ExpectedParams,
+        rows: MaskedRows,
+        y: Array | None = None,
+        memo: dict[str, Any] | None = None,
+    ) -> FactorPosterior:
+        point, uncertainty = self._expected(params)
+        rules = self.model.bound_rules._replace(one_round=self.lazy_bounds and y is not None)
+        return infer_posterior(self.model.layout, point, rows, y, rules, uncertainty, memo)
+
+    def _expected(self, params: FactorBelief | ExpectedParams) -> ExpectedParams:
+        return params if isinstance(params, ExpectedParams) else self.precompute(params)
+
+    def row_invariant(self, params: FactorBelief) -> RowInvariantPosterior:
+        """The posterior of complete continuous rows, as a function of their cells."""
+        return row_invariant_posterior(*self.precompute(params))
+
+    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
+        """Sweeps that do not see the rows (see `class_moments`)."""
+        return ClassMoments(self, source) if self.model.needs_moments_only(objective, source) else None
+
+    def statistics(
+        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
+    ) -> FactorStats:
+        point, _ = self._expected(params)
+        return self.model.statistics(point, rows, posterior, weight)
+
+    def update(self, params: FactorBelief, stats: FactorStats) -> FactorBelief:
+        return update_belief(params, stats, self.prior, self.model.fixed_log_prior is None)
+
+    def move_statistics(self, stats: FactorStats, params: FactorBelief, new: FactorBelief) -> FactorStats:
+        return stats.about(params.class_mean, new.class_mean)
+
+    def log_prior(self, params: FactorBelief) -> Array:
+        return -divergence(params, self.prior)
+
+    def to_accelerated(self, params: FactorBelief) -> BeliefCoordinates:
+        log = namespace(params.weights).log
+        return BeliefCoordinates(
+            params.class_mean,
+            log(params.class_rate),
+            params.weights,
+            log(params.noise_rate),
+            log(params.precision),
+            log(params.bounded_precision),
+            log(params.strength),
+        )
+
+    def from_accelerated(self, coordinates: BeliefCoordinates, params: FactorBelief) -> FactorBelief:
+        exp = namespace(params.weights).exp
+        return params._replace(
+            class_mean=coordinates.class_mean,
+            class_rate=exp(coordinates.log_class_rate),
+            weights=coordinates.weights,
+            noise_rate=exp(coordinates.log_noise_rate),
+            precision=exp(coordinates.log_precision),
+            bounded_precision=exp(coordinates.log_bounded_precision),
+            strength=exp(coordinates.log_strength),
+        )
+
+    def floats_per_row(self, params: FactorBelief) -> int:
+        return self.model.floats_per_row(expected_params(params).point)
+
+    def predictive(self, params: FactorBelief) -> FactorParams:
+        """The point whose density stands for the average over the posterior.
+
+        The spread of class means and variances is added to the variances of the latents. The
+        weights, which all rows share, are taken at their means.
+        """
+        point, _ = self.precompute(params)
+        xp = namespace(point.means)
+        shape = xp.clip(params.class_shape, min=1.5)
+        variances = params.class_rate / (shape - 1.0) * (1.0 + 1.0 / params.class_count)
+        return point._replace(variances=variances, log_mix=log_softmax(point.log_mix, axis=-1))
+
+    @classmethod
+    def examples(cls, n_features: int, n_classes: int) -> list[Any]:
+        """Those of the points, with bounds as tight as theirs."""
+        return [
+            cls(model, lazy_bounds=False) for model in LatentFactors.examples(n_features, n_classes) if model.all_edges
+        ]
+
+    def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.model.example_rows(rng, n_rows, n_features)
+
+
+def update_belief(belief: FactorBelief, stats: FactorStats, prior: FactorPrior, counts_priors: bool) -> FactorBelief:
+    """The posterior that these statistics lead to, then the strengths of the priors."""
+    xp = namespace(stats.count)
+    belief = belief._replace(mixing=1.0 + stats.count, **_class_posterior(belief, stats, prior))
+    if counts_priors:
+        belief = belief._replace(log_prior=log_frequencies(xp.sum(stats.count, axis=-1), belief.log_prior))
+    G, H, groups = belief.noise_shape.shape[-1], belief.weights.shape[-2], []
+    if G:
+        D = diagonal_precision(belief.precision, prior.offset_precision)
+        groups.append(_regress(stats.gram, stats.cross, D))
+        belief = belief._replace(**_noise_posterior(stats, groups[0].mean, prior, belief.noise_shape.shape[-2] == 1))
+    if H > G:
+        D = diagonal_precision(belief.bounded_precision, prior.bounded_offset_precision)
+        groups.append(_regress(stats.bound_gram, stats.bound_cross, D))
+    belief = belief._replace(
+        weights=xp.concat([group.mean for group in groups], axis=-2),
+        weight_cov=xp.concat([group.cov for group in groups], axis=-2),
+        weight_log_det=xp.concat([group.log_det for group in groups], axis=-1),
+    )
+    return _with_best_strengths(belief, prior)
+
+
+class _Weights(NamedTuple):
+    """Posterior of the weights of some predictors, given the noise of their column."""
+
+    mean: Array  # (..., M, H, q + 1)
+    cov: Array  # (..., M, H, T) packed
+    log_det: Array  # (..., M, H)
+
+
+def _regress(gram: Array, cross: Array, D: Array) -> _Weights:
+    """Posterior of weights with the prior precisions D."""
+    xp = namespace(cross)
+    q = cross.shape[-1] - 1
+    cov, log_det = spd_inverse(augmented_matrix(gram, q) + D[..., None] * eye_like(q + 1, cross))
+    if cov.shape[-3] == 1:  # complete rows: all columns of a component share it
+        mean = xp.matmul(cross, cov[..., 0, :, :])
+    else:
+        mean = xp.matmul(cov, cross[..., None])[..., 0]
+    packed = xp.concat([pack(cov[..., :q, :q]), cov[..., :q, q], cov[..., q:, q]], axis=-1)
+    packed = xp.broadcast_to(packed, (*mean.shape[:-1], packed.shape[-1]))
+    return _Weights(mean, packed, xp.broadcast_to(-log_det, mean.shape[:-1]))
+
+
+def _noise_posterior(stats: FactorStats, mean: Array, prior: FactorPrior, tied: bool) -> dict[str, Array]:
+    """The precision of each continuous column."""
+    xp = namespace(mean)
+    residual = xp.clip(stats.sum_x2 - xp.sum(mean * stats.cross, axis=-1), min=0.0)
+    count = xp.broadcast_to(stats.gram[..., -1], residual.shape)
+    if tied:
+        residual, count = xp.sum(residual, axis=-2, keepdims=True), xp.sum(count, axis=-2, keepdims=True)
+    return {"noise_shape": prior.noise_shape + 0.5 * count, "noise_rate": prior.noise_rate + 0.5 * residual}
+
+
+def _class_posterior(belief: FactorBelief, stats: FactorStats, prior: FactorPrior) -> dict[str, Array]:
+    """Means and precisions of the latents of each class, pulled towards what the classes share."""
+    xp = namespace(stats.count)
+    old, half = belief.class_mean, 0.5 * prior.class_rows
+    rows = xp.sum(stats.count, axis=-1)[..., None]
+    first = stats.centered_sum + rows * old
+    second = stats.centered_square + 2 * old * stats.centered_sum + rows * old * old
+    count = rows + belief.strength[..., None, :]
+    mean = first / count
+    return {
+        "class_mean": mean,
+        "class_count": count,
+        "class_shape": half + 0.5 * rows + xp.zeros_like(mean),
+        "class_rate": half + 0.5 * xp.clip(second - count * mean * mean, min=0.0),
+    }
+
+
+def _with_best_strengths(belief: FactorBelief, prior: FactorPrior) -> FactorBelief:
+    """The precisions of loadings and the pull of class means that raise the bound most."""
     xp = namespace(belief.weights)
-    q, G = belief.class_mean.shape[-1], belief.noise_shape.shape[-1]
-    cov = belief.weight_cov[..., index, :]
-    diagonal = [sum(range(q, q - j, -1)) for j in range(q)]  # where z_j z_j is among the packed products
-    variance = xp.stack([cov[..., k] for k in diagonal] + [cov[..., -1]], axis=-1)
-    squares = belief.weights[..., index, :] ** 2
-    if index.stop == G:
-        squares = squares * (belief.noise_shape / belief.noise_rate)[..., None]
-    return squares + variance
+    G, C = belief.noise_shape.shape[-1], belief.class_mean.shape[-2]
+    squares = xp.sum(mean_squares(belief), axis=-2)
+    strength = (C + prior.unit_means) / (squares + prior.unit_means)
+    precision = belief.precision
+    if G:
+        known = known_columns(belief, prior)[..., None]
+        precision = _best_precision(belief, slice(None, G), prior.unit_loadings, known)
+    bounded = belief.bounded_precision
+    if belief.weights.shape[-2] > G:
+        known = xp.ones_like(belief.weights[..., G:, :1])
+        bounded = _best_precision(belief, slice(G, None), prior.unit_loadings, known)
+    return belief._replace(strength=strength, precision=precision, bounded_precision=bounded)
 
 
-def diagonal_precision(precision: Array, offset: float) -> Array:
-    """The diagonal of D, (..., 1, 1, q + 1)."""
-    xp = namespace(precision)
-    one = xp.ones_like(xp.sum(precision, axis=-1, keepdims=True))
-    return xp.concat([precision, offset * one], axis=-1)[..., None, None, :]
-
-
-def gamma_divergence(shape: Array, rate: Array, shape0: float, rate0: float) -> Array:
-    """Of G(shape, rate) from G(shape0, rate0)."""
-    xp = namespace(shape)
-    base = shape0 + xp.zeros_like(shape)
-    value = (shape - base) * digamma(shape) - log_gamma(shape) + log_gamma(base)
-    return value + base * (xp.log(rate) - xp.log(rate0 + xp.zeros_like(rate))) + shape * (rate0 - rate) / rate
-
-
-def _weights_divergence(belief: FactorBelief, index: slice, precision: Array, known: Array | float) -> Array:
-    """Of the weights of some predictors from N(0, 1 / D), given the noise; `known` ones count."""
+def _best_precision(belief: FactorBelief, index: slice, unit_loadings: float, known: Array) -> Array:
+    """Alpha of some predictors, of which the `known` (..., M, H, 1) count."""
     xp = namespace(belief.weights)
-    terms = xp.sum(precision * weight_squares(belief, index) - 1.0 - xp.log(precision), axis=-1)
-    return 0.5 * xp.sum((terms - belief.weight_log_det[..., index]) * known, axis=(-2, -1))
+    total = xp.sum(weight_squares(belief, index)[..., :-1] * known, axis=(-3, -2))
+    n_weights = xp.sum(known, axis=(-3, -2))
+    return (n_weights + unit_loadings) / (total + unit_loadings)
 
 
-def known_columns(belief: FactorBelief, prior: FactorPrior) -> Array:
-    """One for continuous columns with values, zero for those whose posterior is their prior."""
-    xp = namespace(belief.weights)
-    known = xp.astype(belief.noise_shape > prior.noise_shape, belief.weights.dtype)
-    return xp.broadcast_to(known, (*belief.weights.shape[:-2], known.shape[-1]))
+#: Standard deviation of the random part of the loadings, in principal standard deviations.
+RANDOM_PART = 0.05
+
+#: Share of the variance along a principal axis that the loadings start with.
+AXIS_SHARE = 0.64
+
+#: Share of the columns' variance that the noise starts with.
+NOISE_SHARE = 0.5
+
+#: How far components start towards a random row.
+CENTER_STEP = 0.5
 
 
-def _mixing_divergence(shape: Array) -> Array:
-    """Of the shares of each class from Dir(1)."""
-    xp = namespace(shape)
-    total = xp.sum(shape, axis=-1)
-    expected = digamma(shape) - digamma(total)[..., None]
-    flat = log_gamma(xp.zeros_like(total) + shape.shape[-1])
-    return log_gamma(total) - flat + xp.sum((shape - 1.0) * expected - log_gamma(shape), axis=-1)
+def principal_start(model: LatentFactors, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorParams:
+    """Parameters of each restart, beside the source's arrays."""
+    sample = source.sample_rows(SAMPLE_ROWS, rng)
+    y = to_numpy(sample.y)
+    weight = sample.mean_weight()
+    weights = weight if sample.weight is None else to_numpy(sample.weight).astype(float)  # (N,) or (N, S)
+    offsets, rows = initial_predictors(model.layout, sample, weight)
+    C, M, q, H = model.n_classes, model.n_components, model.n_latent, rows.shape[1]
+    axes, deviations = principal_axes(rows, weight / weight.sum())
+    n_axes = axes.shape[1]
+    shares = rng.random((n_restarts, M)) if M > 1 else None  # of the weight of rows before those that centers go to
+    mixing = np.zeros((n_restarts, M, n_axes, q))
+    mixing[..., np.arange(min(n_axes, q)), np.arange(min(n_axes, q))] = np.sqrt(AXIS_SHARE)
+    # axis by axis: what a column without values adds comes last
+    mixing += RANDOM_PART * np.moveaxis(rng.standard_normal((H, n_restarts, M, q)), 0, 2)[..., :n_axes, :]
+    loadings = (axes * deviations) @ mixing
+    between = _class_axes(rows, weights, y, C)[..., : q // 2]  # (S or 1, H, k)
+    k = between.shape[-1]
+    if k:
+        loadings = np.concatenate(
+            [np.broadcast_to(between[:, None], (n_restarts, M, H, k)), loadings[..., : q - k]], axis=-1
+        )
+    centers = np.broadcast_to(offsets, (n_restarts, M, H))
+    if shares is not None:
+        order = np.argsort(rows @ axes[:, 0], kind="stable")
+        cumulative = np.cumsum(weight[order])
+        chosen = order[np.searchsorted(cumulative, shares * cumulative[-1] * (1 - 1e-9))]
+        centers = centers + CENTER_STEP * rows[chosen]
+    means, _ = class_moments(loadings.mean(axis=1), rows, weights, y, C)
+    log_prior = np.full(C, -np.log(C)) if model.fixed_log_prior is None else model.fixed_log_prior
+    params = FactorParams(
+        log_prior=np.tile(log_prior, (n_restarts, 1)),
+        log_mix=np.full((n_restarts, C, M), -np.log(M)),
+        means=means,
+        variances=np.ones_like(means),
+        loadings=loadings,
+        offsets=centers,
+        noise=np.full((n_restarts, 1 if model.tied else M, model.layout.n_gaussian), NOISE_SHARE),
+        edges=np.ones((n_restarts, H, q)),
+    )
+    return FactorParams(*(asarray_like(np.ascontiguousarray(a), sample.rows.values) for a in params))
 
 
-def _log_density(precision: Array, n_units: float) -> Array:
-    """Log of (a exp(-a))^(n/2) at the precisions a, summed over the factors."""
-    xp = namespace(precision)
-    return 0.5 * n_units * xp.sum(xp.log(precision) - precision, axis=-1)
+def _class_axes(rows: np.ndarray, weights: np.ndarray, y: np.ndarray, n_classes: int) -> np.ndarray:
+    """Loadings (S, H, C - 1) along the axes in which the class means differ, largest first."""
+    columns = weights.reshape(len(y), -1).T  # (S, N)
+    counts, sums = [], []
+    for c in range(n_classes):
+        w = columns[:, y == c]
+        counts.append(w.sum(axis=1))
+        sums.append(w @ rows[y == c])
+    count, total = np.stack(counts, axis=1), np.stack(sums, axis=1)  # (S, C), (S, C, H)
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    means = total / np.maximum(count, np.finfo(float).tiny)[..., None]
+    means = (means - (share[..., None] * means).sum(axis=1, keepdims=True)) * np.sqrt(share)[..., None]
+    _, size, axes = np.linalg.svd(means, full_matrices=False)
+    axes = orient_axes(axes)
+    return np.swapaxes(axes * size[..., None], -1, -2)[..., : n_classes - 1]

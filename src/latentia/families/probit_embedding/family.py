@@ -32,33 +32,118 @@ is taken.
 
 The estimator trains by the problems in `problem`, which know the rows and so have cheaper forms of
 the same; `infer` and `statistics` are the reference for any source of rows.
+
+The probit embedding on given rows: what is constant in them is found once, the rest in a sweep.
+
+X'X does not depend on the parameters, so the cheapest form of the projection's posterior is chosen
+before the first sweep and given to the family, and a sweep only sums what the labels say.
+
+A sweep over rows in memory begins each row's fixed point at its *warm start*: where the row was
+heading in the last sweeps. So such a problem has a state, and a sweep is a function of its
+argument only up to the tolerance of the fixed points. As each row has a single fixed point this
+saves time and changes nothing else. Low-density separation is the exception: there a row has
+several fixed points, and stays on the side of the margin where it is.
+
+Parameters, statistics and posteriors of the probit embedding, and small products of them.
+
+What rows add to the update of the posteriors: sums over the rows with a label known.
+
+Where variational Bayes starts: directions of label space that the features can predict.
+
+Which entries of the projection share a precision.
+
+Every entry has its own (sparse entries), those of a feature share theirs (feature selection), or
+those of a dimension of the embedding do (automatic relevance determination).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import device
+from sklearn import get_config
 
-from latentia.arrays.linalg import flat_matmul, spd_inverse
-from latentia.arrays.namespace import Array, eye_like, namespace, transpose
-from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
-from latentia.engine.rows import MaskedRows, Source
-from latentia.families.building_blocks.gamma_prior import GammaPrior
-from latentia.families.probit_embedding.initialization import LabelSums, label_directions, label_sums
-from latentia.families.probit_embedding.label_posterior import (
-    LabelSigns,
-    infer_latents,
-    label_signs,
-    label_weight_moments,
+from latentia.arrays.linalg import eigh, flat_matmul, spd_inverse
+from latentia.arrays.namespace import Array, asarray_like, eye_like, is_sparse, namespace, to_numpy, transpose
+from latentia.arrays.parallel import one_blas_thread
+from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily, Sweep
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, RowRange, Source, TableSource, Totals, split_ranges
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import tree_add
+from latentia.families.blocks.weights import GammaPrior
+from latentia.families.probit_embedding.labels import LabelSigns, infer_latents, label_signs, label_weight_moments
+from latentia.families.probit_embedding.projection import (
+    GramForm,
+    KernelForm,
+    ProjectionForm,
+    ProjectionSolver,
+    SpectralForm,
+    UnknownRows,
+    gram_matrix,
+    label_products,
+    project,
+    scale_rows,
+    weighted_sums,
 )
-from latentia.families.probit_embedding.precision_priors import PRECISION_SHARING, PerEntry, PrecisionSharing
-from latentia.families.probit_embedding.projection import ProjectionForm, ProjectionSolver, UnknownRows
-from latentia.families.probit_embedding.row_products import project
-from latentia.families.probit_embedding.statistics import label_statistics
-from latentia.families.probit_embedding.values import EmbeddedRows, Embedding, EmbeddingStats, second_moment
+
+
+class PrecisionSharing:
+    """Groups of entries of the projection (..., R, D) that share a precision."""
+
+    #: Whether the precision is the same for all features.
+    isotropic: ClassVar[bool] = False
+
+    def sum_groups(self, entries: Array) -> Array:
+        """Sums over the groups, with axes of length one where they run."""
+        return entries
+
+    def group_size(self, n_latent: int, n_features: int) -> int:
+        """Entries in a group."""
+        return 1
+
+
+@dataclass(frozen=True)
+class PerEntry(PrecisionSharing):
+    """A precision for every entry."""
+
+
+@dataclass(frozen=True)
+class PerFeature(PrecisionSharing):
+    """A precision for every feature."""
+
+    def sum_groups(self, entries: Array) -> Array:
+        return namespace(entries).sum(entries, axis=-2, keepdims=True)
+
+    def group_size(self, n_latent: int, n_features: int) -> int:
+        return n_latent
+
+
+@dataclass(frozen=True)
+class PerDimension(PrecisionSharing):
+    """A precision for every dimension of the embedding."""
+
+    isotropic: ClassVar[bool] = True
+
+    def sum_groups(self, entries: Array) -> Array:
+        return namespace(entries).sum(entries, axis=-1, keepdims=True)
+
+    def group_size(self, n_latent: int, n_features: int) -> int:
+        return n_features
+
+
+#: By the names users give: those of the entries, columns and rows of the matrix Q (D, R).
+PRECISION_SHARING: dict[str, PrecisionSharing] = {
+    "entries": PerEntry(),
+    "columns": PerDimension(),
+    "rows": PerFeature(),
+}
+
 
 #: Updates of the precisions of the dimensions in one step.
 N_PRECISION_UPDATES = 30
@@ -271,3 +356,309 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
         """Floats of workspace per row in `infer_latents`."""
         n_restarts = math.prod(params.projection.shape[:-2])
         return int(n_restarts * (4 * (1 + self.n_latent) ** 2 + 10 * self.n_labels))
+
+
+#: Tables with fewer entries gain nothing from several threads in a product.
+MIN_THREADED_ENTRIES = 2**22
+
+
+class EmbeddingProblem(ABC):
+    """A family with the form of the projection that is cheapest for the rows."""
+
+    #: Whether the products of a sweep are too small for several threads.
+    small: bool = False
+    total_weight: float
+
+    def __init__(self, family: ProbitEmbedding, form: ProjectionSolver):
+        self.family = replace(family, form=form)
+        self.form = form
+
+    def take_restarts(self, index: np.ndarray) -> EmbeddingProblem:
+        """All restarts see the same rows."""
+        return self
+
+    @abstractmethod
+    def label_sums(self) -> LabelSums:
+        """The totals from which variational Bayes starts."""
+
+    @abstractmethod
+    def sweep(self, params: Embedding) -> Sweep:
+        """Value and statistics; the Gram matrix, which the form has already, is left out."""
+
+    def initial_params(self, rng: np.random.Generator, n_restarts: int) -> Embedding:
+        """As the family's `init`."""
+        return self.family.initial_params(self.label_sums(), rng, n_restarts)
+
+    def _add_row_independent_terms(self, params: Embedding, sums: Sweep) -> Sweep:
+        """Add to sums over rows what depends on them only through the form."""
+        family = self.family
+        variance = self.form.total_variance(params.covariance)  # of each covariance
+        columns_per_covariance = family.n_latent // variance.shape[-1]
+        total_variance = namespace(variance).sum(variance, axis=-1) * columns_per_covariance
+        return Sweep(sums.value + family.log_prior(params) - total_variance / (2 * family.noise), sums.stats)
+
+
+class InMemoryProblem(EmbeddingProblem):
+    """Rows (dense or sparse) in memory, with warm starts."""
+
+    def __init__(
+        self,
+        family: ProbitEmbedding,
+        rows: Array,
+        y: Array,
+        weight: Array | None = None,
+        form: ProjectionSolver | None = None,
+        max_chunk_rows: int | None = None,
+    ):
+        xp = namespace(y)
+        self._labels = label_signs(y, rows.dtype, family.low_density_separation)
+        counts = self._labels.row_counts
+        self._row_weight = counts if weight is None else counts * weight
+        self._rows, self._y, self._weight = rows, y, weight
+        self._max_chunk_rows = max_chunk_rows
+        self._last_means: list[Array] = []  # of the rows, in the last two sweeps
+        self.total_weight = float(y.shape[0] if weight is None else xp.sum(weight))
+        self.small = rows.shape[0] * rows.shape[1] < MIN_THREADED_ENTRIES
+        super().__init__(family, choose_form(family, rows, self._row_weight) if form is None else form)
+
+    def label_sums(self) -> LabelSums:
+        return sum_labels(self._rows, self._y, self._weight, self.family.low_density_separation)
+
+    def sweep(self, params: Embedding) -> Sweep:
+        with one_blas_thread(self.small):
+            return self._sweep(params)
+
+    def _sweep(self, params: Embedding) -> Sweep:
+        shape = (*params.projection.shape[:-2], self._rows.shape[0], self.family.n_latent)
+        warm_start = self._warm_start(shape)
+        means: list[Array] = []
+
+        def visit(chunk: slice) -> Sweep:
+            start = None if warm_start is None else warm_start[..., chunk, :]
+            rows, weight = self._rows[chunk, ...], self._row_weight[chunk]
+            posterior = self.family.infer_latents(params, rows, self._labels.of_rows(chunk), start)
+            means.append(posterior.mean)
+            return _sum_rows(rows, posterior, weight)
+
+        sums = reduce(tree_add, map(visit, self._chunks(params)))
+        mean = means[0] if len(means) == 1 else namespace(means[0]).concat(means, axis=-2)
+        self._last_means = [*self._last_means, mean][-2:]
+        return self._add_row_independent_terms(params, sums)
+
+    def _warm_start(self, shape: tuple[int, ...]) -> Array | None:
+        """Where rows will be, if they go on as in the last sweeps with as many restarts."""
+        means = [mean for mean in self._last_means if mean.shape == shape]
+        if len(means) < 2 or self.family.low_density_separation:
+            return means[-1] if means else None
+        return 2 * means[1] - means[0]
+
+    def _chunks(self, params: Embedding) -> list[slice]:
+        max_rows = self._max_chunk_rows or rows_per_chunk(self.family.label_floats_per_row(params), params.projection)
+        return [rows.as_slice for rows in split_ranges([RowRange(0, self._rows.shape[0], None)], max_rows)]
+
+
+class StreamedProblem(EmbeddingProblem):
+    """Rows that are read chunk by chunk in every sweep, and their Gram matrix."""
+
+    def __init__(self, family: ProbitEmbedding, source: Source):
+        self._source = source
+        sums = label_sums(source, family.low_density_separation)
+        self._sums = sums._replace(gram=sums.gram[:0, :0])
+        self.total_weight = source.total_weight
+        super().__init__(family, gram_form(family, sums.gram))
+
+    def label_sums(self) -> LabelSums:
+        return self._sums
+
+    def sweep(self, params: Embedding) -> Sweep:
+        family = self.family
+
+        def visit(chunk: Chunk) -> Totals:
+            x = chunk.rows.values
+            labels = label_signs(chunk.y, x.dtype, family.low_density_separation)
+            posterior = family.infer_latents(params, x, labels)
+            return {"sums": _sum_rows(x, posterior, chunk.weighted(labels.row_counts))}
+
+        size = params.projection.shape[-1] + family.label_floats_per_row(params)
+        sums = self._source.sum_over_chunks(visit, rows_per_chunk(size, params.projection))["sums"]
+        return self._add_row_independent_terms(params, sums)
+
+
+def _sum_rows(x: Array, posterior: EmbeddedRows, weight: Array) -> Sweep:
+    """Values and statistics of some rows, weighted."""
+    value = namespace(weight).sum(posterior.log_joint[..., 0, :] * weight, axis=-1)
+    return Sweep(value, label_statistics(x, posterior, weight))
+
+
+def problem_maker(source: TableSource) -> Callable[[ProbitEmbedding], EmbeddingProblem]:
+    """How problems on these rows are made, for families of several sizes.
+
+    Rows whose preprocessed copy fits scikit-learn's `working_memory` are kept in memory; so are
+    tables with more features than rows, whose forms need all rows at once. Rows in parts stay
+    where they are, unless they are as few.
+    """
+    if not isinstance(source, ArraySource):
+        if source.n_features <= source.n_rows:
+            return lambda family: StreamedProblem(family, source)
+        source = source.subset(np.arange(source.n_rows))
+    assert isinstance(source, ArraySource)
+    n_entries = source.X.nnz if is_sparse(source.X) else source.n_rows * source.n_features
+    if 8 * n_entries > get_config()["working_memory"] * 2**20 and source.n_features <= source.n_rows:
+        return lambda family: StreamedProblem(family, source)
+    rows, y, weight, *_ = source.all_rows()
+    return lambda family: InMemoryProblem(family, rows.values, y, weight)
+
+
+def choose_form(family: ProbitEmbedding, rows: Array, weight: Array) -> ProjectionSolver:
+    """The cheapest form for these rows."""
+    if rows.shape[1] <= rows.shape[0]:
+        return gram_form(family, gram_matrix(rows, weight))
+    scaled = scale_rows(rows, namespace(weight).sqrt(weight))
+    if family.sharing.isotropic:
+        return SpectralForm.from_rows(scaled, family.noise)
+    return KernelForm(scaled, family.noise)
+
+
+def gram_form(family: ProbitEmbedding, gram: Array) -> ProjectionSolver:
+    """The cheapest form from X'X."""
+    if family.sharing.isotropic:
+        return SpectralForm.from_gram(gram, family.noise)
+    return GramForm(gram, family.noise)
+
+
+class Embedding(NamedTuple):
+    """Posteriors of the projection, of the label weights, and of their precisions."""
+
+    projection: Array  # (..., R, D) means of the columns of Q
+    covariance: Array  # (..., S, ...) of the columns of Q, as the projection form has it; S = 1 if they share it
+    log_det: Array  # (..., S) of that
+    second_moments: Array  # (..., R or 1, D or 1) sums of E[q^2] over the groups that share a precision
+    rate: Array  # (..., R or 1, D or 1) rates of the gamma posteriors of these precisions
+    weights: Array  # (..., L, 1 + R) means of (b, w)
+    weights_cov: Array  # (..., L, 1 + R, 1 + R)
+    weights_log_det: Array  # (..., L) of these covariances
+    weights_rate: Array  # (..., L, 1 + R) rates of the gamma posteriors of their precisions
+
+
+class EmbeddingStats(NamedTuple):
+    """What rows add to the posteriors."""
+
+    gram: Array  # (..., D, D) sum of x x'; (..., 0, 0) where the projection form has it already
+    cross: Array  # (..., R, D) sum of E[z] x'
+    moments: Array  # (..., L, 1 + R, 1 + R) sum of E[(1, z)(1, z)'] over the rows with the label known
+    target: Array  # (..., L, 1 + R) sum of E[t] (1, E[z]) over the same
+
+
+class EmbeddedRows(NamedTuple):
+    """Per-row posterior: the latent position z and the truncated scores t."""
+
+    log_joint: Array  # (..., 1, N) bound of log p(y | x)
+    mean: Array  # (..., N, R) of z
+    covariance: Array  # (..., N or 1, R, R) of z
+    target: Array  # (..., N, L) mean of t
+    labels: LabelSigns
+
+
+def second_moment(mean: Array, covariance: Array) -> Array:
+    """E[e^2] of the entries of normal vectors."""
+    return mean * mean + namespace(mean).linalg.diagonal(covariance)
+
+
+def label_statistics(x: Array, posterior: EmbeddedRows, weight: Array) -> EmbeddingStats:
+    """All statistics but the Gram matrix, for weights (..., N) of the rows."""
+    mean = posterior.mean
+    xp = namespace(mean)
+    with_one = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
+    counts = transpose(posterior.labels.entry_counts * weight[..., None])  # (..., L, N)
+    # one line of counts for several rows: all labels count the same ones
+    alike = posterior.labels.entry_counts.shape[0] < mean.shape[-2]
+    moments = _second_moments(with_one, posterior.covariance, weight, counts[..., :1, :] if alike else counts, alike)
+    size = with_one.shape[-1]
+    moments = xp.broadcast_to(moments, (*mean.shape[:-2], counts.shape[-2], size, size))
+    target = xp.matmul(counts * transpose(posterior.target), with_one)
+    cross = weighted_sums(weight[..., None] * mean, x)
+    no_gram = xp.zeros((*mean.shape[:-2], 0, 0), dtype=mean.dtype, device=device(mean))
+    return EmbeddingStats(no_gram, cross, moments, target)
+
+
+def _second_moments(with_one: Array, covariance: Array, weight: Array, counts: Array, alike: bool) -> Array:
+    """Sums (..., L or 1, 1 + R, 1 + R) of E[(1, z)(1, z)'] by the counts (..., L or 1, N)."""
+    xp = namespace(with_one)
+    lead, size = with_one.shape[:-2], with_one.shape[-1]
+    if alike:
+        of_means = xp.matmul(transpose(weight[..., None] * with_one), with_one)[..., None, :, :]
+    else:
+        outer = xp.reshape(with_one[..., :, None] * with_one[..., None, :], (*with_one.shape[:-1], size * size))
+        of_means = xp.reshape(xp.matmul(counts, outer), (*lead, -1, size, size))
+    flat = xp.reshape(covariance, (*lead, -1, (size - 1) ** 2))
+    if flat.shape[-2] == 1:  # all rows have the same
+        covariances = xp.sum(counts, axis=-1, keepdims=True) * flat
+    else:
+        covariances = xp.matmul(counts, flat)
+    covariances = xp.reshape(covariances, (*of_means.shape[:-2], size - 1, size - 1))
+    side = xp.concat([xp.zeros_like(covariances[..., :1]), covariances], axis=-1)  # the one has no variance
+    return of_means + xp.concat([xp.zeros_like(side[..., :1, :]), side], axis=-2)
+
+
+class LabelSums(NamedTuple):
+    """Totals over rows; labels are +1, -1, and 0 where unknown."""
+
+    gram: Array  # (D, D) sum of x x', or (0, 0) if not asked for
+    cross: Array  # (L, D) sum of sign x'
+    features: Array  # (L, D) sum of x' over the rows with the label known
+    sign: Array  # (L,)
+    n_known: Array  # (L,) weighted number of such rows
+
+
+def sum_labels(
+    x: Array, y: Array, weight: Array | None, low_density_separation: bool, with_gram: bool = False
+) -> LabelSums:
+    """The totals of some rows."""
+    xp = namespace(y)
+    dtype = x.dtype
+    labels = label_signs(y, dtype, low_density_separation)
+    weight = labels.row_counts if weight is None else labels.row_counts * weight
+    known = xp.abs(labels.sign) * weight[:, None]
+    sign = labels.sign * weight[:, None]
+    gram = (transpose(x) * weight) @ x if with_gram else asarray_like(np.zeros((0, 0)), y, dtype=dtype)
+    return LabelSums(
+        gram, label_products(sign, x), label_products(known, x), xp.sum(sign, axis=0), xp.sum(known, axis=0)
+    )
+
+
+def label_sums(source: Source, low_density_separation: bool) -> LabelSums:
+    """The totals of all rows, the Gram matrix included."""
+
+    def visit(chunk: Chunk) -> Totals:
+        return {"sums": sum_labels(chunk.rows.values, chunk.y, chunk.weight, low_density_separation, with_gram=True)}
+
+    return source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features, source.rows_like))["sums"]
+
+
+def label_directions(
+    ridge: Callable[[Array], Array], sums: LabelSums, n_latent: int, rng: np.random.Generator, n_restarts: int
+) -> tuple[Array, Array]:
+    """Z'X (restarts, R, D) of guessed embeddings, and label weights (restarts, L, 1 + R) for them.
+
+    The guess is Z = S V, for the labels' centered signs S and directions V: those along which a
+    ridge regression of S on X, `ridge`, has the largest fitted variance, for the first restart;
+    random ones for the others and for dimensions beyond the number of labels.
+    """
+    xp = namespace(sums.cross)
+    n_known = xp.where(sums.n_known > 0, sums.n_known, xp.ones_like(sums.n_known))
+    rate = sums.sign / n_known
+    centered = sums.cross - rate[:, None] * sums.features  # (L, D)
+    n_labels = centered.shape[0]
+    coefficients = ridge(centered)
+    fitted = to_numpy(coefficients @ transpose(centered))
+    _, vectors = eigh(fitted)
+    restarts = []
+    for restart in range(n_restarts):
+        directions = rng.standard_normal((n_labels, n_latent))
+        if restart == 0:
+            best = vectors[:, ::-1][:, :n_latent]
+            directions[:, : best.shape[1]] = best
+        restarts.append(directions / np.linalg.norm(directions, axis=0))
+    weights = asarray_like(np.stack(restarts), centered)  # (restarts, L, R)
+    intercept = xp.zeros_like(weights[..., :1]) + rate[:, None]
+    return xp.matmul(transpose(weights), centered), xp.concat([intercept, weights], axis=-1)
