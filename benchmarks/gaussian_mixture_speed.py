@@ -32,8 +32,8 @@ from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
 from latentia.engine.tree import select_restart
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
-from latentia.inputs.standardization import Standardizer, column_moments
 from latentia.solvers import EM
+from latentia.table.standardization import Standardizer, column_moments
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 

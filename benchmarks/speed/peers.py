@@ -25,8 +25,8 @@ from latentia import (
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
-from latentia.inputs.standardization import Standardizer
 from latentia.solvers import EM
+from latentia.table.standardization import Standardizer
 
 Fits = dict[str, Callable[[], Any]]
 

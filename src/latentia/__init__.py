@@ -30,9 +30,9 @@ from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClass
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
 from latentia.evaluation.comparison import Comparison, compare
 from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
-from latentia.inputs.device_tables import on_device
-from latentia.inputs.scanned_tables import scan
 from latentia.persistence.model_files import load
+from latentia.scale.device import on_device
+from latentia.scale.files import scan
 
 __version__ = "0.2.0"
 

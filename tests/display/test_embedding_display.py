@@ -5,7 +5,7 @@ import pytest
 
 from latentia import LatentClassificationModel
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
-from latentia.inputs.label_matrix import class_columns
+from latentia.table.labels import class_columns
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -16,7 +16,7 @@ from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Hybrid, Likelihood, RowProblem, rows_per_chunk
 from latentia.engine.tree import leaves
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
-from latentia.inputs.standardization import column_moments
+from latentia.table.standardization import column_moments
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from latentia.engine.parts import ChunkedSource, LocalParts
 from latentia.engine.rows import ArraySource, MaskMissing
-from latentia.inputs.target_parts import OutputReader, output_moments
+from latentia.scale.tables import OutputReader, output_moments
 
 
 def in_parts(X, y, weight, cuts=(20, 21, 60)):

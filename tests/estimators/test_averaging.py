@@ -17,8 +17,8 @@ from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.base.unlabeled_weight import WEIGHTS
 from latentia.estimators.latent_classification import training
 from latentia.estimators.latent_classification.training import AVERAGED_COMPONENTS
-from latentia.inputs.options import random_generator
 from latentia.solvers import Outcome
+from latentia.table.options import random_generator
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*stopped before it converged")
 SIZES = [1, *AVERAGED_COMPONENTS]

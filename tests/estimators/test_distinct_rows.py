@@ -7,7 +7,7 @@ from estimator_cases import answer, quietly
 from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
 from latentia.estimators.latent_softmax.distinct_rows import held_out_weight, merge_equal_rows
 from latentia.estimators.latent_softmax.training import hold_out
-from latentia.inputs import small_tables
+from latentia.scale import tables as small_tables
 
 SEARCHES = [
     MultimodalSoftmaxClassifier(max_subclasses=2, max_models=3, n_init=2, max_iter=10, random_state=0),

@@ -17,7 +17,7 @@ from latentia import CompletionDisplay, LatentClassificationModel, LatentClassif
 from latentia.engine.rows import ArraySource
 from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.latent_classification.restart_selection import stratified_sample
-from latentia.inputs import small_tables
+from latentia.scale import tables as small_tables
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}
 

@@ -25,8 +25,8 @@ from latentia.estimators.latent_classifier.folds import SearchFold, assign_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
-from latentia.inputs.splits import content_keys, folds_by_content, sum_of_cubes
 from latentia.solvers import Outcome
+from latentia.table.weights import content_keys, folds_by_content, sum_of_cubes
 
 few_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

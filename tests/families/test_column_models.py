@@ -24,8 +24,8 @@ from latentia.families.latent_factors.kinds import (
     Sequential,
 )
 from latentia.families.latent_factors.parameters import FactorParams
-from latentia.inputs.column_encoder import ColumnEncoder
 from latentia.solvers import EM
+from latentia.table.encoder import ColumnEncoder
 
 
 def a_mixed_problem(rng, n_rows=25, q=None):

@@ -308,13 +308,13 @@ VALUES = [
     {"object": "latentia.engine.contracts:ABC", "state": {}},
     {"object": "latentia.estimators.base.fitting:time", "state": {}},
     {"object": "latentia.estimators.base.fitting:LatentEstimator.fit", "state": {}},
-    {"object": "latentia.inputs.standardization:ColumnError", "state": {}},
+    {"object": "latentia.table.standardization:ColumnError", "state": {}},
     {"object": "latentia.no.such:Thing", "state": {}},
     {"object": ["latentia"], "state": {}},
-    {"object": "latentia.inputs.plain_values:PlainValues", "state": {"form": "array"}},
-    {"object": "latentia.inputs.plain_values:PlainValues", "state": {"form": "array", "parts": [], "other": 1}},
-    {"object": "latentia.inputs.plain_values:PlainValues", "state": []},
-    {"object": "latentia.inputs.plain_values:PlainValues", "state": {"a b": 1}},
+    {"object": "latentia.table.frames:PlainValues", "state": {"form": "array"}},
+    {"object": "latentia.table.frames:PlainValues", "state": {"form": "array", "parts": [], "other": 1}},
+    {"object": "latentia.table.frames:PlainValues", "state": []},
+    {"object": "latentia.table.frames:PlainValues", "state": {"a b": 1}},
     {"object": "latentia.engine.sweep:Margin", "state": {"nu": 1}},
     {"object": "latentia.engine.sweep:Margin"},
     {"same": 10**9},
@@ -345,7 +345,7 @@ VALUES = [
     {"pandas": {"tuple": []}},
     {
         "pandas": {
-            "object": "latentia.inputs.plain_values:PlainValues",
+            "object": "latentia.table.frames:PlainValues",
             "state": {"form": "PeriodIndex", "parts": {"tuple": [{"array": 0}, "x"]}},
         }
     },

@@ -10,7 +10,7 @@ from scale_cases import CHUNKS, CLASSES, OUTPUTS, table
 from sklearn.base import clone
 
 from latentia.estimators.base import table_reading
-from latentia.inputs import small_tables
+from latentia.scale import tables as small_tables
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

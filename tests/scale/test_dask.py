@@ -10,8 +10,9 @@ import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
 from latentia.estimators.base import generative_input, table_reading
-from latentia.inputs import dask_tables, small_tables
-from latentia.inputs.rows import AnswerPart
+from latentia.scale import dask as dask_tables
+from latentia.scale import tables as small_tables
+from latentia.table.rows import AnswerPart
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -12,7 +12,8 @@ from sklearn.base import clone
 import latentia
 from latentia.engine import device_stream as row_stream
 from latentia.engine.device_stream import Device, RowStream
-from latentia.inputs import device_tables, small_tables
+from latentia.scale import device as device_tables
+from latentia.scale import tables as small_tables
 
 torch = pytest.importorskip("torch")
 

@@ -13,8 +13,9 @@ import latentia
 from latentia.engine import rows as array_source
 from latentia.estimators.base import table_reading
 from latentia.estimators.latent_softmax.parted_score import r_squared
-from latentia.inputs import scanned_tables, small_tables
-from latentia.inputs.lazy_tables import lazy_table
+from latentia.scale import files as scanned_tables
+from latentia.scale import tables as small_tables
+from latentia.table.lazy import lazy_table
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -10,7 +10,7 @@ import pytest
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, MixtureOfExpertsRegressor, scan
 from latentia.engine import rows as array_source
 from latentia.estimators.base import table_reading
-from latentia.inputs import scanned_tables
+from latentia.scale import files as scanned_tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -9,9 +9,8 @@ from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import to_numpy
-from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.labels import Mark, check_unlabeled, encode_known_labels, split_unlabeled
-from latentia.inputs.options import check_number
+from latentia.table.labels import Mark, check_unlabeled, encode_known_labels, read_label_matrix, split_unlabeled
+from latentia.table.options import check_number
 
 #: Two-sided probability of the bars.
 CONFIDENCE = 0.95

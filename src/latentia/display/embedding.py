@@ -24,9 +24,8 @@ from latentia.display.embedding_panels import (
     limits,
 )
 from latentia.display.fitted_parts import choose_axes
-from latentia.inputs.label_matrix import class_columns, read_label_matrix
-from latentia.inputs.labels import encode_known_labels
-from latentia.inputs.options import check_number
+from latentia.table.labels import class_columns, encode_known_labels, read_label_matrix
+from latentia.table.options import check_number
 
 
 class EmbeddingDisplay:

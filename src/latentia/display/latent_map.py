@@ -18,8 +18,8 @@ from latentia.display.fitted_parts import (
     require_classes,
     require_factor_model,
 )
-from latentia.inputs.labels import encode_known_labels
-from latentia.inputs.options import check_number
+from latentia.table.labels import encode_known_labels
+from latentia.table.options import check_number
 
 #: Semi-axes of the ellipses, in standard deviations of their class.
 ELLIPSES = (1.0, 2.0)

@@ -15,7 +15,7 @@ from latentia.display.fitted_parts import (
     require_factor_model,
 )
 from latentia.families.latent_factors.answers import loading_correlations
-from latentia.inputs.options import check_number
+from latentia.table.options import check_number
 
 
 class LoadingsDisplay:

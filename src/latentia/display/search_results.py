@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import to_numpy
-from latentia.inputs.options import check_number
+from latentia.table.options import check_number
 
 #: Scores, of which the first that a table has is shown, unless accuracy has chosen: column, errors,
 #: name, whether more is better.

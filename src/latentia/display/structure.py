@@ -10,7 +10,7 @@ import numpy as np
 from latentia.arrays.namespace import to_numpy
 from latentia.display.fitted_parts import feature_names, left_out_note, require_factor_model
 from latentia.families.latent_factors.answers import loading_correlations, strongest_by_column
-from latentia.inputs.options import check_number
+from latentia.table.options import check_number
 
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"
 

@@ -41,8 +41,8 @@ from latentia.evaluation.comparison_inputs import (
     weight_argument,
 )
 from latentia.evaluation.comparison_result import Comparison
-from latentia.inputs.options import integer, optional
-from latentia.inputs.splits import Fold
+from latentia.table.options import integer, optional
+from latentia.table.weights import Fold
 
 __all__ = ["Comparison", "compare", "corrected_t_test"]
 

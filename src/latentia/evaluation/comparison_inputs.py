@@ -14,10 +14,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from latentia.arrays.namespace import to_numpy
 from latentia.evaluation.comparison_result import UNNAMED
-from latentia.inputs.labels import EncodedLabels, Mark, check_unlabeled, encode_labels
-from latentia.inputs.rows import warn_of_other_order
-from latentia.inputs.splits import Fold, make_folds
-from latentia.inputs.weights import check_weight
+from latentia.table.labels import EncodedLabels, Mark, check_unlabeled, encode_labels
+from latentia.table.rows import warn_of_other_order
+from latentia.table.weights import Fold, check_weight, make_folds
 
 
 class Dataset(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.options import check_choice, check_number
-from latentia.inputs.weights import check_weight
+from latentia.table.labels import read_label_matrix
+from latentia.table.options import check_choice, check_number
+from latentia.table.weights import check_weight
 
 
 def known_hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import sklearn.model_selection
 
-from latentia.inputs.plain_values import PlainValues
 from latentia.persistence.array_members import DTYPE
 from latentia.persistence.encoding import BIT_GENERATORS, MAX_DEPTH, REPEATED, SPLITTERS, Json
 from latentia.persistence.errors import Damage
 from latentia.persistence.package_classes import class_of_name, from_state
+from latentia.table.frames import PlainValues
 
 
 class Decoder:

@@ -27,9 +27,9 @@ import numpy as np
 import sklearn.model_selection
 
 from latentia.arrays.namespace import to_numpy
-from latentia.inputs.plain_values import PlainValues
 from latentia.persistence.array_members import can_be_member
 from latentia.persistence.package_classes import class_name, state_of
+from latentia.table.frames import PlainValues
 
 Json = Any
 

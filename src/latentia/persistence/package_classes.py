@@ -16,7 +16,14 @@ from sklearn.base import BaseEstimator
 from latentia.persistence.errors import Damage
 
 #: Parts of the package whose objects models are made of.
-STATEFUL = ("latentia.engine.", "latentia.estimators.", "latentia.families.", "latentia.inputs.", "latentia.solvers.")
+STATEFUL = (
+    "latentia.engine.",
+    "latentia.estimators.",
+    "latentia.families.",
+    "latentia.scale.",
+    "latentia.table.",
+    "latentia.solvers.",
+)
 
 #: Attributes of estimators that neither the constructor nor `fit` sets.
 SETTINGS = ("_sklearn_output_config",)

@@ -18,10 +18,11 @@ from latentia import (
 )
 from latentia.engine.rows import ArraySource
 from latentia.estimators.base import table_reading
-from latentia.inputs import label_matrix as label_matrices
-from latentia.inputs import labels, power_transform, small_tables, standardization, weights
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.outputs import output_units, read_outputs
+from latentia.scale import tables as small_tables
+from latentia.table import labels, power_transform, standardization, weights
+from latentia.table import labels as label_matrices
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.labels import output_units, read_outputs
 
 from ..describe import answers, describe, learned, refusal
 from ..digest import tree

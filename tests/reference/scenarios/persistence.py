@@ -154,9 +154,9 @@ def plain_values() -> dict[str, Any]:
     import pandas as pd
     from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold
 
-    from latentia.inputs.plain_values import PlainValues
     from latentia.persistence.decoding import Decoder
     from latentia.persistence.encoding import Encoder
+    from latentia.table.frames import PlainValues
 
     times = pd.date_range("2020-01-01", periods=2, tz="Europe/Berlin")
     given: dict[str, Any] = {

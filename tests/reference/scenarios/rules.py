@@ -21,15 +21,15 @@ from latentia.estimators.latent_softmax.subclass_search import (
     class_of_subclass,
     pruned_configurations,
 )
-from latentia.inputs.column_levels import Levels, Merging
-from latentia.inputs.label_digest import digest_labels, read_classes
-from latentia.inputs.plain_values import PlainValues
-from latentia.inputs.table_digest import join_distinct
+from latentia.scale.tables import digest_labels, read_classes
 from latentia.solvers import Outcome
 from latentia.solvers.ascent import LBFGSHistory
 from latentia.solvers.em import RestartHistory, best_step
 from latentia.solvers.lbfgs import HeldOut
 from latentia.solvers.structural import best_structure, penalized
+from latentia.table.columns import Levels, Merging
+from latentia.table.encoder import join_distinct
+from latentia.table.frames import PlainValues
 
 from ..describe import refusal
 from ..digest import tree

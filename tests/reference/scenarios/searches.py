@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from latentia import LatentClassificationModelCV
-from latentia.inputs.splits import make_folds
+from latentia.table.weights import make_folds
 
 from ..describe import at_length, describe, learned
 from ..registry import Group

@@ -24,19 +24,22 @@ from latentia import (
 from latentia.arrays.namespace import in_main_memory
 from latentia.estimators.latent_classifier.features import rows_without_cells
 from latentia.evaluation.comparison_inputs import named_scorers
-from latentia.inputs import column_doubts, column_kinds, label_digest, small_tables, target_parts
-from latentia.inputs.column_reader import _with_unseen_values
-from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.lazy_answers import LazyAnswers, join_answers
-from latentia.inputs.lazy_tables import LazyTable
-from latentia.inputs.outputs import read_outputs
-from latentia.inputs.rows import method_of_rows
-from latentia.inputs.standardization import ColumnMoments, Scale
-from latentia.inputs.weights import check_weight
 from latentia.persistence.array_members import ArrayLayout
 from latentia.persistence.decoding import Decoder
 from latentia.persistence.encoding import Encoder
+from latentia.scale import tables as label_digest
+from latentia.scale import tables as small_tables
+from latentia.scale import tables as target_parts
+from latentia.scale.tables import LazyAnswers, join_answers
 from latentia.solvers.em import warn_if_decreased
+from latentia.table import cells as column_doubts
+from latentia.table import columns as column_kinds
+from latentia.table.encoder import _with_unseen_values
+from latentia.table.labels import read_label_matrix, read_outputs
+from latentia.table.lazy import LazyTable
+from latentia.table.rows import method_of_rows
+from latentia.table.standardization import ColumnMoments, Scale
+from latentia.table.weights import check_weight
 
 from ..describe import describe, refusal
 from ..registry import Group

@@ -12,7 +12,7 @@ from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_counting, row_names, rows_of
 from latentia.arrays.namespace import to_numpy
 from latentia.display.fitted_parts import columns_without_values
-from latentia.inputs.dataframes import is_missing
+from latentia.table.frames import is_missing
 
 #: Columns that are listed, classes that are, and values of a column.
 MAX_COLUMNS, MAX_CLASSES, MAX_VALUES = 100, 50, 4

@@ -15,10 +15,9 @@ from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.arrays.namespace import is_sparse, to_numpy
 from latentia.display.fitted_parts import class_names, factor_model, feature_names, preprocessor_of
 from latentia.estimators.base.classifier import decide
-from latentia.inputs.dataframes import frame_type
-from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.labels import encode_known_labels
-from latentia.inputs.rows import plain_table
+from latentia.table.frames import frame_type
+from latentia.table.labels import encode_known_labels, read_label_matrix
+from latentia.table.rows import plain_table
 
 #: Of more rows, so many are predicted, and so many drawn.
 MAX_PREDICTED, MAX_POINTS = 20_000, 2_000

@@ -11,7 +11,7 @@ from latentia.apps.report.elements import Bar, Cell, Section, number, paragraph,
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import read_column, row_counting, row_names, rows_of, stacked, without_columns
 from latentia.arrays.namespace import is_sparse, to_numpy
-from latentia.inputs.dataframes import is_missing
+from latentia.table.frames import is_missing
 
 #: Rows that are listed, cells that are named for a row, columns that are looked at.
 MAX_LISTED, MAX_CELLS, MAX_COLUMNS = 10, 3, 100

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from latentia.arrays.namespace import asarray_like, is_sparse, namespace, take_rows, to_numpy
-from latentia.inputs.dataframes import distinct_values, frame_type, is_missing, raw_column
+from latentia.table.frames import distinct_values, frame_type, is_missing, raw_column
 
 
 def rows_of(X: Any, rows: np.ndarray) -> Any:

@@ -17,7 +17,7 @@ from latentia.apps.studio.limits import MAX_GAPS
 from latentia.apps.studio.map_view import MapView
 from latentia.apps.studio.row_view import Changes, row_values, rows_like
 from latentia.apps.studio.table_view import cell_text
-from latentia.inputs.dataframes import is_missing
+from latentia.table.frames import is_missing
 
 #: Ends of the range of a number: eight in ten cells lie in it.
 QUANTILES = (0.1, 0.9)

@@ -11,7 +11,7 @@ import numpy as np
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.table_files import Table
-from latentia.inputs.column_doubts import NUMBER
+from latentia.table.cells import NUMBER
 
 #: Classes that are numbers, as other programs write them in columns with and without gaps.
 WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(?:\.0*)?", re.ASCII)

@@ -16,7 +16,7 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.table_files import Table
-from latentia.inputs.column_doubts import AMOUNTS, NUMBER, is_amount, is_numeric
+from latentia.table.cells import AMOUNTS, NUMBER, is_amount, is_numeric
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)  # as 64 bits hold them, unless the largest ones

@@ -15,7 +15,7 @@ import pandas
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.text_tables import MISSING, Cells, read_text
-from latentia.inputs.column_doubts import is_numeric
+from latentia.table.cells import is_numeric
 
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"

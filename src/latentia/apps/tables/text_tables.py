@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from latentia.apps.tables.failures import bad_table
-from latentia.inputs.column_doubts import is_numeric
-from latentia.inputs.labels import EMPTY_TEXTS
+from latentia.table.cells import is_numeric
+from latentia.table.labels import EMPTY_TEXTS
 
 DELIMITERS = (",", ";", "\t", "|")
 

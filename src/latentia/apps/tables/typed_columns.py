@@ -26,7 +26,7 @@ from latentia.apps.tables.number_forms import (
 )
 from latentia.apps.tables.table_files import Table
 from latentia.apps.tables.text_tables import MISSING
-from latentia.inputs.column_doubts import NUMBER, amount_in, are_dates, is_amount, is_numeric, slip_in
+from latentia.table.cells import NUMBER, amount_in, are_dates, is_amount, is_numeric, slip_in
 
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50

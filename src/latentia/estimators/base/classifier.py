@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.estimators.base.fitting import LatentEstimator
-from latentia.inputs.labels import (
+from latentia.table.labels import (
     NO_LABEL,
     Mark,
     check_comparable,
@@ -23,10 +23,10 @@ from latentia.inputs.labels import (
     labels_to_score,
     split_unlabeled,
 )
-from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
-from latentia.inputs.options import Check
-from latentia.inputs.rows import AnswerPart, method_of_rows
-from latentia.inputs.weights import LABELED, check_loss_matrix, check_total_weight, check_weight
+from latentia.table.lazy import LazyTable, RawPart, lazy_table
+from latentia.table.options import Check
+from latentia.table.rows import AnswerPart, method_of_rows
+from latentia.table.weights import LABELED, check_loss_matrix, check_total_weight, check_weight
 
 
 def decide(proba: Array, loss_matrix: Any) -> Array:

@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, transpose
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
-from latentia.inputs.rows import method_of_rows
+from latentia.table.rows import method_of_rows
 
 
 class ClassComponentMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):

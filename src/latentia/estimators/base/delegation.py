@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.estimators.base.fitting import is_learned
-from latentia.inputs.rows import method_of_rows
+from latentia.table.rows import method_of_rows
 
 
 def delegated(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -39,9 +39,9 @@ from latentia.engine.contracts import GenerativeFamily, NormalCellsFamily, Param
 from latentia.engine.rows import MaskedRows, map_rows
 from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.tempering import Tempering, count_known
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.power_transform import PowerTransform
-from latentia.inputs.standardization import Standardizer
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.power_transform import PowerTransform
+from latentia.table.standardization import Standardizer
 
 F = TypeVar("F", bound=GenerativeFamily)
 

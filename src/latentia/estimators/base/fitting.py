@@ -33,14 +33,14 @@ from latentia.estimators.base.callbacks import (
 )
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.estimators.base.training_record import LabelCounts, training_record
-from latentia.inputs.label_doubts import doubt_labels
-from latentia.inputs.lazy_tables import lazy_table, refuse_lazy
-from latentia.inputs.options import Check, check_options, name_hint, random_generator
-from latentia.inputs.rows import check_order
-from latentia.inputs.small_tables import bring_small
-from latentia.inputs.standardization import ColumnError
 from latentia.persistence.model_files import save_model
+from latentia.scale.tables import bring_small
 from latentia.solvers import Outcome, Solution
+from latentia.table.lazy import lazy_table, refuse_lazy
+from latentia.table.options import Check, check_options, name_hint, random_generator
+from latentia.table.rows import check_order
+from latentia.table.standardization import ColumnError
+from latentia.table.warnings import doubt_labels
 
 Attributes = dict[str, Any]
 

@@ -34,18 +34,18 @@ from latentia.estimators.base.generative_options import (
 from latentia.estimators.base.generative_prediction import GenerativePredictMixin
 from latentia.estimators.base.learned_options import LearnedOptionsMixin, tempering_attributes
 from latentia.estimators.base.table_reading import read_in_memory, read_parts
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.dataframes import frame_type
-from latentia.inputs.lazy_tables import lazy_table
-from latentia.inputs.options import Check, check_bool, choice, integer, number, optional, random_generator
-from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
-from latentia.inputs.power_transform import learn_power_transform
-from latentia.inputs.rows import plain_table, validate_rows
-from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
-from latentia.inputs.target_parts import ClassReader
-from latentia.inputs.value_doubts import warn_of_empty_columns, warn_of_far_cells
-from latentia.inputs.weights import check_loss_matrix, check_priors
+from latentia.scale.tables import ClassReader
 from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.frames import frame_type
+from latentia.table.lazy import lazy_table
+from latentia.table.options import Check, check_bool, choice, integer, number, optional, random_generator
+from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
+from latentia.table.power_transform import learn_power_transform
+from latentia.table.rows import plain_table, validate_rows
+from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
+from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
+from latentia.table.weights import check_loss_matrix, check_priors
 
 #: Starts of EM where the user leaves their number to us.
 DEFAULT_N_INIT = 10

@@ -12,8 +12,8 @@ from latentia.engine.parts import ChunkedSource
 from latentia.engine.rows import ArraySource, LabelTotals, TableSource
 from latentia.estimators.base.fitting import Attributes
 from latentia.estimators.base.training_record import LabelCounts
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.standardization import ColumnMoments, Standardizer, source_moments
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
 
 #: Samples of tables have at most so many MiB.
 SAMPLE_MIB = 64

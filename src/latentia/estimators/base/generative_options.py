@@ -10,8 +10,8 @@ import numpy as np
 from latentia.engine.contracts import Objective
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.sweep import OBJECTIVES
-from latentia.inputs.options import check_choice, check_number
 from latentia.solvers import Adam
+from latentia.table.options import check_choice, check_number
 
 
 def check_objective(name: str, value: Any) -> None:

@@ -22,10 +22,10 @@ from latentia.arrays.namespace import (
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.fitted_model import FillOptions, FittedModel
-from latentia.inputs.dataframes import frame_type
-from latentia.inputs.labels import encode_known_labels
-from latentia.inputs.options import check_choice, check_number, choice, optional, random_generator
-from latentia.inputs.rows import method_of_rows, plain_table, validate_rows
+from latentia.table.frames import frame_type
+from latentia.table.labels import encode_known_labels
+from latentia.table.options import check_choice, check_number, choice, optional, random_generator
+from latentia.table.rows import method_of_rows, plain_table, validate_rows
 
 
 class GenerativePredictMixin(InformationCriteriaMixin, ProbabilisticClassifier):

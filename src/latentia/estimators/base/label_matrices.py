@@ -9,10 +9,10 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, to_numpy
 from latentia.estimators.base.classifier import ProbabilisticClassifier
-from latentia.inputs.label_matrix import read_label_matrix
-from latentia.inputs.lazy_tables import RawPart, lazy_table
-from latentia.inputs.rows import AnswerPart, method_of_rows
-from latentia.inputs.weights import LABELED, check_total_weight, check_weight
+from latentia.table.labels import read_label_matrix
+from latentia.table.lazy import RawPart, lazy_table
+from latentia.table.rows import AnswerPart, method_of_rows
+from latentia.table.weights import LABELED, check_total_weight, check_weight
 
 
 class ClassOrLabelsClassifier(ProbabilisticClassifier):

@@ -6,8 +6,8 @@ from typing import Any
 
 from latentia.arrays.namespace import Array
 from latentia.estimators.base.fitting import Attributes, LatentEstimator
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.rows import reject_missing, validate_rows
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.rows import reject_missing, validate_rows
 
 
 class NumberTableMixin(LatentEstimator):

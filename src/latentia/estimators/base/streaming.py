@@ -29,10 +29,10 @@ from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.generative_losses import log_jacobian_sum
 from latentia.estimators.base.learned_options import tempering_attributes
 from latentia.estimators.base.tempering import Tempering
-from latentia.inputs.labels import encode_known_labels
-from latentia.inputs.lazy_tables import refuse_lazy
-from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.weights import check_weight
+from latentia.table.labels import encode_known_labels
+from latentia.table.lazy import refuse_lazy
+from latentia.table.options import check_number, random_generator
+from latentia.table.weights import check_weight
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,13 @@ from latentia.engine.device_stream import Device, RowStream, StreamedSource
 from latentia.engine.parts import ChunkedSource, Parts, count_labels, group_small, join_sources
 from latentia.engine.rows import ArraySource, MaskMissing, TableSource
 from latentia.estimators.base.fitting import Attributes, input_attributes
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.column_kinds import ColumnKind, as_numbers, holds_only_bits
-from latentia.inputs.dataframes import frame_type
-from latentia.inputs.labels import read_labels
-from latentia.inputs.lazy_tables import LazyTable, RawPart
-from latentia.inputs.small_tables import CountRows
-from latentia.inputs.table_digest import MemoryDigest, TableDigest, join_distinct
-from latentia.inputs.target_parts import Classes, TargetReader, Targets
-from latentia.inputs.weights import check_class_weights, check_total_weight, check_weight
+from latentia.scale.tables import Classes, CountRows, TargetReader, Targets
+from latentia.table.columns import ColumnKind, as_numbers, holds_only_bits
+from latentia.table.encoder import ColumnEncoder, MemoryDigest, TableDigest, join_distinct
+from latentia.table.frames import frame_type
+from latentia.table.labels import read_labels
+from latentia.table.lazy import LazyTable, RawPart
+from latentia.table.weights import check_class_weights, check_total_weight, check_weight
 
 #: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
 #: stay, up to so many times as much, as long as everyone who works there has two.

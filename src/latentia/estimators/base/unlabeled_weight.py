@@ -22,8 +22,8 @@ from latentia.engine.sweep import Likelihood, RowProblem, rows_per_chunk
 from latentia.engine.tree import leaves, take_restarts
 from latentia.estimators.base.column_starts import column_starts
 from latentia.estimators.base.tempering import LabeledRows, Tempering, best_tempering, count_known
-from latentia.inputs.splits import content_keys, folds_by_content, sum_of_cubes
 from latentia.solvers import EM
+from latentia.table.weights import content_keys, folds_by_content, sum_of_cubes
 
 #: Weights tried, the default first.
 WEIGHTS = (0.0, 0.1, 1.0)

@@ -22,11 +22,11 @@ from latentia.estimators.base.streaming import StreamMixin
 from latentia.estimators.gaussian_mixture.model_choice import ComponentSearch, most_evident_covariance
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
 from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures, GaussianPrior, conjugate_prior
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import Check, check_choice, check_number, registered
-from latentia.inputs.standardization import ColumnMoments, Standardizer
 from latentia.solvers import EM, AcceleratedEM, Adam, Solver
 from latentia.solvers.em import WINDOW
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.options import Check, check_choice, check_number, registered
+from latentia.table.standardization import ColumnMoments, Standardizer
 
 
 class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixtures, BayesianGaussianMixtures]):

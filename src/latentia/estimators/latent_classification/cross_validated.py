@@ -18,11 +18,11 @@ from latentia.estimators.latent_classification import size_grid
 from latentia.estimators.latent_classification.chosen_model import ChosenModelMixin, SearchedModel
 from latentia.estimators.latent_classification.model import LatentClassificationModel
 from latentia.estimators.latent_classification.size_search import CVTrial, Search, Setting, as_table
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.lazy_tables import is_lazy
-from latentia.inputs.options import Check, choice, integer, legacy_generator, optional
-from latentia.inputs.splits import make_folds, refuse_row_numbers
 from latentia.solvers import Outcome
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.lazy import is_lazy
+from latentia.table.options import Check, choice, integer, legacy_generator, optional
+from latentia.table.weights import make_folds, refuse_row_numbers
 
 #: Arguments that the search has beyond those of the model.
 SEARCH_ONLY = ("cv", "search", "patience", "scoring", "refit_n_init", "n_jobs")

@@ -15,8 +15,8 @@ from latentia.estimators.base.generative_prediction import GenerativePredictMixi
 from latentia.families.latent_factors.answers import importance_scores
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.parameters import FactorParams
-from latentia.inputs.options import choice, optional, random_generator
-from latentia.inputs.rows import method_of_rows
+from latentia.table.options import choice, optional, random_generator
+from latentia.table.rows import method_of_rows
 
 
 class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):

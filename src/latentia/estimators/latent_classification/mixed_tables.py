@@ -15,13 +15,12 @@ from latentia.estimators.base.table_reading import sized_by_weight
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import COLUMN_MODELS
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.column_levels import Merging, check_min_frequency
-from latentia.inputs.mixed_rows import validate_table
-from latentia.inputs.options import Check, choice, integer, optional
-from latentia.inputs.standardization import ColumnMoments, Standardizer
-from latentia.inputs.table_digest import MemoryDigest
-from latentia.inputs.weights import check_weight
+from latentia.table.columns import Merging, check_min_frequency
+from latentia.table.encoder import ColumnEncoder, MemoryDigest
+from latentia.table.options import Check, choice, integer, optional
+from latentia.table.rows import validate_table
+from latentia.table.standardization import ColumnMoments, Standardizer
+from latentia.table.weights import check_weight
 
 
 class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]):

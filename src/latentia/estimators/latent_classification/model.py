@@ -13,7 +13,7 @@ from latentia.estimators.latent_classification.learned_attributes import model_a
 from latentia.estimators.latent_classification.mixed_tables import MixedTableMixin
 from latentia.estimators.latent_classification.training import FactorTrainingMixin
 from latentia.families.latent_factors.family import LatentFactors
-from latentia.inputs.options import Check, choice, integer, optional
+from latentia.table.options import Check, choice, integer, optional
 
 
 class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFactorMixin):

@@ -9,8 +9,8 @@ from latentia.engine.sweep import OBJECTIVES
 from latentia.estimators.base.generative_input import TrainingTable
 from latentia.estimators.base.generative_options import check_objective
 from latentia.estimators.latent_classification.size_search import Setting
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.options import check_number
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.options import check_number
 
 #: Numbers of factors that are tried for continuous tables, first with one component. Then numbers
 #: of components with the best number of factors, half of it, and few: many small components win

@@ -17,9 +17,9 @@ from latentia.engine.rows import ArraySource
 from latentia.estimators.base.delegation import as_frame_if_possible
 from latentia.estimators.base.generative_input import GenerativeInput
 from latentia.estimators.base.weight_columns import train_columns
-from latentia.inputs.options import random_generator
-from latentia.inputs.rows import rows_for_estimator
-from latentia.inputs.splits import Fold
+from latentia.table.options import random_generator
+from latentia.table.rows import rows_for_estimator
+from latentia.table.weights import Fold
 
 #: Log probabilities below this count as this: one confident mistake must not decide a search.
 MIN_LOG_PROBA = -50.0

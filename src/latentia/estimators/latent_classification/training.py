@@ -26,10 +26,10 @@ from latentia.families.latent_factors.e_step import BoundRules
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import ColumnLayout
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
-from latentia.inputs.mixed_rows import is_complete
-from latentia.inputs.options import Check, check_choice, check_number, choice, integer, number
 from latentia.solvers import EM, AcceleratedEM, Solution, Solver, StructuralEM
 from latentia.solvers.em import WINDOW
+from latentia.table.options import Check, check_choice, check_number, choice, integer, number
+from latentia.table.rows import is_complete
 
 #: Factors where their number is left to us: of a posterior, and of a point.
 MAX_AUTO_LATENT = 8

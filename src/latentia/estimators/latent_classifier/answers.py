@@ -13,9 +13,8 @@ from latentia.estimators.base.label_matrices import ClassOrLabelsClassifier
 from latentia.estimators.latent_classifier.multilabel import MultilabelModel
 from latentia.estimators.latent_classifier.prediction import StackModel
 from latentia.estimators.latent_classifier.reasons import as_reasons
-from latentia.inputs.mixed_rows import validate_table
-from latentia.inputs.options import check_number, random_generator
-from latentia.inputs.rows import method_of_rows, plain_table
+from latentia.table.options import check_number, random_generator
+from latentia.table.rows import method_of_rows, plain_table, validate_table
 
 #: Rows with a hidden cell that `explain` predicts together.
 EXPLAINED_ROWS = 2048

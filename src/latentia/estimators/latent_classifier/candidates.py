@@ -32,7 +32,7 @@ from latentia.estimators.latent_classifier.members import (
 )
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
-from latentia.inputs.rows import rows_for_estimator
+from latentia.table.rows import rows_for_estimator
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
 MAX_MATRIX_COLUMNS = 100

@@ -32,11 +32,11 @@ from latentia.estimators.latent_classifier.stacking import (
     fit_tempered,
     predict_held_out,
 )
-from latentia.inputs.column_levels import check_min_frequency
-from latentia.inputs.lazy_tables import is_lazy
-from latentia.inputs.options import Check, choice, integer, number, optional
-from latentia.inputs.splits import refuse_row_numbers
 from latentia.solvers import Outcome, ignore_step
+from latentia.table.columns import check_min_frequency
+from latentia.table.lazy import is_lazy
+from latentia.table.options import Check, choice, integer, number, optional
+from latentia.table.weights import refuse_row_numbers
 
 #: Labeled rows that a search looks at, at most, and unlabeled ones.
 MAX_SEARCH_ROWS = {"fast": 1000, "balanced": 2000, "best": 10_000}

@@ -20,7 +20,7 @@ from latentia.arrays.namespace import (
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.families.latent_factors.family import LatentFactors, fill_gaps
-from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.table.encoder import ColumnEncoder
 
 #: Standard deviations beyond which a cell counts as that far away, for the kernel.
 MAX_DISTANCE = 4.0

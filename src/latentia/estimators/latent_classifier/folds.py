@@ -13,8 +13,8 @@ from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import RowRange, map_rows, split_ranges
 from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.generative_input import GenerativeInput
-from latentia.inputs.options import check_number
-from latentia.inputs.splits import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes
+from latentia.table.options import check_number
+from latentia.table.weights import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes
 
 #: Rows that weigh less than this share of the heaviest row of their class are not held out.
 NEGLIGIBLE = 1e-5

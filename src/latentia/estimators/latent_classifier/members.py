@@ -20,11 +20,11 @@ from latentia.estimators.latent_classifier.features import (
     rows_without_cells,
     with_gap_columns,
 )
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.power_transform import MAX_ROWS as TRANSFORM_ROWS
-from latentia.inputs.power_transform import learn_power_transform
-from latentia.inputs.rows import rows_for_estimator
-from latentia.inputs.standardization import Standardizer, column_moments, source_moments
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
+from latentia.table.power_transform import learn_power_transform
+from latentia.table.rows import rows_for_estimator
+from latentia.table.standardization import Standardizer, column_moments, source_moments
 
 
 class Member(ABC):

@@ -24,9 +24,9 @@ from latentia.estimators.latent_classifier.members import GenerativeMember
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack, proba_by_row
 from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
-from latentia.inputs.column_encoder import ColumnEncoder
-from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
 from latentia.solvers import Outcome
+from latentia.table.encoder import ColumnEncoder
+from latentia.table.labels import LabelMatrix, encode_label_matrix
 
 CANDIDATE = "probit embedding"
 

@@ -11,7 +11,7 @@ from array_api_compat import is_numpy_array
 from latentia.arrays.namespace import Array, asarray_like, log_softmax, logsumexp, namespace, to_numpy
 from latentia.engine.contracts import Params
 from latentia.estimators.latent_classifier.members import CompletedMember, GenerativeMember, Member
-from latentia.inputs.column_encoder import ColumnEncoder
+from latentia.table.encoder import ColumnEncoder
 
 
 class Vote(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentia.arrays.namespace import Array, to_numpy
-from latentia.inputs.dataframes import column_names, frame_type
+from latentia.table.frames import column_names, frame_type
 
 
 def as_reasons(added: Array, X: Any, classes: np.ndarray) -> Any:

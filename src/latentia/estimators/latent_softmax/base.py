@@ -23,10 +23,10 @@ from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.estimators.latent_softmax.modeled_rows import ModeledRows
 from latentia.estimators.latent_softmax.training import Trainer, hold_out
 from latentia.families.blocks.weights import GammaPrior
-from latentia.inputs.options import Check, check_bool, check_choice, choice, integer, number
-from latentia.inputs.outputs import NO_UNITS, OutputUnits
-from latentia.inputs.standardization import ColumnMoments, Standardizer, column_moments
 from latentia.solvers import Outcome
+from latentia.table.labels import NO_UNITS, OutputUnits
+from latentia.table.options import Check, check_bool, check_choice, choice, integer, number
+from latentia.table.standardization import ColumnMoments, Standardizer, column_moments
 
 
 class SoftmaxInput(NamedTuple):

@@ -17,12 +17,11 @@ from latentia.estimators.latent_softmax.base import LatentSoftmaxEstimator, Soft
 from latentia.estimators.latent_softmax.distinct_rows import merge_equal_rows
 from latentia.estimators.latent_softmax.fitted import plugin
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
-from latentia.inputs.labels import encode_known_labels, read_labels
-from latentia.inputs.lazy_tables import LazyTable, lazy_table
-from latentia.inputs.small_tables import is_small
-from latentia.inputs.standardization import source_moments
-from latentia.inputs.target_parts import ClassReader
-from latentia.inputs.weights import check_loss_matrix, check_weight
+from latentia.scale.tables import ClassReader, is_small
+from latentia.table.labels import encode_known_labels, read_labels
+from latentia.table.lazy import LazyTable, lazy_table
+from latentia.table.standardization import source_moments
+from latentia.table.weights import check_loss_matrix, check_weight
 
 
 class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier, LatentSoftmaxEstimator):

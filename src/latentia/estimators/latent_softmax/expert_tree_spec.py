@@ -22,7 +22,7 @@ from latentia.families.softmax_tree.tree import (
     n_nodes,
     path_scores,
 )
-from latentia.inputs.standardization import Standardizer
+from latentia.table.standardization import Standardizer
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.estimators.latent_softmax.search_rules import Patience, best_model
 from latentia.estimators.latent_softmax.training import Trainer
 from latentia.families.softmax_tree.experts import Expert
-from latentia.inputs.options import Check, check_choice, check_number, integer
-from latentia.inputs.rows import method_of_rows
+from latentia.table.options import Check, check_choice, check_number, integer
+from latentia.table.rows import method_of_rows
 
 
 def check_depth(name: str, depth: Any) -> None:

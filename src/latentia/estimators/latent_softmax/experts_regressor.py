@@ -21,13 +21,12 @@ from latentia.estimators.latent_softmax.fitted import FittedModel
 from latentia.estimators.latent_softmax.model_specs import WeightEstimate
 from latentia.estimators.latent_softmax.parted_score import PartedScoreMixin
 from latentia.families.softmax_tree.experts import LinearGaussianExpert
-from latentia.inputs.lazy_tables import LazyTable, lazy_table
-from latentia.inputs.outputs import OutputUnits, output_units, read_outputs
-from latentia.inputs.rows import method_of_rows
-from latentia.inputs.small_tables import is_small
-from latentia.inputs.standardization import source_moments
-from latentia.inputs.target_parts import OutputReader, output_moments
-from latentia.inputs.weights import check_weight, warn_of_shares
+from latentia.scale.tables import OutputReader, is_small, output_moments
+from latentia.table.labels import OutputUnits, output_units, read_outputs
+from latentia.table.lazy import LazyTable, lazy_table
+from latentia.table.rows import method_of_rows
+from latentia.table.standardization import source_moments
+from latentia.table.weights import check_weight, warn_of_shares
 
 
 class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstimator):

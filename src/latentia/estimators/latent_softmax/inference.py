@@ -27,8 +27,8 @@ from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
 from latentia.estimators.latent_softmax.fitted import Candidate, Criterion, FittedModel, minus_half_bic
 from latentia.estimators.latent_softmax.model_specs import ModelSpec
 from latentia.estimators.latent_softmax.modeled_rows import ModeledRows
-from latentia.inputs.standardization import Standardizer
 from latentia.solvers import LBFGS, AcceleratedEM, DampedAscent, Outcome, Solution, Step, StepCallback
+from latentia.table.standardization import Standardizer
 
 INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
 

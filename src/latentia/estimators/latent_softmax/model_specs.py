@@ -15,7 +15,7 @@ from latentia.arrays.namespace import Array, namespace
 from latentia.engine.contracts import AcceleratedFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows
 from latentia.families.blocks.weights import GammaPrior, GaussianWeights, augment
-from latentia.inputs.standardization import Standardizer
+from latentia.table.standardization import Standardizer
 
 
 class WeightEstimate(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from latentia.arrays.namespace import take_rows
 from latentia.engine.rows import ArraySource, TableSource
 from latentia.estimators.latent_softmax.effort import SAMPLE_ROWS, SAMPLE_ROWS_PER_COLUMN
-from latentia.inputs.standardization import Standardizer
+from latentia.table.standardization import Standardizer
 
 
 class ModeledRows(NamedTuple):

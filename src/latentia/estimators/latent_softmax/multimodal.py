@@ -18,8 +18,8 @@ from latentia.estimators.latent_softmax.subclass_candidates import train_proposa
 from latentia.estimators.latent_softmax.subclass_search import Proposal, SubclassSearch
 from latentia.estimators.latent_softmax.subclass_spec import check_subclasses, per_class
 from latentia.estimators.latent_softmax.training import Trainer
-from latentia.inputs.options import Check, check_number, choice, integer
-from latentia.inputs.rows import method_of_rows
+from latentia.table.options import Check, check_number, choice, integer
+from latentia.table.rows import method_of_rows
 
 
 def check_threshold(name: str, threshold: Any) -> None:

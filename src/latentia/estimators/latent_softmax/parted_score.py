@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.inputs.lazy_tables import LazyTable, RawPart, lazy_table
-from latentia.inputs.outputs import read_outputs
-from latentia.inputs.rows import AnswerPart
-from latentia.inputs.weights import check_weight
+from latentia.table.labels import read_outputs
+from latentia.table.lazy import LazyTable, RawPart, lazy_table
+from latentia.table.rows import AnswerPart
+from latentia.table.weights import check_weight
 
 
 class Spread(NamedTuple):

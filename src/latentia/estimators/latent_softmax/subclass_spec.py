@@ -15,8 +15,8 @@ from latentia.estimators.latent_softmax.model_specs import ModelSpec, WeightEsti
 from latentia.families.blocks.bounds import log_expected_softmax
 from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_moments
 from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood, SoftmaxWeights
-from latentia.inputs.options import check_choice, check_number
-from latentia.inputs.standardization import Standardizer
+from latentia.table.options import check_choice, check_number
+from latentia.table.standardization import Standardizer
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from latentia.estimators.probit_embedding.prediction import FittedEmbedding, lea
 from latentia.estimators.probit_embedding.training import EmbeddingFit, Trainer, check_n_latent
 from latentia.families.blocks.weights import GammaPrior
 from latentia.families.probit_embedding.family import PRECISION_SHARING, ProbitEmbedding
-from latentia.inputs.options import Check, check_bool, choice, integer, number
-from latentia.inputs.rows import method_of_rows
 from latentia.solvers import QuasiNewtonVB
+from latentia.table.options import Check, check_bool, choice, integer, number
+from latentia.table.rows import method_of_rows
 
 
 class ProbitEmbeddingClassifier(

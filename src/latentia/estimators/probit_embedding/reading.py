@@ -14,12 +14,12 @@ from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.fitting import Attributes, input_attributes
 from latentia.estimators.base.table_reading import read_parts
 from latentia.estimators.base.training_record import LabelCounts
-from latentia.inputs.label_matrix import LabelMatrix, encode_label_matrix
-from latentia.inputs.lazy_tables import LazyTable, lazy_table
-from latentia.inputs.rows import reject_missing, validate_rows
-from latentia.inputs.standardization import Standardizer, make_preprocessor, source_moments
-from latentia.inputs.target_parts import LabelColumns, LabelMatrixReader
-from latentia.inputs.weights import check_weight, warn_of_shares
+from latentia.scale.tables import LabelColumns, LabelMatrixReader
+from latentia.table.labels import LabelMatrix, encode_label_matrix
+from latentia.table.lazy import LazyTable, lazy_table
+from latentia.table.rows import reject_missing, validate_rows
+from latentia.table.standardization import Standardizer, make_preprocessor, source_moments
+from latentia.table.weights import check_weight, warn_of_shares
 
 
 class EmbeddingInput(NamedTuple):

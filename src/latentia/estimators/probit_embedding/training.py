@@ -15,8 +15,8 @@ from latentia.estimators.base.callbacks import StepNotifier
 from latentia.estimators.probit_embedding.prediction import FittedEmbedding, learned_attributes
 from latentia.estimators.probit_embedding.reading import TrainingTable
 from latentia.families.probit_embedding.family import ProbitEmbedding, problem_maker
-from latentia.inputs.options import check_choice, check_number
 from latentia.solvers import Outcome, QuasiNewtonVB, Solution
+from latentia.table.options import check_choice, check_number
 
 #: The most dimensions that are used unless more are asked for.
 MAX_LATENT = 10

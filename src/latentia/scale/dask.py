@@ -1,0 +1,404 @@
+"""Arrays and data frames of Dask (https://dask.org): parts on the workers of a cluster, or in the
+threads of this process.
+
+Parts are `dask.delayed` values, so whatever runs Dask runs them. Those that are kept live on the
+workers of the `distributed.Client` if there is one (`dask_cluster`), else in this process.
+
+Parts that live on the workers of a Dask cluster, each on a worker of its own choosing.
+
+Left to itself, the scheduler moves parts between workers in mid-fit: they arrive without what a
+worker has computed for them, and may all gather on one. So each part has a home, in even shares,
+and work on it goes there. If a home is lost, the scheduler makes its parts anew elsewhere.
+
+A task costs about a millisecond, and what it needs from another worker some more. So a sum over all
+parts is one task for each home, which adds up the parts that live there. The client sends at most
+one message in ten milliseconds: so the tasks of a sum are one message, and it is not told that the
+sums of the last may be dropped before it has sent those of the next.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.arrays.parallel import n_threads, one_thread
+from latentia.engine.parts import Parts
+from latentia.table.lazy import LazyTable, RawPart, is_dask
+
+
+class DaskParts(Parts):
+    """Pieces that are values of Dask."""
+
+    def __init__(self, pieces: Sequence[Any]):
+        self.pieces = list(pieces)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def n_places(self) -> int:
+        client = _running_client()
+        return n_threads() if client is None else max(1, sum(client.nthreads().values()))
+
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> DaskParts:
+        return DaskParts(self._each(fn, args))
+
+    def keep(self) -> Parts:
+        import dask
+
+        client = _running_client()
+        return DaskParts(dask.persist(*self.pieces)) if client is None else ClusterParts.settle(client, self.pieces)
+
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> DaskParts:
+        send = _sent(fn)
+        return DaskParts([_call(apply_alone, send, [self.pieces[k] for k in group]) for group in groups])
+
+    def select(self, index: Sequence[int]) -> DaskParts:
+        return DaskParts([self.pieces[k] for k in index])
+
+    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
+        return _compute(self._each(fn, args))
+
+    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+
+        sums, send = self._each(fn, args), _sent(add)
+        while len(sums) > 1:
+            sums = [_call(apply_alone, send, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+        return _compute(sums)[0]
+
+    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
+        send = _sent(fn)
+        if args is None:
+            return [_call(apply_alone, send, piece) for piece in self.pieces]
+        return [_call(apply_alone, send, piece, _sent(arg)) for piece, arg in zip(self.pieces, args, strict=True)]
+
+
+def _call(fn: Callable[..., Any], *args: Any) -> Any:
+    import dask
+
+    return dask.delayed(fn, pure=False, traverse=False)(*args)
+
+
+def _sent(value: Any) -> Any:
+    """A value that travels to each worker once."""
+    import dask
+
+    return dask.delayed(Sent(value), pure=False, traverse=False)
+
+
+def _running_client() -> Any:
+    """The client that Dask would use now; None for the local scheduler."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _compute(values: Sequence[Any]) -> list[Any]:
+    import dask
+
+    return list(dask.compute(*values))
+
+
+class DaskTable(LazyTable):
+    """An array or a data frame of Dask."""
+
+    def __init__(self, X: Any):
+        self.collection = X
+        self.is_frame = hasattr(X, "columns")
+        self.name = f"a Dask {type(X).__name__}"
+        if self.is_frame:
+            self.meta, self.n_rows = X._meta, None
+            self._check_categories()
+            self.blocks = list(X.to_delayed())
+            return
+        if X.ndim != 2:
+            raise ValueError(f"X is a Dask array of shape {X.shape}: allowed are two axes, rows and columns.")
+        if X.dtype.kind not in "biuf":
+            raise TypeError(
+                f"X is a Dask array of dtype {X.dtype}: allowed are numbers; pass a Dask DataFrame for text, whose "
+                "columns have dtypes of their own."
+            )
+        if X.numblocks[1] > 1:
+            self.collection = X = X.rechunk({1: -1})
+        self.meta = np.empty((0, X.shape[1]), dtype=X.dtype)
+        self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
+        self.blocks = list(X.to_delayed().ravel())
+
+    def _check_categories(self) -> None:
+        for name in self.meta.columns:
+            dtype = self.meta[name].dtype
+            if str(dtype) == "category" and not _categories_known(self.meta[name]):
+                raise ValueError(
+                    f"column {name!r} of X is a category whose values Dask does not know yet: call "
+                    f"X.categorize(columns=[{name!r}]) first."
+                )
+
+    def training_parts(self, y: Any, sample_weight: Any) -> DaskParts:
+        labels, weights = self._column(y, "y", 2), self._column(sample_weight, "sample_weight")
+        return DaskParts([_call(RawPart, *part) for part in zip(self.blocks, labels, weights, strict=True)])
+
+    def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
+        return self.training_parts(y, sample_weight).gather(fn)
+
+    def _column(self, values: Any, what: str, max_axes: int = 1) -> list[Any]:
+        """The parts of labels or weights, as X is divided."""
+        if values is None:
+            return [None] * len(self.blocks)
+        if not is_dask(values):
+            raise TypeError(
+                f"{what} is a {type(values).__name__}, but X is {self.name}: pass {what} as a column or an array of "
+                "Dask that is divided like X, for example dask.array.from_array(y, chunks=X.chunks[0])."
+            )
+        if getattr(values, "ndim", 1) > max_axes:
+            raise ValueError(f"{what} has {values.ndim} axes; allowed is one number or label for each row of X.")
+        if hasattr(values, "chunks"):
+            blocks = self._array_blocks(values, what)
+        else:
+            blocks = self._series_blocks(values)
+        if len(blocks) != len(self.blocks):
+            raise ValueError(
+                f"{what} has {len(blocks)} partitions and X has {len(self.blocks)}, of unknown divisions: they cannot "
+                f"be matched. Take {what} and X from one data frame, or repartition both alike."
+            )
+        return blocks
+
+    def _array_blocks(self, values: Any, what: str) -> list[Any]:
+        known = not np.isnan(values.shape[0])
+        if known and not self.is_frame and not np.isnan(self.collection.shape[0]):
+            if values.shape[0] != self.collection.shape[0]:
+                n_rows = self.collection.shape[0]
+                raise ValueError(f"{what} has {values.shape[0]} entries and X has {n_rows} rows: they must be equal.")
+            values = values.rechunk({0: self.collection.chunks[0]})
+        return list(values.rechunk({axis: -1 for axis in range(1, values.ndim)}).to_delayed().ravel())
+
+    def _series_blocks(self, values: Any) -> list[Any]:
+        if self.is_frame and values.known_divisions and self.collection.known_divisions:
+            if values.divisions != self.collection.divisions:
+                values = values.repartition(divisions=self.collection.divisions, force=True)
+        return list(values.to_delayed())
+
+    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> Any:
+        template = self._template(fn, y)
+        send, nothing = _sent(fn), _sent(template)
+        labels = self._column(y, "y")
+        parts = [_call(_predict, send, nothing, *part) for part in zip(self.blocks, labels, strict=True)]
+        if not isinstance(template, tuple):
+            return self._collect(parts, template)
+        return tuple(
+            self._collect([_call(_item, part, k) for part in parts], piece) for k, piece in enumerate(template)
+        )
+
+    def _template(self, fn: Callable[..., Any], y: Any) -> Any:
+        """What `fn` returns for no rows."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            labels = () if y is None else (np.array([None], dtype=object),)
+            try:
+                result = fn(_made_up_row(self.meta), *labels)
+            except (TypeError, ValueError):  # no row can be made up: the first will do
+                first = self.collection.head(1) if self.is_frame else np.asarray(self.collection[:1])
+                result = fn(first, *labels)
+        return tuple(_no_rows(r) for r in result) if isinstance(result, tuple) else _no_rows(result)
+
+    def _collect(self, parts: list[Any], template: Any) -> Any:
+        if hasattr(template, "columns"):
+            import dask.dataframe as dd
+
+            divisions = self.collection.divisions if self.is_frame else None
+            return dd.from_delayed(parts, meta=template, divisions=divisions, verify_meta=False)
+        import dask.array as da
+
+        sizes = [np.nan] * len(parts) if self.is_frame else self.collection.chunks[0]
+        arrays = [
+            da.from_delayed(part, (size, *template.shape[1:]), dtype=template.dtype, meta=template)
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+        return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+
+
+def dask_table(X: Any) -> DaskTable:
+    """X as a table; refuses what is none."""
+    if hasattr(X, "columns") or (hasattr(X, "chunks") and hasattr(X, "rechunk")):
+        return DaskTable(X)
+    raise TypeError(f"X is a Dask {type(X).__name__}; allowed are arrays and data frames of Dask.")
+
+
+def _predict(fn: Sent, nothing: Sent, X: Any, y: Any) -> Any:
+    if X.shape[0] == 0:
+        return nothing.value
+    with one_thread():
+        return fn.value(X) if y is None else fn.value(X, y)
+
+
+def _item(values: tuple[Any, ...], k: int) -> Any:
+    return values[k]
+
+
+def _no_rows(result: Any) -> Any:
+    return result.iloc[:0] if hasattr(result, "iloc") else np.asarray(result)[:0]
+
+
+def _made_up_row(meta: Any) -> Any:
+    """A row like those of a table: zeros, and missing cells where there is no zero."""
+    if not hasattr(meta, "columns"):
+        return np.zeros((1, meta.shape[1]), dtype=meta.dtype)
+    return meta.reindex([0]).fillna({c: 0 for c in meta.columns if meta[c].dtype.kind in "biuf"}).astype(meta.dtypes)
+
+
+def _categories_known(column: Any) -> bool:
+    from dask.dataframe.utils import has_known_categories
+
+    return bool(has_known_categories(column))
+
+
+#: Sums that are added by one task on their way to the client; so many are added there.
+FAN_IN = 8
+
+#: Up to so many homes are sent a function each; more get it from each other.
+MAX_SENT = 4
+
+GONE = (
+    "The Dask client was closed, or its tasks were cancelled, before the computation ended; the estimator is as it "
+    "was. Fit again with a running client."
+)
+
+
+class Home(NamedTuple):
+    """A thread of a worker."""
+
+    number: int
+    address: str
+
+
+class ClusterParts(Parts):
+    """Pieces that are futures of a `distributed.Client`, and where they are at home."""
+
+    def __init__(self, client: Any, pieces: Sequence[Any], homes: Sequence[Home]):
+        self.client, self.pieces, self.homes = client, list(pieces), list(homes)
+        self._last_sums: list[Any] = []
+
+    @classmethod
+    def settle(cls, client: Any, pieces: Sequence[Any]) -> ClusterParts:
+        """Values of Dask, made and kept on the workers, in even shares of neighbors."""
+        addresses = [address for address, n in sorted(client.nthreads().items()) for _ in range(n)]
+        if not addresses:
+            raise RuntimeError("The Dask client has no worker: start some before fit.")
+        shares = [k * len(addresses) // len(pieces) for k in range(len(pieces))]
+        homes = [Home(share, addresses[share]) for share in shares]
+        options = {"allow_other_workers": True, "optimize_graph": True}
+        made = [
+            client.compute(piece, workers=[home.address], **options) for piece, home in zip(pieces, homes, strict=True)
+        ]
+        return cls(client, made, homes)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> ClusterParts:
+        return ClusterParts(self.client, self._each(fn, args), self.homes)
+
+    def keep(self) -> ClusterParts:
+        return self
+
+    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> ClusterParts:
+        homes, send = [self.homes[group[0]] for group in groups], self._send(fn)
+        joined = [
+            self._submit(home, apply_alone, send, [self.pieces[k] for k in group])
+            for group, home in zip(groups, homes, strict=True)
+        ]
+        return ClusterParts(self.client, joined, homes)
+
+    def select(self, index: Sequence[int]) -> ClusterParts:
+        return ClusterParts(self.client, [self.pieces[k] for k in index], [self.homes[k] for k in index])
+
+    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
+        return self._fetch(self._each(fn, args))
+
+    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+        at_home = [(home, list(places)) for home, places in groupby(range(len(self)), lambda k: self.homes[k])]
+        send = self._send(fn) if len(at_home) > MAX_SENT else Sent(fn)
+        own = [None if args is None else Sent([args[k] for k in places]) for _, places in at_home]
+        pieces = [[self.pieces[k] for k in places] for _, places in at_home]
+        addresses = sorted({home.address for home, _ in at_home})
+        sums = self._map(addresses, total_alone, [send] * len(own), [Sent(add)] * len(own), pieces, own)
+        self._last_sums = sums
+        while len(sums) > FAN_IN:
+            groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
+            sums = [self._submit(None, apply_alone, Sent(add), group) for group in groups]
+        return add(self._fetch(sums))
+
+    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
+        send = self._send(fn)
+        own = [()] * len(self) if args is None else [(Sent(arg),) for arg in args]
+        return [
+            self._submit(home, apply_alone, send, piece, *arg)
+            for home, piece, arg in zip(self.homes, self.pieces, own, strict=True)
+        ]
+
+    def _send(self, value: Any) -> Any:
+        """A value that goes to the cluster once, and from worker to worker."""
+        return self._submit(None, _itself, Sent(value))
+
+    def _submit(self, home: Home | None, fn: Callable[..., Any], *args: Any) -> Any:
+        place = {} if home is None else {"workers": [home.address], "allow_other_workers": True}
+        try:
+            return self.client.submit(fn, *args, pure=False, **place)
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def _map(self, addresses: list[str], fn: Callable[..., Any], *args: list[Any]) -> list[Any]:
+        """Several tasks at once, each where most of what it needs is."""
+        try:
+            place = {"workers": addresses, "allow_other_workers": True}
+            return list(self.client.map(fn, *args, pure=False, **place))
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def _fetch(self, futures: list[Any]) -> list[Any]:
+        try:
+            return list(self.client.gather(futures))
+        except BaseException as error:
+            explained = self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    def _explain(self, error: BaseException) -> BaseException:
+        is_gone = self.client.status != "running" or "Cancelled" in type(error).__name__
+        return RuntimeError(GONE) if is_gone else error
+
+
+class Sent:
+    """A value as a constant: Dask must not look into it."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def apply_alone(fn: Sent, piece: Any, *args: Sent) -> Any:
+    """A function of a piece, on one thread: Dask has given this task one."""
+    with one_thread():
+        return fn.value(piece, *(arg.value for arg in args))
+
+
+def total_alone(fn: Sent, add: Sent, pieces: list[Any], args: Sent | None) -> Any:
+    """The sum over several pieces, one after the other."""
+    own = [()] * len(pieces) if args is None else [(arg,) for arg in args.value]
+    with one_thread():
+        found = (fn.value(piece, *arg) for piece, arg in zip(pieces, own, strict=True))
+        return reduce(lambda a, b: add.value([a, b]), found)
+
+
+def _itself(value: Any) -> Any:
+    return value

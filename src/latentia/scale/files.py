@@ -1,0 +1,408 @@
+"""Tables in files: `scan` finds them, estimators read them part by part, in bounded memory.
+
+Rows of Parquet and Arrow files, some at a time.
+
+A Parquet file is read batch by batch inside its row groups, an Arrow file by its record batches. A
+pass asks for the batches in their order, so an open row group goes on where it was.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from latentia.engine.parts import LocalParts, TemporaryFolder
+from latentia.engine.rows import CACHE_MIB
+from latentia.scale.tables import LazyAnswers
+from latentia.table.lazy import LazyTable, RawPart
+
+#: Working copies of the rows that are read together, in MiB.
+PART_MIB = 16
+
+#: Rows that are read together at most.
+MAX_PART_ROWS = 2**17
+
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+
+
+class ScannedTable(LazyTable):
+    """A table in files, which `scan` returns.
+
+    Iterating over it yields its rows as pandas data frames, without target and weights.
+    """
+
+    def __init__(self, files: list[DataFile], schema: Any, target: Target, weight: str | None, folder: Any = None):
+        self.folder = folder  # where converted files lie, as long as the table lives
+        self.files, self.schema, self.target, self.weight = files, schema, target, weight
+        self.columns = [name for name in schema.names if name not in (*target_names(target), weight)]
+        self.meta = self._to_frame(schema.empty_table().select(self.columns))
+        self.name = f"a table scanned from {files[0].name}" + (f" and {len(files) - 1} more" if files[1:] else "")
+        fitting = PART_MIB * 2**20 // (8 * max(1, len(self.columns)))
+        self.rows_per_part = max(1, min(MAX_PART_ROWS, fitting))
+        self.sizes = [file.group_sizes() for file in files]
+        self.n_rows: int = sum(sum(groups) for groups in self.sizes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, without target and weights."""
+        return self.n_rows, len(self.columns)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return (read().X for read in self._readers(None, None))
+
+    def __repr__(self) -> str:
+        target = "" if self.target is None else f", target={self.target!r}"
+        return f"<{self.name}: {self.n_rows} rows, {len(self.columns)} columns{target}>"
+
+    def training_parts(self, y: Any, sample_weight: Any) -> LocalParts:
+        for what, values, name in (("y", y, "target"), ("sample_weight", sample_weight, "weight")):
+            if values is not None:
+                raise TypeError(
+                    f"{what} is a {type(values).__name__}, but X is {self.name}: its {what} is one of its columns. "
+                    f"Name it in latentia.scan(..., {name}=...) and leave {what} out."
+                )
+        fits = 8 * self.n_rows * len(self.columns) <= CACHE_MIB * 2**20
+        return LocalParts(self._readers(self.target, self.weight), fits_memory=fits)
+
+    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> LazyAnswers:
+        if y is not None:
+            raise TypeError("y has no part in the answers to a scanned table; leave it out.")
+        return LazyAnswers(self, fn)
+
+    def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
+        return self.training_parts(y, sample_weight).gather(fn)
+
+    def _readers(self, target: Target, weight: str | None) -> list[ReadBatch]:
+        columns = [name for name in self.schema.names if name in (*self.columns, *target_names(target), weight)]
+        readers = []
+        for file, sizes in zip(self.files, self.sizes, strict=True):
+            for group, size in enumerate(sizes):
+                rows = RowGroup(file, group, size, columns, self.rows_per_part)
+                readers += [ReadBatch(rows, k, self._to_frame, target, weight) for k in range(rows.n_batches)]
+        return readers
+
+    def _to_frame(self, table: Any) -> Any:
+        """A data frame whose dtypes do not depend on where cells are missing."""
+        return table.cast(_plain_schema(table.schema)).to_pandas(types_mapper=_nullable)
+
+
+def scan(
+    source: Any,
+    *,
+    target: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> ScannedTable:
+    """A table in files, to be read part by part where an estimator takes X.
+
+    ``model.fit(scan("rows/*.parquet", target="label"))`` trains on more rows than memory holds;
+    ``model.predict_proba(scan("new.parquet"))`` answers part by part. Needs pyarrow and pandas
+    (``pip install latentia[files]``).
+
+    Parameters
+    ----------
+    source : str, path, sequence of them, or pyarrow.dataset.Dataset
+        A Parquet or Arrow (Feather) file, a pattern such as ``"rows/*.parquet"``, or a folder,
+        whose subfolders ``name=value`` make a column. CSV files are first converted to a
+        temporary Parquet file.
+    target : str or sequence of str, default=None
+        The column with the labels; missing labels mark unlabeled rows. Several columns are those
+        of a label matrix, or of several outputs.
+    weight : str, default=None
+        The column with the sample weights.
+    columns : sequence of str, default=None
+        The columns to read besides; all by default.
+
+    Returns
+    -------
+    table : ScannedTable
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from latentia import GaussianMixtureClassifier, scan
+    >>> path = os.path.join(tempfile.mkdtemp(), "iris.parquet")
+    >>> load_iris(as_frame=True).frame.to_parquet(path)
+    >>> table = scan(path, target="target")
+    >>> model = GaussianMixtureClassifier(random_state=0).fit(table)
+    >>> model.predict_proba(table).compute().shape
+    (150, 3)
+    """
+    try:
+        import pandas  # noqa: F401
+        from pyarrow import dataset
+    except ImportError as error:
+        raise ImportError("latentia.scan needs pyarrow and pandas: pip install latentia[files]") from error
+    converted = None
+    target = target if target is None or isinstance(target, str) else tuple(target)
+    if not isinstance(source, dataset.Dataset):
+        source, converted = _open_dataset(source)
+    if not getattr(source, "files", None):
+        raise ValueError("source holds no file; allowed are Parquet, Arrow and CSV files.")
+    schema = _read_schema(source, target, weight, columns)
+    return ScannedTable(_files(source, schema, converted), schema, target, weight, converted)
+
+
+class ConvertedFiles(TemporaryFolder):
+    """Where converted files lie, and the names of those that they were made of."""
+
+    def __init__(self, paths: Sequence[str]):
+        super().__init__()
+        self.origins = {_convert(path, self.name, number): path for number, path in enumerate(paths)}
+
+
+def _open_dataset(source: Any) -> tuple[Any, ConvertedFiles | None]:
+    """The data set, and where it lies if it was converted."""
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    paths = [os.fspath(path) for path in ([source] if isinstance(source, str | Path) else source)]
+    found: list[str] = []
+    for path in paths:
+        matches = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+        if not matches or not all(os.path.exists(match) for match in matches):
+            raise FileNotFoundError(f"source={path!r}: there is no such file.")
+        found += matches
+    if len(found) == 1 and os.path.isdir(found[0]):
+        inside = [name for _, _, names in os.walk(found[0]) for name in names if not name.startswith((".", "_"))]
+        return dataset.dataset(found[0], format=_format(inside, found[0]), partitioning="hive"), None
+    if all(path.lower().endswith(".csv") for path in found):
+        converted = ConvertedFiles(found)
+        return dataset.dataset(list(converted.origins)), converted
+    try:
+        return dataset.dataset(found, format=_format(found, paths[0])), None
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"source={source!r} cannot be read: {error}") from error
+
+
+def _format(names: Sequence[str], source: str) -> str:
+    endings = {os.path.splitext(name)[1].lower() for name in names}
+    if endings and endings <= set(PARQUET):
+        return "parquet"
+    if endings and endings <= set(ARROW):
+        return "ipc"
+    raise ValueError(
+        f"source={source!r} has files that end in {sorted(endings)}; allowed are files of one kind: "
+        f"{', '.join(PARQUET)}, {', '.join(ARROW)}, or .csv (not in folders)."
+    )
+
+
+def _convert(path: str, folder: str, number: int) -> str:
+    """A CSV file as Parquet, in bounded memory."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    into = os.path.join(folder, f"{number}.parquet")
+    try:
+        blanks = csv.ConvertOptions(strings_can_be_null=True)
+        with csv.open_csv(path, convert_options=blanks) as rows, parquet.ParquetWriter(into, rows.schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+        twice = [name for name, times in Counter(rows.schema.names).items() if times > 1]
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        form = "CSV in UTF-8, with commas between cells and one dtype in each column"
+        raise ValueError(f"the file {path} cannot be read as {form}: {error}") from error
+    if twice:
+        raise ValueError(f"the file {path} has several columns of the name {twice[0]!r}: give each a name of its own.")
+    return into
+
+
+def _read_schema(source: Any, target: Target, weight: str | None, columns: Sequence[str] | None) -> Any:
+    """The columns that are read, in the order of the files."""
+    import pyarrow as pa
+
+    schema = source.schema
+    targets = target_names(target)
+    named = [
+        *(("target", name) for name in targets),
+        ("weight", weight),
+        *(("columns", name) for name in columns or ()),
+    ]
+    for what, name in named:
+        if name is not None and name not in schema.names:
+            raise ValueError(f"{what}={name!r} is no column of the files; they have {schema.names}.")
+    wanted = schema.names if columns is None else [*columns, *targets, weight]
+    return pa.schema([field for field in schema if field.name in wanted])
+
+
+def _files(source: Any, schema: Any, converted: ConvertedFiles | None) -> list[DataFile]:
+    """The files of a data set, which must have the same columns."""
+    from pyarrow import dataset
+
+    files = []
+    for fragment in source.get_fragments():
+        values = dataset.get_partition_keys(fragment.partition_expression)
+        is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
+        name = converted.origins.get(fragment.path, fragment.path) if converted else fragment.path
+        file = DataFile(fragment.path, source.filesystem, is_parquet, values, name)
+        found = file.schema
+        for column in schema:
+            if column.name in values:
+                continue
+            if column.name not in found.names:
+                raise ValueError(f"the file {file.name} has no column {column.name!r}; its columns are {found.names}.")
+            here = found.field(column.name).type
+            if _plain_type(here) != _plain_type(column.type):
+                raise ValueError(
+                    f"column {column.name!r} is {here} in the file {file.name} and {column.type} in the first file: "
+                    "allowed is one type."
+                )
+        files.append(file)
+    return files
+
+
+def _plain_type(kind: Any) -> Any:
+    """The type of the values of a dictionary, whose codes differ from file to file."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain_schema(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _nullable(kind: Any) -> Any:
+    """Dtypes of pandas that hold missing cells, for integers and bool."""
+    import pandas
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return pandas.BooleanDtype()
+    if pa.types.is_integer(kind):
+        return pandas.array([], dtype=str(kind).replace("int", "Int").replace("uInt", "UInt")).dtype
+    return None
+
+
+#: The column with the labels, or several.
+Target = str | tuple[str, ...] | None
+
+
+def target_names(target: Target) -> tuple[str, ...]:
+    """As many as there are."""
+    return () if target is None else (target,) if isinstance(target, str) else target
+
+
+@dataclass
+class DataFile:
+    """A file of a data set, and the columns that its place in the folders gives to its rows."""
+
+    path: str
+    filesystem: Any
+    is_parquet: bool
+    folder_values: dict[str, Any] = field(default_factory=dict)
+    name: str = ""  # what users know it by; a converted file lies elsewhere
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.path
+
+    def open(self) -> Any:
+        """The file as pyarrow reads it."""
+        import pyarrow as pa
+        from pyarrow import ipc, parquet
+
+        try:
+            stream = self.filesystem.open_input_file(self.path)
+            return parquet.ParquetFile(stream) if self.is_parquet else ipc.open_file(stream)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: Exception) -> OSError:
+        """What went wrong, with the name of the file."""
+        gone = isinstance(error, FileNotFoundError)
+        what = "has vanished since it was scanned" if gone else f"cannot be read: {error}"
+        return (FileNotFoundError if gone else OSError)(f"the file {self.name} {what}.")
+
+    @property
+    def schema(self) -> Any:
+        opened = self.open()
+        return opened.schema_arrow if self.is_parquet else opened.schema
+
+    def group_sizes(self) -> list[int]:
+        """Rows of each row group, or of each record batch."""
+        opened = self.open()
+        if self.is_parquet:
+            return [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
+        return [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
+
+    def batches(self, group: int, columns: Sequence[str], max_rows: int) -> Iterator[Any]:
+        """Tables of at most `max_rows` rows of a group, one after the other."""
+        import pyarrow as pa
+
+        inside = [name for name in columns if name not in self.folder_values]
+        try:
+            if self.is_parquet:
+                found = self.open().iter_batches(max_rows, row_groups=[group], columns=inside)
+                yield from (self._with_folder_values(pa.table(batch), columns) for batch in found)
+            else:
+                whole = pa.table(self.open().get_batch(group)).select(inside)
+                starts = range(0, whole.num_rows, max_rows)
+                yield from (self._with_folder_values(whole.slice(k, max_rows), columns) for k in starts)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise error if self.name in str(error) else self.failure(error) from error
+
+    def _with_folder_values(self, table: Any, columns: Sequence[str]) -> Any:
+        import pyarrow as pa
+
+        for name, value in self.folder_values.items():
+            if name in columns:
+                table = table.append_column(name, pa.array([value] * table.num_rows))
+        return table.select(list(columns))
+
+
+class RowGroup:
+    """A row group, read batch by batch: it goes on where it was, and is closed at its end."""
+
+    def __init__(self, file: DataFile, group: int, n_rows: int, columns: Sequence[str], max_rows: int):
+        self.file, self.group, self.columns, self.max_rows = file, group, tuple(columns), max_rows
+        self.n_batches = math.ceil(n_rows / max_rows)
+        self._open: Iterator[Any] | None = None
+        self._next = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_open": None, "_next": 0}
+
+    def batch(self, number: int) -> Any:
+        """The table of this number."""
+        if self._open is None or self._next != number:
+            self._open, self._next = self.file.batches(self.group, self.columns, self.max_rows), 0
+        while True:
+            table = next(self._open)
+            self._next += 1
+            if self._next > number:
+                break
+        if self._next == self.n_batches:
+            self._open = None
+        return table
+
+
+@dataclass(frozen=True)
+class ReadBatch:
+    """Reads one batch as rows, labels and weights."""
+
+    group: RowGroup
+    number: int
+    to_frame: Callable[[Any], Any]
+    target: Target
+    weight: str | None
+
+    def __call__(self) -> RawPart:
+        frame = self.to_frame(self.group.batch(self.number))
+        weight = None if self.weight is None else frame.pop(self.weight)
+        if self.target is None or isinstance(self.target, str):
+            return RawPart(frame, None if self.target is None else frame.pop(self.target), weight)
+        columns = list(self.target)
+        return RawPart(frame.drop(columns=columns), frame[columns], weight)

@@ -1,0 +1,14 @@
+"""Tables: what users hand in, validated and turned into numbers once, on entry.
+
+- `options`: constructor arguments; `weights`: sample weights, class priors, loss matrices, folds;
+- `frames`: data frames of any library; `rows`: numeric and mixed rows;
+- `columns`: kinds of columns, their levels and order; `encoder`: text and categories as numbers;
+  `cells`: numbers, amounts and dates in text, and columns that are refused;
+- `labels`: classes, multilabel indicators and outputs, with unlabeled entries;
+- `standardization`, `power_transform`: from raw rows to rows in standard units;
+- `warnings`: labels and values that can be read and are yet unlikely to be meant;
+- `lazy`: what the rest knows of tables that are not in memory.
+
+Every error names the argument, the value and what is allowed. May import `engine` and `arrays`.
+Start with `labels`.
+"""

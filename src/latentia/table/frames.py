@@ -1,0 +1,332 @@
+"""Data frames of pandas and polars and tables of pyarrow, without importing any unless one is met:
+columns out of them, and a frame of the same dtypes back.
+
+Values of a column in plain arrays and tuples, so that fitted models can be saved by any means.
+
+A category of pandas may be anything: text, a number, an interval, a date, a tuple. Its values are
+taken apart here into what serializers know, and put together again when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.arrays.namespace import to_numpy
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """Which values are None, NaN or pandas' NA."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, bool)
+    missing = [v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in values.ravel().tolist()]
+    return np.array(missing, dtype=bool).reshape(values.shape)
+
+
+class ColumnType(NamedTuple):
+    """The dtype of a data frame's column, in plain values."""
+
+    name: str  # as its library writes it
+    categories: PlainValues | None = None
+    ordered: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name.lower().startswith(("int", "uint")) and not self.name.lower().startswith("interval")
+
+    @property
+    def float_name(self) -> str:
+        """The floats of pandas that go with its integers, nullable or not."""
+        if self.name.endswith("[pyarrow]"):
+            return "double[pyarrow]"
+        return "Float64" if self.name.startswith(("I", "U")) else "float64"
+
+    @property
+    def is_float(self) -> bool:
+        return self.name.lower().startswith(("float", "double", "halffloat"))
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_integer or self.is_float
+
+    @property
+    def is_bool(self) -> bool:
+        return self.name.lower() in ("bool", "boolean", "bool[pyarrow]")
+
+    @property
+    def is_category(self) -> bool:
+        return self.name.lower().startswith(("category", "categorical", "enum", "dictionary"))
+
+    @property
+    def is_date(self) -> bool:
+        """Whether a column holds points or spans of time."""
+        times = ("datetime", "timestamp", "date", "period", "time", "duration", "interval[datetime")
+        return self.name.lower().startswith(times)
+
+
+def frame_type(X: Any) -> str:
+    """ "pandas", "polars", "pyarrow" or "array"."""
+    modules = {base.__module__.split(".")[0] for base in type(X).__mro__}  # of subclasses, too
+    return next((m for m in ("pandas", "polars", "pyarrow") if m in modules and hasattr(X, "columns")), "array")
+
+
+def column_names(X: Any) -> list[Any]:
+    if frame_type(X) == "array":
+        return list(range(X.shape[1]))
+    return list(X.column_names if frame_type(X) == "pyarrow" else X.columns)
+
+
+def raw_column(X: Any, place: int) -> np.ndarray:
+    """One column on the host."""
+    if frame_type(X) == "pandas":
+        column = X.iloc[:, place]
+        return (
+            column.astype(object).to_numpy()
+            if column.dtype.kind not in "biuf" or column.isna().any()
+            else column.to_numpy()
+        )
+    if frame_type(X) == "polars":
+        column = X.to_series(place)
+        return (
+            column.to_numpy() if column.dtype.is_numeric() and not column.null_count() else as_objects(column.to_list())
+        )
+    if frame_type(X) == "pyarrow":
+        column = X.column(place)
+        is_plain = ColumnType(str(column.type)).is_number and not column.null_count
+        return np.asarray(column) if is_plain else as_objects(column.to_pylist())
+    return to_numpy(X[:, place])
+
+
+def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
+    """The different values of a column, and the number of each cell's value, -1 where missing.
+
+    Those of a pandas category are in its order and may be absent; others are sorted, where they can
+    be.
+    """
+    if frame_type(X) == "pandas" and str(column_dtype(X, place)) == "category":
+        column = X.iloc[:, place].cat
+        return column.categories.tolist(), column.codes.to_numpy().astype(np.int64)
+    if frame_type(X) == "pyarrow" and getattr(column_dtype(X, place), "ordered", False):
+        column = X.column(place).unify_dictionaries().combine_chunks()
+        return column.dictionary.to_pylist(), np.asarray(column.indices.fill_null(-1)).astype(np.int64)
+    cells = raw_column(X, place)
+    known = ~is_missing(cells)
+    numbers = np.full(cells.shape, -1, dtype=np.int64)
+    if cells.dtype.kind == "S":
+        cells = cells.astype(str)
+    if cells.dtype.kind != "O":
+        values, numbers[known] = np.unique(cells[known], return_inverse=True)
+        return values.tolist(), numbers
+    found = sorted(set(cells[known].tolist()), key=sorting_key)
+    number_of = {value: number for number, value in enumerate(found)}
+    numbers[known] = [number_of[value] for value in cells[known].tolist()]
+    return found, numbers
+
+
+def sorting_key(value: Any) -> tuple[str, Any]:
+    """Numbers before others, each type in its own order, or by its text."""
+    if isinstance(value, int | float | np.number | np.bool_):
+        return "", float(value)
+    return type(value).__name__, value if isinstance(value, str | bytes) else str(value)
+
+
+def column_dtype(X: Any, place: int) -> Any:
+    """The dtype of one column of a data frame; "" for arrays."""
+    if frame_type(X) == "pandas":
+        return X.dtypes.iloc[place]
+    if frame_type(X) == "pyarrow":
+        return X.schema.field(place).type
+    return X.to_series(place).dtype if frame_type(X) == "polars" else ""
+
+
+def column_type(X: Any, place: int) -> ColumnType:
+    """The dtype of one column in plain values; bool for objects that are all True, False or
+    missing.
+    """
+    dtype = column_dtype(X, place)
+    name = str(dtype)
+    if name == "category":
+        return ColumnType(name, PlainValues.from_index(dtype.categories), bool(dtype.ordered))
+    if name.startswith("dictionary<"):
+        levels = PlainValues.from_values(distinct_values(X, place)[0]) if dtype.ordered else None
+        return ColumnType("dictionary", levels, bool(dtype.ordered))
+    if name.startswith("Enum"):
+        return ColumnType("Enum", PlainValues.from_values(dtype.categories.to_list()))
+    if name.lower() == "object":
+        cells = raw_column(X, place)
+        known = cells[~is_missing(cells)].tolist()
+        name = "bool" if known and all(isinstance(c, bool | np.bool_) for c in known) else name
+    return ColumnType(name)
+
+
+def column_types(X: Any) -> tuple[ColumnType, ...]:
+    """The dtypes of a data frame's columns, none for an array."""
+    return () if frame_type(X) == "array" else tuple(column_type(X, k) for k in range(X.shape[1]))
+
+
+def as_frame(
+    frame: str, names: Sequence[Any], columns: Sequence[np.ndarray], types: Sequence[ColumnType], index: Any = None
+) -> Any:
+    """A data frame of these columns in their own dtypes; a column keeps its numbers where its dtype
+    cannot hold them.
+
+    True and False have no values between them: a bool column gets the nearer one.
+    """
+    if frame == "polars":
+        import polars
+
+        return polars.DataFrame([_as_polars(*column) for column in zip(names, columns, types, strict=True)])
+    if frame == "pyarrow":
+        import pyarrow
+
+        arrays = [_as_arrow(cells, kind) for cells, kind in zip(columns, types, strict=True)]
+        return pyarrow.table(dict(zip(names, arrays, strict=True)))
+    import pandas
+
+    series = [_as_pandas(cells, kind) for cells, kind in zip(columns, types, strict=True)]
+    table = pandas.concat(series, axis=1) if series else pandas.DataFrame()
+    table.columns = pandas.Index(names)
+    return table if index is None else table.set_index(index)
+
+
+def _as_pandas(cells: np.ndarray, kind: ColumnType) -> Any:
+    import pandas
+
+    if kind.categories is not None:
+        values = as_objects(cells.tolist()) if cells.dtype.kind == "O" else cells
+        return pandas.Series(pandas.Categorical(values, kind.categories.to_index(), ordered=kind.ordered))
+    series = pandas.Series(cells)
+    if kind.is_bool:
+        series = series > 0.5
+    try:
+        own, known = series.astype(kind.name), series.notna()
+        is_float = pandas.api.types.is_float_dtype(own.dtype)
+        if is_float or (own[known].astype(object) == series[known].astype(object)).all():
+            return own
+    except (TypeError, ValueError):  # a share in a column of nullable integers
+        pass
+    return series.astype(kind.float_name) if kind.is_integer else series
+
+
+def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:
+    import polars
+
+    series = polars.Series(name, cells.tolist() if cells.dtype.kind in "OU" else cells)
+    dtype = getattr(polars, kind.name, None)
+    if kind.is_bool:
+        return series > 0.5
+    if dtype is None or dtype == polars.Null:  # a column without any value has no dtype of its own
+        return series
+    if kind.categories is not None:
+        return series.cast(polars.Enum(kind.categories.tolist()))
+    whole = series.dtype.is_integer() or (series.dtype.is_float() and bool((series == series.round()).all()))
+    return series if kind.is_integer and not whole else series.cast(dtype)
+
+
+def _as_arrow(cells: np.ndarray, kind: ColumnType) -> Any:
+    import pyarrow
+
+    if kind.is_bool:
+        return pyarrow.array(cells.astype(float) > 0.5)
+    values = pyarrow.array(cells.tolist() if cells.dtype.kind in "OU" else cells)
+    if kind.categories is not None:
+        levels = kind.categories.tolist()
+        codes = pyarrow.array([levels.index(value) for value in values.to_pylist()], pyarrow.int32())
+        return pyarrow.DictionaryArray.from_arrays(codes, levels, ordered=kind.ordered)
+    if kind.is_category:
+        return values.dictionary_encode()
+    try:
+        return values.cast(pyarrow.type_for_alias(kind.name))
+    except (ValueError, NotImplementedError):  # a share in a column of integers, or a type without cells of its own
+        return values
+
+
+class PlainValues(NamedTuple):
+    """Different values, in order."""
+
+    form: str  # "array", "objects", or the pandas index that they are made from
+    parts: tuple[Any, ...]
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> PlainValues:
+        """Values of one type as an array, others as they are."""
+        if values and all(isinstance(v, str) for v in values):
+            return cls("array", (np.array(values, dtype=str),))
+        if all(isinstance(v, bool | np.bool_) for v in values) or all(is_number(v) for v in values):
+            return cls("array", (np.array(values),))
+        return cls("objects", tuple(values))
+
+    @classmethod
+    def from_index(cls, index: Any) -> PlainValues:
+        """The categories of a pandas dtype."""
+        form = type(index).__name__
+        if form == "IntervalIndex":
+            return cls(form, (cls.from_index(index.left), cls.from_index(index.right), str(index.closed)))
+        if form == "DatetimeIndex":
+            return cls(form, (index.asi8, str(index.unit), None if index.tz is None else str(index.tz)))
+        if form == "TimedeltaIndex":
+            return cls(form, (index.asi8, str(index.unit)))
+        if form == "PeriodIndex":
+            return cls(form, (index.asi8, str(index.freqstr)))
+        return cls.from_values(index.tolist())
+
+    def take(self, numbers: Sequence[int]) -> PlainValues:
+        """Some of them, in this order."""
+        if self.form == "objects":
+            return PlainValues("objects", tuple(self.parts[k] for k in numbers))
+        chosen = np.asarray(numbers, dtype=np.int64)
+        n_parts = 2 if self.form == "IntervalIndex" else 1
+        taken = (p.take(numbers) if isinstance(p, PlainValues) else p[chosen] for p in self.parts[:n_parts])
+        return PlainValues(self.form, (*taken, *self.parts[n_parts:]))
+
+    def __len__(self) -> int:
+        return len(self.parts) if self.form == "objects" else len(self.parts[0])
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether they are numbers in an array."""
+        return self.form == "array" and self.parts[0].dtype.kind in "biuf"
+
+    def tolist(self) -> list[Any]:
+        """The values as they came."""
+        if self.form == "objects":
+            return list(self.parts)
+        return self.parts[0].tolist() if self.form == "array" else self.to_index().tolist()
+
+    def to_array(self) -> np.ndarray:
+        """The values as an array of numbers, text or objects."""
+        return self.parts[0] if self.form == "array" else as_objects(self.tolist())
+
+    def to_index(self) -> Any:
+        """The categories of a pandas dtype."""
+        import pandas
+
+        if self.form == "IntervalIndex":
+            left, right, closed = self.parts
+            return pandas.IntervalIndex.from_arrays(left.to_index(), right.to_index(), closed=closed)
+        if self.form == "DatetimeIndex":
+            stamps, unit, zone = self.parts
+            index = pandas.DatetimeIndex(stamps.view(f"M8[{unit}]"))
+            return index if zone is None else index.tz_localize("UTC").tz_convert(zone)
+        if self.form == "TimedeltaIndex":
+            return pandas.TimedeltaIndex(self.parts[0].view(f"m8[{self.parts[1]}]"))
+        if self.form == "PeriodIndex":
+            return pandas.PeriodIndex.from_ordinals(self.parts[0], freq=self.parts[1])
+        return pandas.Index(self.to_array(), tupleize_cols=False)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, and no bool."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def as_objects(values: Sequence[Any]) -> np.ndarray:
+    """An array of these objects, tuples and arrays among them, one by one."""
+    objects = np.empty(len(values), dtype=object)
+    for number, value in enumerate(values):
+        objects[number] = value
+    return objects

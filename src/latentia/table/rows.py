@@ -1,0 +1,328 @@
+"""Rows that users hand in, as arrays of numbers.
+
+Rows of mixed tables: validated as they are, and encoded as numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from copy import copy
+from datetime import date
+from functools import wraps
+from importlib import import_module
+from inspect import signature
+from numbers import Real
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from array_api_compat import device, is_array_api_obj, is_numpy_array
+from sklearn import get_config
+from sklearn.base import is_classifier
+from sklearn.utils.validation import validate_data
+
+from latentia.arrays.namespace import Array, is_sparse, namespace, stored_values, to_numpy
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.rows import Chunk, TableSource, Totals
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import leaves
+from latentia.table.cells import dates_in, refusal, slip_in
+from latentia.table.columns import as_numbers, check_finite, is_textual
+from latentia.table.frames import ColumnType, column_dtype, column_names, frame_type, is_missing, raw_column
+from latentia.table.lazy import lazy_table
+
+
+def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False, **options: Any) -> Any:
+    """Rows as a numeric array, NaN where a cell is missing.
+
+    Text raises an error that names an estimator accepting it.
+    """
+    if hasattr(X, "detach"):  # fit is not differentiable
+        X = X.detach()
+    X = plain_table(X)
+    X = X if allow_text else _with_nan(X)
+    try:
+        rows = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
+        is_text = getattr(getattr(rows, "dtype", None), "kind", None) in ("O", "U", "S")
+        return rows.astype(np.float64) if is_text and not allow_text else rows  # scikit-learn lets some text pass
+    except (TypeError, ValueError) as error:
+        if "infinity" in str(error) and frame_type(X) != "array":
+            for place, name in enumerate(column_names(X)):
+                check_finite(as_numbers(raw_column(X, place), name), name)
+        _refuse_objects(type(estimator).__name__, X, is_classifier(estimator), error)
+        raise
+
+
+def _with_nan(X: Any) -> Any:
+    """X with NaN wherever an object is missing: scikit-learn takes NA of pandas for no number."""
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        return np.where(is_missing(X), np.nan, X)
+    if frame_type(X) != "pandas":
+        return X
+    table = X.copy(deep=False)
+    for place, dtype in enumerate(X.dtypes):
+        if dtype.kind == "O" and str(dtype) != "category":
+            column = X.iloc[:, place]
+            table.isetitem(place, column.astype(object).where(column.notna(), np.nan))
+    return table
+
+
+def _refuse_objects(who: str, X: Any, has_alternative: bool, error: Exception) -> None:
+    """Say which columns hold what is no number, if any do, and what to do about it."""
+    found = _strange_cells(X)
+    texts = [(name, cell, column) for name, cell, column in found if isinstance(cell, str | bytes)]
+    if texts:
+        slips = [slip_in(column) for _, _, column in texts]
+        shown = [
+            f"column {name!r}: {repr(cell) if slip is None else slip.text}"
+            for (name, cell, _), slip in zip(texts, slips, strict=True)
+        ]
+        if all(slips):
+            cure = "correct such cells, or make them missing, for example by pandas.to_numeric(..., errors='coerce')"
+            instead = ""
+        else:
+            cure = "encode such columns first, for example with scikit-learn's OneHotEncoder"
+            instead = "; a LatentClassificationModel takes data frames and object arrays with text"
+        raise ValueError(
+            f"X holds text in {'; '.join(shown)}. {who} takes numbers here: {cure}{instead if has_alternative else ''}."
+        ) from error
+    dates = [dates_in(name, type(cell).__name__) for name, cell, _ in found if isinstance(cell, date)]
+    if dates:
+        raise refusal(dates) from error
+    name, cell, _ = found[0] if found else (None, None, None)
+    if cell is not None and not isinstance(cell, complex):
+        raise TypeError(
+            f"column {name!r} of X holds a {type(cell).__name__}, {cell!r}: argument must be a string or a number; "
+            f"{who} takes numbers."
+        ) from error
+
+
+def plain_table(X: Any, allow_dates: bool = False) -> Any:
+    """X without a mask, its masked cells missing; refuses tables that no estimator can read, and
+    says what to do.
+
+    Columns of dates may pass, for who refuses them together with others.
+    """
+    _refuse_no_table(X)
+    if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
+        X = X.to_native()
+    if type(X).__name__ == "RecordBatch":
+        X = import_module("pyarrow").Table.from_batches([X])
+    if np.ma.isMaskedArray(X):
+        return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a lazy frame, which has no rows yet: call .collect() first.")
+    if isinstance(X, list | tuple):
+        lengths = sorted({len(row) for row in X if isinstance(row, list | tuple)})
+        if len(lengths) > 1:
+            raise ValueError(f"X has rows of {lengths[0]} and of {lengths[-1]} cells: all rows must be equally long.")
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("M", "m"):
+        raise refusal([dates_in(0, str(X.dtype))])
+    if frame_type(X) != "array":
+        _check_frame(X, allow_dates)
+    else:
+        _check_dimensions(X)
+    return X
+
+
+def _refuse_no_table(X: Any) -> None:
+    """Refuse names of files, nothing, and records."""
+    if X is None:
+        raise ValueError("X is None; allowed is a table: a data frame, or an array of rows and columns.")
+    if isinstance(X, str | bytes | PathLike):
+        raise ValueError(f"X={X!r} is no table. If it names a file, read it first, for example by pandas.read_csv.")
+    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dict of its cells
+        raise TypeError("X is a dict: pass a data frame, for example pandas.DataFrame(X).")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        raise TypeError("X is a list of dicts: pass a data frame, for example pandas.DataFrame(X).")
+
+
+def check_order(X: Any, y: Any) -> None:
+    """Refuse labels where the rows belong, and rows where the labels do; tell of labels whose rows
+    have the same names in another order.
+    """
+    warn_of_other_order(X, y)
+    shapes = [tuple(getattr(values, "shape", ())) for values in (X, y)]
+    if len(shapes[0]) == 1 and len(shapes[1]) == 2 and shapes[1][1] > 1:
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: X has shape {shapes[0]} and y has shape {shapes[1]}. Were they "
+            "swapped? The table comes first: fit(X, y)."
+        )
+
+
+def warn_of_other_order(X: Any, y: Any) -> None:
+    """Rows and labels are matched by position: an index in another order is likely a slip."""
+    indices: list[Any] = [getattr(values, "index", None) for values in (X, y)]
+    if any(type(index).__module__.split(".")[0] != "pandas" for index in indices) or indices[0].equals(indices[1]):
+        return
+    rows, labels = indices
+    if len(rows) == len(labels) and rows.is_unique and rows.isin(labels).all():
+        warn_at_caller(
+            "X and y have the same index in another order, and are matched by position: if their rows belong together "
+            "by name, pass y.loc[X.index]."
+        )
+
+
+def _check_dimensions(X: Any) -> None:
+    """Refuse a single column or row without an axis of its own."""
+    shape = getattr(X, "shape", None)
+    if isinstance(X, list | tuple) and X and all(isinstance(v, str | Real) or v is None for v in X):
+        shape = (len(X),)
+    if shape is None or len(shape) != 1:
+        return
+    if hasattr(X, "to_frame"):
+        cure = "X.to_frame() is a table of one column; a single row of a frame is frame.iloc[[0]]"
+    else:
+        cure = "array.reshape(-1, 1) is a table of one column, array.reshape(1, -1) one of a single row"
+    raise ValueError(
+        f"Expected 2D array, got 1D array instead: X has shape {tuple(shape)}, and a table has rows and columns. "
+        f"Reshape your data: {cure}."
+    )
+
+
+def _check_frame(X: Any, allow_dates: bool) -> None:
+    """Refuse data frames without columns, with several of one name, or with dates."""
+    names = column_names(X)
+    if not names:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: X has no column."
+        )
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(f"X has several columns of the name {twice[0]!r}: give each column a name of its own.")
+    dtypes = [str(column_dtype(X, place)) for place in range(len(names))]
+    dates = [dates_in(name, dtype) for name, dtype in zip(names, dtypes, strict=True) if ColumnType(dtype).is_date]
+    if dates and not allow_dates:
+        raise refusal(dates)
+
+
+def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that answers for each row of a table.
+
+    A table that is not in memory is answered part by part, lazily. Under array API dispatch, rows
+    must be of the library and on the device of those fitted.
+    """
+
+    arguments = signature(method)
+
+    @wraps(method)
+    def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        table = lazy_table(X)
+        if table is not None:
+            estimator._require_fitted()
+            given = arguments.bind(estimator, X, *args, **kwargs).arguments
+            options = {name: given[name] for name in list(given)[2:]}
+            labels = options.pop("y", None)  # which come in parts, too
+            return table.map_rows(AnswerPart(estimator, method.__name__, options), labels)
+        _check_same_namespace(estimator, X, method.__name__)
+        return method(estimator, X, *args, **kwargs)
+
+    return checked
+
+
+class AnswerPart:
+    """A method of a fitted estimator, with its options, as a function of some rows."""
+
+    def __init__(self, estimator: Any, method: str, options: Mapping[str, Any] | None = None):
+        self.options, self.method = dict(options or {}), method
+        self.estimator = copy(estimator)
+        if getattr(estimator, "callback", None) is not None:
+            self.estimator.callback = None  # which need not travel, and is not called
+
+    def __call__(self, X: Any, y: Any = None) -> Any:
+        labels = () if y is None else (y,)
+        return getattr(self.estimator, self.method)(X, *labels, **self.options)
+
+
+def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
+    if not get_config()["array_api_dispatch"]:
+        return
+    estimator._require_fitted()
+    ours = next(leaves(estimator._model.params))
+    if is_array_api_obj(X) and not is_sparse(X):
+        if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
+            return
+        what = f"an array of {namespace(X).__name__} on {device(X)}"
+    elif is_numpy_array(ours):
+        return
+    else:
+        what = f"a {type(X).__name__}"
+    raise ValueError(
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device "
+        "as those passed to fit(): "
+        f"X is {what}, but the model was fitted in {namespace(ours).__name__} on {device(ours)}."
+    )
+
+
+def rows_for_estimator(X: Any) -> Any:
+    """Rows as an estimator inside another takes them: in NumPy, unless dispatch is on."""
+    return X if get_config()["array_api_dispatch"] or is_sparse(X) else to_numpy(X)
+
+
+def reject_missing(estimator: Any, X: Any) -> None:
+    """Discriminative models reject missing values, and say what to put before them."""
+    values = stored_values(X)
+    xp = namespace(values)
+    if xp.isdtype(values.dtype, "real floating") and bool(xp.any(xp.isnan(values))):
+        who = type(estimator).__name__
+        instead = ", or use GaussianMixtureClassifier or LatentClassificationModel, which take missing cells"
+        raise ValueError(
+            f"X has missing cells (NaN), which {who} cannot use: put an imputer before it in a pipeline, as in "
+            f"make_pipeline(SimpleImputer(), {who}()){instead if is_classifier(estimator) else ''}."
+        )
+
+
+def _strange_cells(X: Any) -> list[tuple[Any, Any, list[Any]]]:
+    """Columns with a cell that is no number: their names, the first such cell, all known cells."""
+    try:
+        cells = np.asarray(X, dtype=object)
+    except (TypeError, ValueError):  # an array on a device; rows of different lengths
+        return []
+    if cells.ndim != 2:
+        return []
+    found = []
+    for name, column in zip(column_names(X) if hasattr(X, "shape") else range(cells.shape[1]), cells.T, strict=False):
+        known = column[~is_missing(column)].tolist()
+        strange = next((cell for cell in known if not _is_float(cell)), None)
+        if strange is not None:
+            found.append((name, strange, known))
+    return found
+
+
+def _is_float(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
+    """A numeric array, or a table of text and numbers as it is."""
+    X = plain_table(X, allow_dates=reset)  # whoever learns the columns refuses all at once
+    X = _as_array(X) if isinstance(X, list | tuple) else X
+    if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
+        return validate_rows(estimator, X, reset, allow_text=True)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if X.shape[0] == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    return X
+
+
+def _as_array(rows: list[Any] | tuple[Any, ...]) -> np.ndarray:
+    """Rows of cells as an array, in which numbers beside text stay numbers."""
+    found = np.asarray(rows)
+    return np.asarray(rows, dtype=object) if found.dtype.kind in "US" else found
+
+
+def is_complete(rows: TableSource, weight_sum: Array) -> bool:
+    """Whether no cell is missing. Weights may hide one in the sums: then all rows are read."""
+    if not rows.is_weighted:
+        return bool(namespace(weight_sum).all(weight_sum == float(rows.n_rows)))
+    size = rows_per_chunk(2 * rows.n_features, rows.rows_like)
+    return not rows.sum_over_chunks(_count_gaps, size)["chunks with gaps"]
+
+
+def _count_gaps(chunk: Chunk) -> Totals:
+    return {"chunks with gaps": int(chunk.rows.observed is not None)}
