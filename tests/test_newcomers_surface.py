@@ -24,7 +24,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
     ProbitEmbeddingClassifier,
 )
-from latentia.estimators.base import progress_line
+from latentia.estimators.base import estimator as progress_line
 from latentia.solvers import Step
 
 GENERATIVE = [

@@ -21,13 +21,12 @@ from latentia.display.objective_curve import ObjectiveCurveDisplay
 from latentia.display.search_results import SearchResultsDisplay
 from latentia.display.structure import StructureDisplay
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
-from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
-from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classification import LatentClassificationModel
+from latentia.estimators.latent_classification_cv import LatentClassificationModelCV
 from latentia.estimators.latent_classifier import LatentClassifier
-from latentia.estimators.latent_softmax.experts_classifier import MixtureOfExpertsClassifier
-from latentia.estimators.latent_softmax.experts_regressor import MixtureOfExpertsRegressor
-from latentia.estimators.latent_softmax.multimodal import MultimodalSoftmaxClassifier
-from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier
+from latentia.estimators.softmax.experts import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor
+from latentia.estimators.softmax.multimodal import MultimodalSoftmaxClassifier
 from latentia.evaluation.comparison import Comparison, compare
 from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
 from latentia.persistence.model_files import load

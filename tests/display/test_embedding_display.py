@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentia import LatentClassificationModel
-from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier
 from latentia.table.labels import class_columns
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -13,10 +13,10 @@ from tolerances import EQUAL, SAMPLING
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.unlabeled_weight import WEIGHTS
-from latentia.estimators.latent_classification import training
-from latentia.estimators.latent_classification.training import AVERAGED_COMPONENTS
+from latentia.estimators import latent_classification as training
+from latentia.estimators.base.estimator import StepNotifier
+from latentia.estimators.base.tuning import WEIGHTS
+from latentia.estimators.latent_classification import AVERAGED_COMPONENTS
 from latentia.solvers import Outcome
 from latentia.table.options import random_generator
 

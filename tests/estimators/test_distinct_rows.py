@@ -5,8 +5,7 @@ import pytest
 from estimator_cases import answer, quietly
 
 from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, MultimodalSoftmaxClassifier
-from latentia.estimators.latent_softmax.distinct_rows import held_out_weight, merge_equal_rows
-from latentia.estimators.latent_softmax.training import hold_out
+from latentia.estimators.softmax.training import held_out_weight, hold_out, merge_equal_rows
 from latentia.scale import tables as small_tables
 
 SEARCHES = [

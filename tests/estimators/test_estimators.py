@@ -26,7 +26,7 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.engine.rows import ArraySource
-from latentia.estimators.gaussian_mixture.model_choice import _class_sizes
+from latentia.estimators.gaussian_mixture import _class_sizes
 
 BRIEF = {"n_init": 1, "max_iter": 3, "tol": 1e-3, "random_state": 0}
 

@@ -14,14 +14,13 @@ from latentia.arrays.linalg import packed_outer
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import add_restart_axis, flatten, select_restart, unflatten
-from latentia.estimators.latent_softmax.exact_posterior import (
+from latentia.estimators.softmax.exact_posterior import (
     ExactPosterior,
     SoftmaxPosterior,
     softmax_log_prior,
     standard_points,
 )
-from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
-from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
+from latentia.estimators.softmax.models import ExpertTreeSpec, SubclassSpec
 from latentia.families.blocks.weights import GammaPrior, GaussianWeights, augment, inverse, weights_log_prior
 from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
 from latentia.solvers import DampedAscent, Outcome

@@ -7,8 +7,8 @@ from tolerances import EQUAL
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood
-from latentia.estimators.base import unlabeled_weight
-from latentia.estimators.base.weight_columns import train_columns
+from latentia.estimators.base import tuning as unlabeled_weight
+from latentia.estimators.base.generative import train_columns
 
 FEW_STEPS = {"n_init": 2, "max_iter": 3, "unlabeled": -1, "unlabeled_weight": 0.1, "random_state": 0}
 MODELS = [

@@ -15,8 +15,8 @@ from tolerances import EQUAL
 
 from latentia import CompletionDisplay, LatentClassificationModel, LatentClassificationModelCV
 from latentia.engine.rows import ArraySource
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.latent_classification.restart_selection import stratified_sample
+from latentia.estimators.base.estimator import StepNotifier
+from latentia.estimators.latent_classification import stratified_sample
 from latentia.scale import tables as small_tables
 
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}

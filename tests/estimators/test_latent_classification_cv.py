@@ -10,10 +10,10 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 
 from latentia import LatentClassificationModel
-from latentia.estimators.base.weight_columns import train_columns
-from latentia.estimators.latent_classification import restart_selection, size_search
-from latentia.estimators.latent_classification.cross_validated import LatentClassificationModelCV
-from latentia.estimators.latent_classification.size_search import Search, Setting, score_folds
+from latentia.estimators import latent_classification as restart_selection
+from latentia.estimators import latent_classification_cv as size_search
+from latentia.estimators.base.generative import train_columns
+from latentia.estimators.latent_classification_cv import LatentClassificationModelCV, Search, Setting, score_folds
 
 X, y = load_iris(return_X_y=True)
 QUICK = {"n_init": 2, "tol": 1e-2, "random_state": 0}

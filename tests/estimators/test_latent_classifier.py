@@ -13,7 +13,7 @@ from tolerances import REFIT
 
 from latentia import LatentClassifier
 from latentia.estimators.latent_classifier import classifier, stacking
-from latentia.estimators.latent_classifier.reasons import reasons_array
+from latentia.estimators.latent_classifier.classifier import reasons_array
 from latentia.estimators.latent_classifier.stacking import HeldOut, fit_stack, fit_weights, pool, temper
 from latentia.families.latent_factors.family import LatentFactors
 

@@ -15,9 +15,8 @@ from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, Mult
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves
-from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
-from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
-from latentia.estimators.latent_softmax.fitted import AVERAGES
+from latentia.estimators.softmax.exact_posterior import ExactPosterior
+from latentia.estimators.softmax.models import AVERAGES, ExpertTreeSpec
 from latentia.families.softmax_tree.experts import SoftmaxExpert
 from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
 from latentia.families.softmax_tree.tree import Experts, gate_responsibilities, path_scores

@@ -18,9 +18,9 @@ from latentia import MultimodalSoftmaxClassifier
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import take_restarts
-from latentia.estimators.latent_softmax import modeled_rows
-from latentia.estimators.latent_softmax.fitted import AVERAGES
-from latentia.estimators.latent_softmax.search_rules import HeldOutScore
+from latentia.estimators.softmax import training as modeled_rows
+from latentia.estimators.softmax.models import AVERAGES
+from latentia.estimators.softmax.training import HeldOutScore
 from latentia.families.blocks.weights import GammaPrior
 from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood, SoftmaxWeights
 from latentia.solvers import EM, LBFGS

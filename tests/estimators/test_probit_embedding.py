@@ -22,9 +22,7 @@ from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassifier
 from latentia.display.embedding import EmbeddingDisplay
-from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
-from latentia.estimators.probit_embedding.prediction import learned_attributes
-from latentia.estimators.probit_embedding.training import best_size
+from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier, best_size, learned_attributes
 from latentia.families.probit_embedding.family import PRECISION_SHARING, InMemoryProblem, ProbitEmbedding
 from latentia.solvers import EM
 

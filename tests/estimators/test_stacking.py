@@ -10,9 +10,16 @@ from sklearn.base import clone
 from tolerances import EQUAL, REFIT
 
 from latentia import LatentClassificationModel, LatentClassifier
-from latentia.estimators.latent_classifier.candidates import Options, make_candidates
+from latentia.estimators.latent_classifier.candidates import (
+    Options,
+    SearchFold,
+    TrainingRows,
+    assign_folds,
+    completed_rows,
+    make_candidates,
+    search_folds,
+)
 from latentia.estimators.latent_classifier.classifier import FEW_ROWS
-from latentia.estimators.latent_classifier.completed_rows import completed_rows
 from latentia.estimators.latent_classifier.features import (
     MAX_DISTANCE,
     MIN_RELEVANCE,
@@ -21,10 +28,8 @@ from latentia.estimators.latent_classifier.features import (
     class_relevance,
     share_of_gaps,
 )
-from latentia.estimators.latent_classifier.folds import SearchFold, assign_folds, search_folds
 from latentia.estimators.latent_classifier.search import run_search
 from latentia.estimators.latent_classifier.stacking import HeldOut, log_loss, predict_held_out, without_small
-from latentia.estimators.latent_classifier.training_rows import TrainingRows
 from latentia.solvers import Outcome
 from latentia.table.weights import content_keys, folds_by_content, sum_of_cubes
 
@@ -194,7 +199,7 @@ def test_it_changes_nothing_whether_completed_rows_are_kept(rng, monkeypatch):
     folds = search_folds(2, data, 100, 1, rng)
     found = []
     for most in (0, 1000):
-        monkeypatch.setattr("latentia.estimators.latent_classifier.completed_rows.MAX_KEPT", most)
+        monkeypatch.setattr("latentia.estimators.latent_classifier.candidates.MAX_KEPT", most)
         chosen = make_candidates("balanced", data, Options(1, 2, 1e-2))
         found.append(run_search(chosen, data, folds, 0, None, bool).held_out.log_proba)
     np.testing.assert_array_equal(*found)

@@ -5,15 +5,15 @@ import pytest
 
 from latentia import MultimodalSoftmaxClassifier
 from latentia.engine.rows import ArraySource
-from latentia.estimators.latent_softmax import multimodal
-from latentia.estimators.latent_softmax.search_rules import HeldOutScore, Patience, best_model, is_better
-from latentia.estimators.latent_softmax.subclass_candidates import subclass_proportions
-from latentia.estimators.latent_softmax.subclass_search import (
+from latentia.estimators.softmax import multimodal
+from latentia.estimators.softmax.multimodal import (
     FittedConfiguration,
     Proposal,
     SubclassSearch,
     pruned_configurations,
+    subclass_proportions,
 )
+from latentia.estimators.softmax.training import HeldOutScore, Patience, best_model, is_better
 from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood
 
 

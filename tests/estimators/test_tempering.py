@@ -7,7 +7,13 @@ from sklearn.base import clone
 from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.estimators.base.tempering import MAX_TEMPERATURE, OFFSET_PRECISION, LabeledRows, Tempering, best_tempering
+from latentia.estimators.base.generative_prediction import (
+    MAX_TEMPERATURE,
+    OFFSET_PRECISION,
+    LabeledRows,
+    Tempering,
+    best_tempering,
+)
 
 
 def test_columns_that_repeat_each_other_are_tempered_and_a_row_of_weight_two_counts_twice(rng):

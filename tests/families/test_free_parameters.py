@@ -15,8 +15,7 @@ from latentia import (
 from latentia.engine.contracts import ConditionalFamily
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.tree import flatten, select_restart, unflatten
-from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
-from latentia.estimators.latent_softmax.subclass_spec import SubclassSpec
+from latentia.estimators.softmax.models import ExpertTreeSpec, SubclassSpec
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import Bernoulli, ColumnLayout

@@ -15,8 +15,8 @@ from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, namespace, transpose
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
-from latentia.estimators.latent_softmax.expert_tree_spec import ExpertTreeSpec
+from latentia.estimators.softmax.exact_posterior import ExactPosterior
+from latentia.estimators.softmax.models import ExpertTreeSpec
 from latentia.families.blocks.weights import (
     GammaPrior,
     NaturalStats,

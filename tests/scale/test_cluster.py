@@ -9,7 +9,7 @@ import pytest
 from scale_cases import CHUNKS, CLASSES, OUTPUTS, table
 from sklearn.base import clone
 
-from latentia.estimators.base import table_reading
+from latentia.estimators.base import reading as table_reading
 from latentia.scale import tables as small_tables
 
 distributed = pytest.importorskip("distributed")

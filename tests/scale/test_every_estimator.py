@@ -11,8 +11,8 @@ from sklearn.metrics import r2_score
 
 import latentia
 from latentia.engine import rows as array_source
-from latentia.estimators.base import table_reading
-from latentia.estimators.latent_softmax.parted_score import r_squared
+from latentia.estimators.base import reading as table_reading
+from latentia.estimators.softmax.experts import r_squared
 from latentia.scale import files as scanned_tables
 from latentia.scale import tables as small_tables
 from latentia.table.lazy import lazy_table

@@ -9,7 +9,7 @@ import pytest
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, MixtureOfExpertsRegressor, scan
 from latentia.engine import rows as array_source
-from latentia.estimators.base import table_reading
+from latentia.estimators.base import reading as table_reading
 from latentia.scale import files as scanned_tables
 
 pa = pytest.importorskip("pyarrow")

@@ -26,7 +26,7 @@ from latentia.apps.report.elements import number, percent
 from latentia.apps.report.facts import MAX_POINTS, Facts
 from latentia.apps.report.svg import Plot, ticks
 from latentia.apps.report.training_sections import reproduce
-from latentia.estimators.latent_classifier.reasons import reasons_array
+from latentia.estimators.latent_classifier.classifier import reasons_array
 
 pandas = pytest.importorskip("pandas")
 
@@ -202,7 +202,7 @@ def test_reasons_are_differences_to_rows_with_a_hidden_cell(stack, monkeypatch):
     proba = [np.asarray(model.predict_proba(r)) for r in (rows, hidden)]
     odds = [np.log(p) - np.log1p(-p) for p in proba]
     np.testing.assert_allclose(found[:, 0], odds[0] - odds[1], rtol=1e-6, atol=1e-9)
-    monkeypatch.setattr("latentia.estimators.latent_classifier.answers.EXPLAINED_ROWS", 1)
+    monkeypatch.setattr("latentia.estimators.latent_classifier.classifier.EXPLAINED_ROWS", 1)
     np.testing.assert_allclose(reasons_array(model.explain(rows)), found, rtol=1e-9, atol=1e-9)
     assert (found[rows["age"].isna(), 1] == 0).all()
     some = reason_sections._contributions(

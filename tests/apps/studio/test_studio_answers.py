@@ -21,7 +21,7 @@ from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.table_view import TableView
 from latentia.apps.studio.workspace import Workspace
 from latentia.apps.tables.table_files import Table
-from latentia.estimators.latent_classifier.reasons import reasons_array
+from latentia.estimators.latent_classifier.classifier import reasons_array
 
 N_ROWS = 90
 

@@ -388,7 +388,7 @@ def every_option() -> dict[str, Any]:
     ]
     content = "grösse;tiefe;antwort;rest\n" + "\n".join(lines) + "\n"
     from latentia.apps.cli import training_commands
-    from latentia.estimators.latent_classification.model import LatentClassificationModel
+    from latentia.estimators.latent_classification import LatentClassificationModel
 
     few = patch.dict(LatentClassificationModel.__init__.__kwdefaults__, {"max_iter": 2})
     with shell() as run, few, patch.object(training_commands, "usual_choices", lambda frame, seed: {}):

@@ -140,7 +140,7 @@ def fit_and_ask() -> dict[str, Any]:
 def comparisons() -> dict[str, Any]:
     from latentia.apps.cli import training_commands
     from latentia.apps.cli.usual_choices import usual_choices
-    from latentia.estimators.latent_classification.model import LatentClassificationModel
+    from latentia.estimators.latent_classification import LatentClassificationModel
 
     numbers_only = "\n".join(",".join(line.split(",")[k] for k in (1, 3, 5)) for line in make_table(24).splitlines())
     few = patch.dict(LatentClassificationModel.__init__.__kwdefaults__, {"max_iter": 2})

@@ -29,10 +29,10 @@ from latentia.arrays import small_systems as entrywise_spd
 from latentia.arrays.namespace import to_numpy
 from latentia.arrays.parallel import n_threads, one_thread, parallel
 from latentia.engine.rows import ArraySource
-from latentia.estimators.base import progress_line
-from latentia.estimators.latent_classification.restart_selection import stratified_sample
+from latentia.estimators.base import estimator as progress_line
+from latentia.estimators.latent_classification import stratified_sample
 from latentia.estimators.latent_classifier import classifier as stack_options
-from latentia.estimators.latent_classifier.reasons import reasons_array
+from latentia.estimators.latent_classifier.classifier import reasons_array
 from latentia.solvers import Step
 
 from ..describe import answers, describe, learned, refusal

@@ -17,7 +17,7 @@ from latentia import (
     MultimodalSoftmaxClassifier,
 )
 from latentia.engine.rows import ArraySource
-from latentia.estimators.base import table_reading
+from latentia.estimators.base import reading as table_reading
 from latentia.scale import tables as small_tables
 from latentia.table import labels, power_transform, standardization, weights
 from latentia.table import labels as label_matrices
@@ -351,7 +351,7 @@ def softmax_in_parts() -> dict[str, Any]:
     A, b, w, new, _ = outputs(n_outputs=2)
     found: dict[str, Any] = {}
     with dask.config.set(scheduler="sync"), _in_parts(), patch.object(small_tables, "is_small", lambda *sizes: False):
-        small = patch("latentia.estimators.base.fitting.bring_small", lambda *args: None)
+        small = patch("latentia.estimators.base.estimator.bring_small", lambda *args: None)
         with small:
             model = MultimodalSoftmaxClassifier([1, 2, 1], **FEW).fit(X, y)
             found["softmax"] = learned(model) | {"proba": model.predict_proba(X).compute(), "bic": model.bic(X, y)}

@@ -51,10 +51,10 @@ LOW: list[tuple[str, dict[str, Any]]] = [
     ("table.columns", {"SCAN_ROWS": 7}),
     ("table.warnings", {"ENOUGH": 5, "FIRST": 6}),
     ("estimators.base.generative", {"TRANSFORM_ROWS": 17}),
-    ("estimators.base.unlabeled_weight", {"MAX_ROWS": 24, "MIN_LABELED": 9}),
-    ("estimators.base.learned_options", {"MAX_ROWS": 13}),
-    ("estimators.latent_classification.restart_selection", {"ACCURACY_ROWS": 15}),
-    ("estimators.latent_classifier.answers", {"EXPLAINED_ROWS": 8}),
+    ("estimators.base.tuning", {"MAX_HELD_OUT_ROWS": 24, "MIN_LABELED": 9}),
+    ("estimators.base.tuning", {"MAX_TEMPERED_ROWS": 13}),
+    ("estimators.latent_classification", {"ACCURACY_ROWS": 15}),
+    ("estimators.latent_classifier.classifier", {"EXPLAINED_ROWS": 8}),
     (
         "estimators.latent_classifier.classifier",
         {

@@ -10,12 +10,16 @@ import numpy as np
 
 from latentia import MixtureOfExpertsClassifier
 from latentia.engine.rows import ArraySource
-from latentia.estimators.base import tempering, unlabeled_weight
-from latentia.estimators.latent_classification import size_grid, size_search
-from latentia.estimators.latent_classification.size_search import Search, Setting
-from latentia.estimators.latent_classifier import features, folds
-from latentia.estimators.latent_softmax import distinct_rows, search_rules
-from latentia.estimators.latent_softmax.subclass_search import (
+from latentia.estimators import latent_classification_cv as size_grid
+from latentia.estimators import latent_classification_cv as size_search
+from latentia.estimators.base import generative_prediction as tempering
+from latentia.estimators.base import tuning as unlabeled_weight
+from latentia.estimators.latent_classification_cv import Search, Setting
+from latentia.estimators.latent_classifier import candidates as folds
+from latentia.estimators.latent_classifier import features
+from latentia.estimators.softmax import training as distinct_rows
+from latentia.estimators.softmax import training as search_rules
+from latentia.estimators.softmax.multimodal import (
     FittedConfiguration,
     SubclassSearch,
     class_of_subclass,

@@ -297,9 +297,9 @@ def label_matrices_of_a_stack() -> dict[str, Any]:
 @SCENARIOS.with_(is_slow=True)
 def limits_of_choices() -> dict[str, Any]:
     table = numbers()
-    with patch("latentia.estimators.gaussian_mixture.model_choice.MAX_MATRIX_COLUMNS", 3):
+    with patch("latentia.estimators.gaussian_mixture.MAX_MATRIX_COLUMNS", 3):
         narrow = GaussianMixtureClassifier(1, unlabeled=-1, **FEW).fit(table.X, table.y)
-    with patch("latentia.estimators.latent_classification.restart_selection.ACCURACY_ROWS", 12):
+    with patch("latentia.estimators.latent_classification.ACCURACY_ROWS", 12):
         some = LatentClassificationModel(2, 1, unlabeled=-1, **FEW | {"n_init": 3}).fit(table.X, table.y)
     search = LatentClassificationModelCV([1, 2, 3], [1], cv=2, search="greedy", patience=1, unlabeled=-1, **FEW)
     search.fit(table.X, table.y)
@@ -329,7 +329,7 @@ def embeddings_beyond_memory() -> dict[str, Any]:
     model.set_params(standardize=False)
     found["raw"] = model.fit(X / 10, Y).predict_proba(new / 10)
     rows, labels = da.from_array(X / 10, chunks=(17, 5)), da.from_array(Y, chunks=(17, 3))
-    with patch("latentia.estimators.base.table_reading.SMALL_MIB", 0), patch.object(small_tables, "SMALL_TABLE_MIB", 0):
+    with patch("latentia.estimators.base.reading.SMALL_MIB", 0), patch.object(small_tables, "SMALL_TABLE_MIB", 0):
         found["raw_in_parts"] = model.fit(rows, labels).predict_proba(new / 10)
     return found
 
@@ -344,9 +344,9 @@ def stacks_of_large_tables() -> dict[str, Any]:
     lazy = dd.from_pandas(frame, npartitions=3)
     stack = LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0)
     with (
-        patch("latentia.estimators.base.table_reading.SMALL_MIB", 0),
+        patch("latentia.estimators.base.reading.SMALL_MIB", 0),
         patch.object(small_tables, "SMALL_TABLE_MIB", 0),
-        patch("latentia.estimators.base.generative_input.SAMPLE_MIB", 80 * 8 * 5 / 2**20),
+        patch("latentia.estimators.base.generative.SAMPLE_MIB", 80 * 8 * 5 / 2**20),
     ):
         stack.fit(lazy.drop(columns=["y"]), lazy["y"])
     new = table.new.drop(columns=["old", "grade"])

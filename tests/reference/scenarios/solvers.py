@@ -179,7 +179,7 @@ def variational() -> dict[str, Any]:
 
 @SCENARIOS
 def damped() -> dict[str, Any]:
-    from latentia.estimators.latent_softmax.exact_posterior import ExactPosterior
+    from latentia.estimators.softmax.exact_posterior import ExactPosterior
 
     family = ExactPosterior.examples(5, 3)[0]
     X, y = family.example_rows(np.random.default_rng(3), 23, 5)

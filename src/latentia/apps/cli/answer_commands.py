@@ -18,7 +18,7 @@ from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.display.fitted_parts import columns_without_values
 from latentia.estimators.base.classifier import decide
-from latentia.estimators.latent_classifier.reasons import reasons_array
+from latentia.estimators.latent_classifier.classifier import reasons_array
 
 METHODS = ("mean", "median", "mode")
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from latentia.apps.report import write_report
-from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
 from latentia.evaluation.comparison import compare
 

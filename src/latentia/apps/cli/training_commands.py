@@ -27,7 +27,7 @@ from latentia.apps.tables.models import blaming, labels_as_fitted, load_classifi
 from latentia.apps.tables.table_files import Table, numbered, read_table
 from latentia.apps.tables.typed_columns import Features, features_as_fitted, find_features
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
-from latentia.estimators.latent_classification.model import LatentClassificationModel
+from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
 from latentia.evaluation.comparison import compare as compare_classifiers
 

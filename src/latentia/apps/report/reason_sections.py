@@ -9,7 +9,7 @@ from latentia.apps.report.elements import Bar, Cell, Section, beside, number, pa
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import codes_of, numbers_of, read_column, rows_of, stacked, without_columns
 from latentia.arrays.namespace import is_sparse
-from latentia.estimators.latent_classifier.reasons import reasons_array
+from latentia.estimators.latent_classifier.classifier import reasons_array
 from latentia.table.frames import is_missing
 
 #: Rows that are explained, columns that are looked at, those that are listed for a class, classes.

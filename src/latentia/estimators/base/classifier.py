@@ -1,19 +1,27 @@
 """What every probabilistic classifier does with log p(c | x): probabilities, decisions, accuracy,
 criteria.
+
+Classifiers of one label a row, or of label matrices whose entries may be unknown.
+
+Estimators that search for another estimator, hold it as `best_estimator_`, and answer through
+it.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
-from latentia.estimators.base.fitting import LatentEstimator
+from latentia.estimators.base.estimator import LatentEstimator, is_learned
 from latentia.table.labels import (
     NO_LABEL,
     Mark,
@@ -21,6 +29,7 @@ from latentia.table.labels import (
     check_unlabeled,
     decode_labels,
     labels_to_score,
+    read_label_matrix,
     split_unlabeled,
 )
 from latentia.table.lazy import LazyTable, RawPart, lazy_table
@@ -218,3 +227,150 @@ class InformationCriteriaMixin:
         """
         log_likelihood, _ = self._all_log_likelihood(X, y)
         return -2 * log_likelihood + 2 * self._n_free_params()
+
+
+class ClassOrLabelsClassifier(ProbabilisticClassifier):
+    """Decisions and accuracy; which of the two it is, `fit` has seen."""
+
+    multilabel_: bool
+
+    @method_of_rows
+    def predict(self, X: Any) -> Array:
+        """The class with the least expected loss; for label matrices, the labels that are more
+        probable than not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as `predict_log_proba` takes them.
+
+        Returns
+        -------
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().predict(X)
+        refuse_class_options(loss_matrix=self.loss_matrix)
+        proba = self.predict_proba(X)
+        xp = namespace(proba)
+        return xp.astype(proba > 0.5, xp.int64)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy on the rows whose class is known; for label matrices, the share of rows all of
+        whose known labels are right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Rows without any known label do not count.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        self._require_fitted()
+        if not self.multilabel_:
+            return super().score(X, y, sample_weight)
+        table, count = lazy_table(X), _RightRows(AnswerPart(self, "predict"))
+        if table is None:
+            right, total, n_known = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
+        else:
+            right, total, n_known = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
+        if not n_known:
+            raise ValueError("y has no known label: all its entries are -1 or NaN.")
+        check_total_weight(total, LABELED)
+        return right / total
+
+
+def refuse_class_options(loss_matrix: Any = None, priors: Any = "empirical") -> None:
+    """Losses and priors are those of classes, of which a row has one; a label matrix has none."""
+    given = {"loss_matrix": loss_matrix is not None, "priors": not (isinstance(priors, str) and priors == "empirical")}
+    for name, is_given in given.items():
+        if is_given:
+            default = "None" if name == "loss_matrix" else "'empirical'"
+            raise ValueError(
+                f"{name} is for classes, and y is a label matrix: {name}={default} is allowed. To weigh mistakes or "
+                "shares of labels otherwise, compare predict_proba with a threshold of your own for each label."
+            )
+
+
+@dataclass(frozen=True)
+class _RightRows:
+    """The weight of rows all of whose known labels are predicted, of all that have any, and how
+    many these are.
+    """
+
+    predict: AnswerPart
+
+    def __call__(self, part: RawPart) -> tuple[float, float, int]:
+        if not part.X.shape[0]:
+            return 0.0, 0.0, 0
+        predicted = to_numpy(self.predict(part.X))
+        codes = read_label_matrix(part.y)
+        if codes.shape != predicted.shape:
+            raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
+        given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
+        known = (codes >= 0).any(axis=1)
+        weight = known * (1.0 if given is None else given)
+        right = ((codes == predicted) | (codes < 0)).all(axis=1)
+        return float(weight @ right), float(weight.sum()), int(known.sum())
+
+
+def delegated(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method of `best_estimator_`, with its documentation."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, method.__name__)(*args, **kwargs)
+
+    return call
+
+
+def delegated_on_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for methods of rows, which must come as those that were fitted did."""
+    return method_of_rows(delegated(method))
+
+
+def as_frame_if_possible(table: dict[str, list[Any]]) -> Any:
+    """Columns as a data frame, or as they are without pandas."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        return table
+    return DataFrame(table)
+
+
+class LearnedAttributesMixin:
+    """What `best_estimator_` has learned are attributes of its holder, too.
+
+    The table of trials is shown as a data frame and saved as plain lists, which any serializer
+    takes.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        best = self.__dict__.get("best_estimator_")
+        if best is None or not is_learned(name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(best, name)
+
+    def __dir__(self) -> list[str]:
+        best = self.__dict__.get("best_estimator_")
+        return sorted(
+            {*super().__dir__(), *(name for name in vars(best) if is_learned(name))} if best else super().__dir__()
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        if "search_results_" in state:
+            table = state["search_results_"]
+            state["search_results_"] = {str(name): list(table[name]) for name in table}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        table = state.get("search_results_")
+        shown = {} if table is None else {"search_results_": as_frame_if_possible(table)}
+        super().__setstate__(state | shown)  # type: ignore[misc]

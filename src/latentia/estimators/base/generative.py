@@ -2,50 +2,136 @@
 
 rows -> validated -> standardized source -> EM from several restarts -> the best restart
      -> L-BFGS if the objective is discriminative
+
+Options of generative classifiers: what is allowed, and what is worth a word.
+
+What generative classifiers take from rows besides their training.
+
+What `fit` of a generative model was given, validated and encoded: in memory, or in parts.
+
+One generative model for each column of row weights, all of them trained as one batch.
+
+A fold of cross-validation is a column with zeros for the rows held out: all folds, and the model of
+all rows, are restarts of one run over the same rows.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.arrays.namespace import Array, to_numpy
+from latentia.arrays.namespace import Array, log_softmax, namespace, take_rows, to_numpy
 from latentia.engine.contracts import G, GenerativeFamily, Objective, P, Params, PosteriorFamily
+from latentia.engine.messages import warn_at_caller
 from latentia.engine.parts import ChunkedSource
-from latentia.engine.rows import ArraySource, TableSource
-from latentia.engine.sweep import OBJECTIVES, Likelihood, RowProblem, check_compatible
-from latentia.engine.tree import select_restart
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitted_model import FittedModel
-from latentia.estimators.base.fitting import Attributes, input_attributes, solution_attributes
-from latentia.estimators.base.generative_input import GenerativeInput, PartedInput, TrainingTable
-from latentia.estimators.base.generative_losses import log_jacobian_sum, validation_loss
-from latentia.estimators.base.generative_options import (
-    SOLVERS,
-    check_n_init,
-    check_objective,
-    check_temperature,
-    check_unlabeled_weight,
+from latentia.engine.rows import (
+    ArraySource,
+    Chunk,
+    LabelTotals,
+    MaskedRows,
+    Preprocessor,
+    Source,
+    TableSource,
+    Totals,
+    map_rows,
 )
-from latentia.estimators.base.generative_prediction import GenerativePredictMixin
-from latentia.estimators.base.learned_options import LearnedOptionsMixin, tempering_attributes
-from latentia.estimators.base.table_reading import read_in_memory, read_parts
+from latentia.engine.sweep import OBJECTIVES, Likelihood, RowProblem, check_compatible, rows_per_chunk
+from latentia.engine.tree import leaves, select_restart
+from latentia.estimators.base.estimator import (
+    Attributes,
+    LabelCounts,
+    StepNotifier,
+    input_attributes,
+    solution_attributes,
+)
+from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
+from latentia.estimators.base.reading import read_in_memory, read_parts
+from latentia.estimators.base.tuning import LearnedOptionsMixin, column_starts, tempering_attributes
 from latentia.scale.tables import ClassReader
 from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
 from latentia.table.encoder import ColumnEncoder
 from latentia.table.frames import frame_type
 from latentia.table.lazy import lazy_table
-from latentia.table.options import Check, check_bool, choice, integer, number, optional, random_generator
+from latentia.table.options import (
+    Check,
+    check_bool,
+    check_choice,
+    check_number,
+    choice,
+    integer,
+    number,
+    optional,
+    random_generator,
+)
 from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.table.power_transform import learn_power_transform
 from latentia.table.rows import plain_table, validate_rows
 from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
 from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
 from latentia.table.weights import check_loss_matrix, check_priors
+
+
+def check_objective(name: str, value: Any) -> None:
+    """The name of an objective, or an objective."""
+    if isinstance(value, Objective) or (isinstance(value, str) and value in OBJECTIVES):
+        return
+    names = ", ".join(repr(a) for a in OBJECTIVES)
+    raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
+
+
+#: Solvers of discriminative objectives by name: how they take mini-batches, None for all rows.
+SOLVERS: dict[str, Adam | None] = {"lbfgs": None, "adam": Adam()}
+
+
+def check_solver(name: str, value: Any) -> None:
+    """The name of a solver of discriminative objectives, or one that goes by mini-batches."""
+    if isinstance(value, Adam):
+        for field in ("batch_size", "n_passes"):
+            check_number(f"{name}.{field}", getattr(value, field), ge=1, integer=True)
+        check_number(f"{name}.learning_rate", value.learning_rate, gt=0)
+    else:
+        check_choice(name, value, list(SOLVERS), " and instances of latentia.solvers.Adam")
+
+
+def check_n_init(name: str, value: Any) -> None:
+    """A number of starts, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and integers >= 1")
+    else:
+        check_number(name, value, ge=1, integer=True, besides=", or 'auto'")
+
+
+def check_temperature(name: str, value: Any) -> None:
+    """A temperature, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and numbers > 0")
+    else:
+        check_number(name, value, gt=0, besides=", or 'auto'")
+
+
+def check_unlabeled_weight(name: str, value: Any) -> None:
+    """A weight, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"], " and numbers >= 0")
+    else:
+        check_number(name, value, ge=0, besides=", or 'auto'")
+
+
+def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str]) -> None:
+    """Say where there are more components than rows that they could describe."""
+    sizes, rows = np.broadcast_arrays(n_components, n_rows)
+    idle = np.flatnonzero(sizes > rows)
+    if idle.size:
+        k = int(idle[0])
+        warn_at_caller(
+            f"n_components={sizes[k]}, but {owners[k]} has {int(rows[k])} rows: components without a row of their own "
+            "describe nothing. Use fewer components."
+        )
+
 
 #: Starts of EM where the user leaves their number to us.
 DEFAULT_N_INIT = 10
@@ -293,3 +379,179 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
         tags.input_tags.allow_nan = True
         tags.array_api_support = True
         return tags
+
+
+#: One confident mistake must not decide when to stop.
+MAX_LOG_LOSS = 50.0
+
+
+def log_jacobian_sum(source: Source, preprocessor: Preprocessor) -> float:
+    """What the change of units takes from the log density of all rows."""
+
+    def visit(chunk: Chunk) -> Totals:
+        log_det = preprocessor.log_det_jacobian(chunk.rows)
+        return {"sum": namespace(log_det).sum(chunk.weighted(log_det))}
+
+    size = rows_per_chunk(3 * source.n_features, preprocessor.shift)
+    return float(to_numpy(source.sum_over_chunks(visit, size)["sum"]))
+
+
+def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:
+    """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
+    weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
+
+    def loss(params: Params) -> float:
+        def scores(rows: MaskedRows) -> Array:
+            return log_softmax(family.scores(params, rows), axis=-2)
+
+        max_rows = rows_per_chunk(family.score_floats_per_row(params), next(leaves(params)))
+        parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
+        log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
+        wrong = np.argmax(log_proba, axis=0) != held_out.y
+        log_loss = np.minimum(-log_proba[held_out.y, np.arange(held_out.n_rows)], MAX_LOG_LOSS)
+        return float((weight * (wrong + 1e-3 * log_loss / MAX_LOG_LOSS)).sum() / weight.sum())
+
+    return loss
+
+
+#: Samples of tables have at most so many MiB.
+SAMPLE_MIB = 64
+
+
+@dataclass(frozen=True)
+class TableInput(ABC):
+    """What was learned from the rows before training."""
+
+    n_classes: int
+    log_prior: np.ndarray | None  # None: counted
+    moments: ColumnMoments
+    preprocessor: Standardizer
+    encoder: ColumnEncoder
+    attributes: Attributes
+
+    @property
+    @abstractmethod
+    def rows(self) -> TableSource:
+        """The raw rows."""
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.n_features
+
+    @property
+    def label_totals(self) -> dict[int, LabelTotals]:
+        return self.rows.label_totals
+
+    @property
+    def label_counts(self) -> LabelCounts:
+        return LabelCounts.of_totals(self.label_totals)
+
+    @property
+    def missing_shares(self) -> np.ndarray:
+        """The share of each column's cells that are missing, by weight."""
+        known = to_numpy(self.moments.weight_sum).astype(float)
+        return np.clip(1 - known / self.rows.total_weight, 0.0, 1.0)
+
+    @property
+    def empty_columns(self) -> np.ndarray | None:
+        """Which columns have no value; None if all have some."""
+        empty = self.preprocessor.empty_columns
+        return None if empty is None else to_numpy(empty)
+
+    def sample(self, rng: np.random.Generator, n_rows: int | None = None) -> GenerativeInput:
+        """Random rows of the table, so many at most; by default as many as may be brought into
+        memory.
+        """
+        n_rows = SAMPLE_MIB * 2**20 // (8 * self.n_features) if n_rows is None else n_rows
+        some = self.rows.subset(self.rows.sample_numbers(n_rows, rng))
+        learned = {field.name: getattr(self, field.name) for field in fields(TableInput)}
+        learned["moments"] = source_moments(some)
+        return GenerativeInput(**learned, X=some.X, codes=some.y, weight=some.weight)
+
+
+@dataclass(frozen=True)
+class GenerativeInput(TableInput):
+    """A table in memory."""
+
+    X: Array  # (N, D) numbers, NaN where a cell is missing
+    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
+    weight: np.ndarray | None
+
+    @property
+    def counted_codes(self) -> np.ndarray:
+        """The class codes of the rows that have a weight."""
+        return self.codes if self.weight is None else self.codes[self.weight > 0]
+
+    @property
+    def labeled_weight(self) -> float:
+        """What the labeled rows weigh together."""
+        labeled = self.codes >= 0
+        return float(labeled.sum() if self.weight is None else self.weight[labeled].sum())
+
+    @property
+    def rows(self) -> ArraySource:
+        return ArraySource(self.X, self.codes, self.weight)
+
+    def subset(self, index: np.ndarray) -> GenerativeInput:
+        """The rows of these numbers, in increasing order."""
+        if index.size == self.codes.size:
+            return self
+        weight = None if self.weight is None else self.weight[index]
+        return replace(self, X=take_rows(self.X, index), codes=self.codes[index], weight=weight)
+
+    def make_source(self) -> ArraySource:
+        """The rows as they are modeled."""
+        return self.rows.with_preprocess(self.preprocessor)
+
+
+@dataclass(frozen=True)
+class PartedInput(TableInput):
+    """A table in parts, wherever they are."""
+
+    parts: ChunkedSource
+
+    @property
+    def rows(self) -> ChunkedSource:
+        return self.parts
+
+    def make_source(self) -> ChunkedSource:
+        """The rows as they are modeled."""
+        return self.parts.with_preprocess(self.preprocessor)
+
+    @property
+    def X(self) -> Array:
+        """What learned arrays are like; the rows are elsewhere."""
+        return self.moments.mean[None, :]
+
+
+#: What training sees.
+TrainingTable = GenerativeInput | PartedInput
+
+
+def train_columns(
+    estimator: GenerativeClassifier, data: GenerativeInput, columns: np.ndarray, rng: np.random.Generator
+) -> list[GenerativeFit]:
+    """What each of the columns (N, S) of weights makes of the likelihood.
+
+    `n_init` restarts of each; options that look for something (`unlabeled_weight="auto"`,
+    `temperature="auto"`) must have been set to numbers.
+    """
+    notifier = StepNotifier()
+    factor = float(estimator.unlabeled_weight)
+    whole = data.make_source()
+    family = estimator._make_family(data, whole, rng, notifier)
+    trained = estimator._trained_family(family, data, Likelihood())
+    n_init = estimator._n_restarts(trained)
+    weight = np.repeat(columns, n_init, axis=1) * np.where(data.codes < 0, factor, 1.0)[:, None]
+    source = ArraySource(data.X, data.codes, weight, whole.preprocess)
+    restarts = np.split(np.arange(weight.shape[1]), columns.shape[1])  # of each column
+    params = column_starts(trained, source, restarts, rng)
+    problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
+    solution = estimator._em_solver(trained).solve(problem, params)
+    fits: list[Any] = []
+    for index in restarts:
+        mine = solution.take_restarts(index.tolist())
+        own = mine.select_restart(estimator._select_restart(trained, mine, source.take_restarts(index), rng))
+        model = estimator._model_at(family, trained, data, select_restart(own.params, 0))
+        fits.append(GenerativeFit(model, own, 0.0, isinstance(trained, PosteriorFamily), factor))
+    return fits

@@ -22,13 +22,10 @@ from latentia.engine.contracts import G, P, Params, PosteriorFamily, Stats
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart, tree_map
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative import GenerativeClassifier
-from latentia.estimators.base.generative_input import GenerativeInput
-from latentia.estimators.base.generative_losses import log_jacobian_sum
-from latentia.estimators.base.learned_options import tempering_attributes
-from latentia.estimators.base.tempering import Tempering
+from latentia.estimators.base.estimator import Attributes, StepNotifier
+from latentia.estimators.base.generative import GenerativeClassifier, GenerativeInput, log_jacobian_sum
+from latentia.estimators.base.generative_prediction import Tempering
+from latentia.estimators.base.tuning import tempering_attributes
 from latentia.table.labels import encode_known_labels
 from latentia.table.lazy import refuse_lazy
 from latentia.table.options import check_number, random_generator

@@ -11,19 +11,22 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, take_rows, to_numpy
 from latentia.engine.contracts import Params
-from latentia.estimators.base.callbacks import StepNotifier
-from latentia.estimators.base.fitting import Attributes
-from latentia.estimators.base.generative_input import GenerativeInput
-from latentia.estimators.base.label_matrices import refuse_class_options
-from latentia.estimators.base.training_record import LabelCounts
-from latentia.estimators.latent_classification.model import LatentClassificationModel
-from latentia.estimators.latent_classifier.candidates import MAX_FACTORS, GenerativeCandidate, Options
+from latentia.estimators.base.classifier import refuse_class_options
+from latentia.estimators.base.estimator import Attributes, LabelCounts, StepNotifier
+from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.latent_classification import LatentClassificationModel
+from latentia.estimators.latent_classifier.candidates import (
+    MAX_FACTORS,
+    GenerativeCandidate,
+    GenerativeMember,
+    Options,
+    SearchFold,
+    TrainingRows,
+    search_folds,
+)
 from latentia.estimators.latent_classifier.features import Completion
-from latentia.estimators.latent_classifier.folds import SearchFold, search_folds
-from latentia.estimators.latent_classifier.members import GenerativeMember
 from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack, proba_by_row
-from latentia.estimators.latent_classifier.training_rows import TrainingRows
-from latentia.estimators.probit_embedding.classifier import ProbitEmbeddingClassifier
+from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier
 from latentia.solvers import Outcome
 from latentia.table.encoder import ColumnEncoder
 from latentia.table.labels import LabelMatrix, encode_label_matrix

@@ -1,0 +1,772 @@
+"""Latent classification models for tables of mixed columns with missing cells.
+
+How latent classification models read tables of numbers, text and categories.
+
+How latent classification models are trained: sizes, posterior or point, solver, which start
+wins.
+
+Prediction methods that only latent classification models have: factors, components, refined
+densities.
+
+What a fitted latent classification model shows of its parameters.
+
+The choice among restarts by training accuracy, as the papers make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from itertools import cycle
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from latentia.arrays.namespace import Array, asarray_like, logsumexp, namespace, softmax, to_numpy, transpose
+from latentia.engine.contracts import Objective, Params
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, TableSource, Totals
+from latentia.engine.sweep import rows_per_chunk
+from latentia.estimators.base.estimator import Attributes, StepNotifier, input_attributes
+from latentia.estimators.base.generative import (
+    GenerativeClassifier,
+    GenerativeFit,
+    TrainingTable,
+    warn_of_idle_components,
+)
+from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin, Tempering
+from latentia.estimators.base.reading import sized_by_weight
+from latentia.estimators.base.streaming import StreamMixin
+from latentia.estimators.base.tuning import WEIGHTS
+from latentia.families.latent_factors.answers import importance_scores, to_canonical_form
+from latentia.families.latent_factors.e_step import BoundRules
+from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
+from latentia.families.latent_factors.parameters import FactorParams
+from latentia.families.latent_factors.posterior import BayesianLatentFactors
+from latentia.solvers import EM, AcceleratedEM, Solution, Solver, StructuralEM
+from latentia.solvers.em import WINDOW
+from latentia.solvers.structural import best_structure
+from latentia.table.columns import Merging, check_min_frequency
+from latentia.table.encoder import ColumnEncoder, MemoryDigest
+from latentia.table.options import (
+    Check,
+    check_choice,
+    check_number,
+    choice,
+    integer,
+    number,
+    optional,
+    random_generator,
+)
+from latentia.table.rows import is_complete, method_of_rows, validate_table
+from latentia.table.standardization import ColumnMoments, Standardizer
+from latentia.table.weights import check_weight
+
+
+class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]):
+    """Reads columns by their kinds, and shows what it read."""
+
+    kinds: Any
+    max_categories: int | None
+    min_frequency: int | float | None
+    handle_unknown: str
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "max_categories": optional(integer(ge=1)),
+        "min_frequency": check_min_frequency,
+        "handle_unknown": choice("missing", "error"),
+    }
+
+    @property
+    def categories_(self) -> list[np.ndarray | None]:
+        """Values of each binary, categorical or ordinal column, one for each code; None for others.
+
+        Kept by the encoder, in a form that any serializer takes.
+        """
+        return self._model.encoder.categories
+
+    @property
+    def infrequent_categories_(self) -> list[np.ndarray | None]:
+        """Values of each column that share a code because they are rare; None where none do."""
+        return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
+
+    def _validate_table(self, X: Any, reset: bool) -> Any:
+        return validate_table(self, X, reset)
+
+    def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
+        merging = Merging(self.max_categories, self.min_frequency)
+        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS, merging)
+        return encoder, {"kinds_": encoder.kinds}
+
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        data = super()._read_input(X, y, sample_weight)
+        return replace(data, encoder=sized_by_weight(data.encoder, data.rows, COLUMN_MODELS))
+
+    def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
+        return encoder.encode(self._validate_table(X, reset=False), self.handle_unknown)
+
+    def _read_rows(self, X: Any, sample_weight: Any = None) -> tuple[Array, ColumnEncoder, Attributes]:
+        blank = self._blank_copy()
+        table = blank._validate_table(X, reset=True)
+        encoder, learned = self._make_encoder(MemoryDigest(table, check_weight(sample_weight, table.shape[0])))
+        return encoder.encode(table, self.handle_unknown), encoder, input_attributes(blank) | learned
+
+    def _check_rows(self, X: Any) -> Array:
+        self._require_fitted()
+        return self._encode_table(X, self._model.encoder)
+
+    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
+        standardizer = Standardizer.from_moments(*moments)
+        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
+
+    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
+        return [COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+
+#: Factors where their number is left to us: of a posterior, and of a point.
+MAX_AUTO_LATENT = 8
+POINT_N_LATENT = 2
+
+#: Starts of a posterior with several components.
+POSTERIOR_N_INIT = 5
+
+#: Components of the models that are averaged over where all sizes are left to us, beside one. Each
+#: needs a weight of labeled rows, and one of rows for each column. The weights of unlabeled rows,
+#: where these are left to us too, are all tried with one component and in turn with more.
+AVERAGED_COMPONENTS = (2, 3, 4, 6)
+LABELS_PER_COMPONENT = 3
+
+#: How often the one whose weight labels have chosen counts.
+CHOSEN_VOTES = 3
+
+#: They need neither converge as far as a model that stands alone, nor see all rows.
+AVERAGED_TOL = 3.0
+AVERAGED_ROWS = 5000
+
+
+#: Where models of columns with bounds are only compared: how far bounds settle, how many factors
+#: there are at most, and iterations of EM.
+ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
+ROUGH_N_LATENT = 4
+ROUGH_MAX_ITER = 12
+
+
+def size_or_auto(least: int) -> Check:
+    """A check: a number of factors or components, or "auto"."""
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, str):
+            check_choice(name, value, ["auto"], f" and integers >= {least}")
+        else:
+            check_number(name, value, ge=least, integer=True, besides=", or 'auto'")
+
+    return check
+
+
+class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
+    """The family, the solver and the starts that the options ask for."""
+
+    _starts_from_posterior = True
+    n_latent: int | str
+    n_components: int | str
+    noise: str
+    structure: str
+    selection: str
+    ridge: float
+    bound_tol: float
+    bound_max_iter: int
+    refine: str | None
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "n_latent": size_or_auto(0),
+        "n_components": size_or_auto(1),
+        "ridge": number(ge=0),
+        "noise": choice("auto", "tied", "untied"),
+        "structure": choice("full", "learn"),
+        "selection": choice("accuracy", "likelihood"),
+        "bound_tol": number(ge=0),
+        "bound_max_iter": integer(ge=1),
+    }
+
+    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
+        if not self._averages(data):
+            return super()._train(data, rng, notifier)
+        sizes, weights = self._averaged_components(data), self._averaged_weights(data)
+        # before rows are drawn, which weights stand for
+        sample_seed, *seeds = rng.integers(2**31, size=1 + len(sizes) + len(weights))
+        fit = super()._train(data, rng, notifier)
+        settings = list(zip(sizes, cycle(weights or [fit.unlabeled_weight])))
+        settings += [(1, weight) for weight in weights if weight != fit.unlabeled_weight]
+        if data.rows.n_rows > AVERAGED_ROWS:
+            data = data.sample(np.random.default_rng(sample_seed), AVERAGED_ROWS)
+        others: list[FittedModel] = []
+        for (n_components, weight), seed in zip(settings, seeds, strict=False):
+            if notifier.stopped:
+                break
+            own = {"n_components": n_components, "unlabeled_weight": weight, "n_init": 1}
+            other = copy(self).set_params(tol=AVERAGED_TOL * self.tol, **own)
+            others.append(other._train(data, np.random.default_rng(seed), notifier).model)
+        votes = CHOSEN_VOTES if weights else 1
+        return fit._replace(model=replace(fit.model, others=tuple(others), n_votes=votes))
+
+    def _averages(self, data: TrainingTable) -> bool:
+        """Whether predictions are averaged over models.
+
+        Bounds of other columns than continuous ones would take too long.
+        """
+        if self._trains_points() or self.refine is not None:
+            return False
+        return self.n_latent == self.n_components == "auto" and set(data.encoder.kinds) == {"continuous"}
+
+    def _averaged_components(self, data: TrainingTable) -> list[int]:
+        """Numbers of components of the models that predictions are averaged over, beside one."""
+        labeled = sum(totals.weight for code, totals in data.rows.label_totals.items() if code >= 0)
+        most = min(labeled / LABELS_PER_COMPONENT, data.rows.total_weight / data.n_features)
+        return [m for m in AVERAGED_COMPONENTS if m <= most]
+
+    def _averaged_weights(self, data: TrainingTable) -> list[float]:
+        """Weights of unlabeled rows that predictions are averaged over, if there is a choice."""
+        unlabeled = data.rows.label_totals.get(-1)
+        if self.unlabeled_weight != "auto" or unlabeled is None or not unlabeled.n_weighted:
+            return []
+        return list(WEIGHTS)
+
+    def _make_family(
+        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
+    ) -> LatentFactors:
+        n_latent = self._choose_n_latent(data)
+        n_components = 1 if isinstance(self.n_components, str) else self.n_components
+        warn_of_idle_components([n_components], [data.rows.n_rows], ["X"])
+        return LatentFactors(
+            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
+            data.n_classes,
+            n_latent,
+            n_components,
+            tied=self.noise == "tied" or (self.noise == "auto" and (self._trains_points() or n_components == 1)),
+            var_floor=self.var_floor,
+            complete=is_complete(data.rows, data.moments.weight_sum),
+            all_edges=self.structure == "full" or n_latent == 0,
+            log_prior=data.log_prior,
+            ridge=self.ridge,
+            bound_tol=self.bound_tol,
+            bound_max_iter=self.bound_max_iter,
+        )
+
+    def _open_family(self, family: LatentFactors) -> LatentFactors:
+        other = copy(family)
+        other.complete = False  # later batches may have gaps
+        return other
+
+    def _choose_n_latent(self, data: TrainingTable) -> int:
+        if not isinstance(self.n_latent, str):
+            return int(self.n_latent)
+        if self._trains_points():
+            return POINT_N_LATENT
+        return min(MAX_AUTO_LATENT, data.n_features - data.preprocessor.n_empty_columns)
+
+    def _trains_points(self) -> bool:
+        return self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
+
+    def _make_posterior_family(self, family: LatentFactors, data: TrainingTable) -> BayesianLatentFactors | None:
+        return BayesianLatentFactors(family) if family.all_edges else None
+
+    def _rough(self, family: LatentFactors | BayesianLatentFactors) -> tuple[Any, int]:
+        layout = (family.model if isinstance(family, BayesianLatentFactors) else family).layout
+        max_iter = ROUGH_MAX_ITER if layout.n_bounded else super()._rough(family)[1]
+        return family.with_bounds(ROUGH_BOUNDS, ROUGH_N_LATENT), max_iter
+
+    def _choose_tempering(
+        self, model: FittedModel, source: TableSource, is_posterior: bool, with_offsets: bool = True
+    ) -> Tempering:
+        rough = replace(model, family=model.family.with_bounds(ROUGH_BOUNDS))
+        return super()._choose_tempering(rough, source, is_posterior, with_offsets)
+
+    def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
+        if isinstance(family, BayesianLatentFactors):
+            if isinstance(self.n_init, str):
+                return 1 if family.model.n_components == 1 else POSTERIOR_N_INIT
+            return int(self.n_init)
+        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
+
+    def _trains_in_columns(self) -> bool:
+        """Whether folds can be columns of weights: EM alone, and no graph to be learned."""
+        return self._objective().rises_under_em and self.structure == "full"
+
+    def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
+        if isinstance(family, BayesianLatentFactors):
+            return AcceleratedEM(self.max_iter, WINDOW * self.tol)
+        em = EM(self.max_iter, self.tol)
+        return em if family.all_edges else StructuralEM(em)
+
+    def _select_restart(
+        self,
+        family: LatentFactors | BayesianLatentFactors,
+        solution: Solution,
+        source: TableSource,
+        rng: np.random.Generator,
+    ) -> int:
+        if isinstance(family, BayesianLatentFactors):
+            return super()._select_restart(family, solution, source, rng)
+        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
+
+    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
+        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
+        return replace(model, family=family, params=to_canonical_form(model.params))
+
+
+class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):
+    """Posterior means of the factors, probabilities of the components, refined densities."""
+
+    _model: FittedModel[LatentFactors]
+    refine: str | None
+    n_importance_samples: int
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._model.family.n_latent)
+
+    @method_of_rows
+    def transform(self, X: Any) -> Array:
+        """Posterior means of the latent factors, given the known cells of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        Z : array of shape (n_samples, n_latent)
+        """
+        rows_in = self._check_rows(X)
+        family, params = self._model.family, self._model.params
+
+        def means(rows: MaskedRows) -> Array:
+            scores, z = family.latent_means(params, rows)
+            xp = namespace(scores)
+            flat = xp.reshape(scores, (-1, scores.shape[-1]))  # classes and components together
+            responsibilities = xp.reshape(softmax(flat, axis=0), scores.shape)
+            return xp.sum(responsibilities[..., None] * z, axis=(0, 1))
+
+        return self._model.map_rows(rows_in, means, family.floats_per_row(params))
+
+    @method_of_rows
+    def responsibilities(self, X: Any) -> Array:
+        """Probabilities p(m | x) of the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        responsibilities : array of shape (n_samples, n_components)
+        """
+        rows_in = self._check_rows(X)
+        family, params = self._model.family, self._model.params
+
+        def components(rows: MaskedRows) -> Array:
+            posterior = family.infer(params, rows)
+            class_probs = softmax(posterior.log_joint, axis=-2)
+            return transpose(namespace(class_probs).sum(class_probs[:, None, :] * posterior.component, axis=0))
+
+        return self._model.map_rows(rows_in, components, family.floats_per_row(params))
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        return super()._joint_log_proba(X) if self.refine is None else self._refined_joint_log_proba(X)
+
+    def _refined_joint_log_proba(self, X: Any) -> Array:
+        """Log p(x, c) by importance sampling, tempered, averaged over the members."""
+        model, rng = self._model, random_generator(self.random_state)
+        most = max(one.family.n_latent for one in model.members)
+        normals = rng.standard_normal((self.n_importance_samples, most))
+
+        def score(family: LatentFactors, params: FactorParams, rows: MaskedRows) -> Array:
+            return importance_scores(family, params, rows, normals[:, : family.n_latent])
+
+        def joint(rows: MaskedRows) -> Array:
+            return transpose(model.scores(rows, score) - model.preprocessor.log_det_jacobian(rows))
+
+        return model.map_rows(X, joint, sum(one.family.floats_per_row(one.params) for one in model.members))
+
+    @method_of_rows
+    def score_samples(self, X: Any, refine: str | None = None) -> Any:
+        """Log p(x), the density of the known cells of each row: low for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+        refine : {"importance"} or None, default=None
+            "importance" returns the bound and its importance-sampling estimate; their difference is
+            the bound's gap.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,), or two of them
+        """
+        rows_in = self._check_rows(X)
+        if refine is None:
+            return logsumexp(self._joint_log_proba(rows_in), axis=-1)
+        optional(choice("importance"))("refine", refine)
+        bound, refined = super()._joint_log_proba(rows_in), self._refined_joint_log_proba(rows_in)
+        return logsumexp(bound, axis=-1), logsumexp(refined, axis=-1)
+
+
+class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFactorMixin):
+    """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
+
+    A class has a normal distribution over `n_latent` independent factors z; a component m, whose
+    share depends on the class, maps them to the columns: a continuous column is normal about
+    ``loadings z + offset``, a binary one logistic, a categorical one a softmax of it; ordered
+    levels are climbed by logistic steps, counts are negative binomial with its exponential for a
+    mean. Missing cells add nothing to a row, at training and at prediction. Continuous tables are
+    treated exactly, other columns by a lower bound, so all log densities are then lower bounds.
+
+    Parameters
+    ----------
+    n_latent : int or "auto", default="auto"
+        Number of latent factors; zero gives naive Bayes with a mixture, and more than there are
+        columns is allowed. "auto": with posteriors a generous number, of which needless factors
+        lose their loadings; two for points.
+    n_components : int or "auto", default="auto"
+        Number of mixture components, which the classes share. "auto": one. If `n_latent` is "auto"
+        too, posteriors are trained and all columns are continuous, predictions are the average of
+        models with one to six components; attributes, factors and components are those of the
+        model with one.
+    noise : {"auto", "tied", "untied"}, default="auto"
+        Whether the components share the noise variances of the continuous columns. "auto": those
+        of points do, those of posteriors do not.
+    structure : {"full", "learn"}, default="full"
+        Whether every factor feeds every column, or the edges are learned by structural EM: of the
+        solutions that are nearly equal the sparsest are looked for, and graphs are compared by
+        penalized likelihood. Takes several times as long.
+    kinds : "auto", name of a kind, sequence or dict, default="auto"
+        The kind of all columns, of each, or of those that a dict names or numbers: "continuous",
+        "binary", "categorical", "ordinal" (ordered levels) or "count" (whole numbers from 0 on).
+        "auto" goes by dtypes, which are the same in every fold: in data frames text and categories
+        are categorical, ordered categories ordinal, columns of bool and of just two integers
+        binary, the rest continuous; an array is binary if all its cells are 0 or 1, else
+        continuous.
+    selection : {"accuracy", "likelihood"}, default="accuracy"
+        Which start wins: the one with the best training accuracy, ties broken by the likelihood (as
+        the papers do), or the best likelihood. With a learned structure, the likelihood is
+        penalized for every free loading.
+    inference : {"vb", "ml"}, default="vb"
+        "vb": the posterior of all parameters by variational Bayes, averaged over in predictions;
+        classes are pulled towards what they share, as strongly as the table suggests. "ml": the
+        point of maximum likelihood, as in the papers. Other objectives than the likelihood, and a
+        learned structure, train points.
+    marginals : {"power", "normal"}, default="power"
+        "power": each continuous column is made as normal as a power transform can make it.
+        Densities, samples and imputations are those of the raw column.
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.1
+        where fewer than 30 rows have labels. Where predictions average over models, these have
+        other weights, too.
+    temperature : float or "auto", default="auto"
+        Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
+        labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
+        one, with an offset for each class so that none is said too often; one for points.
+    objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
+        What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
+        * margin by L-BFGS, from the mean of the posterior or, with "ml", the best EM solution.
+    trade_off, margin : float, default=1.0
+        Weight of the margin term of the hybrid objective, and the desired log ratio between a row's
+        class and its best competitor.
+    ramp : float or None, default=None
+        Largest loss of a row in the margin term; None for a hinge without limit.
+    priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
+        Class priors.
+    var_floor : float, default=1e-3
+        Least noise variance of a continuous column, relative to the column's variance.
+    n_init : int or "auto", default="auto"
+        Number of starts of EM; they run as one batch. "auto": ten for points, one for posteriors,
+        five if they have components.
+    max_iter : int, default=500
+        Maximum number of iterations of EM, and of L-BFGS.
+    tol : float, default=1e-3
+        EM stops when the log likelihood per row gains less; L-BFGS at a hundredth of it.
+    early_stopping : bool, default=False
+        Whether L-BFGS holds out rows and keeps the parameters with the fewest errors on them. Has
+        no effect on likelihood training.
+    validation_fraction, n_iter_no_change : float, default=0.1, and int, default=10
+        Share of the labeled rows held out for early stopping, which waits for so many iterations.
+    loss_matrix : array-like of shape (n_classes, n_classes), default=None
+        Entry (i, j) is the loss of predicting class j when the class is i; `predict` minimizes the
+        expected loss.
+    ridge : float, default=0.3
+        Precision of a normal prior on the loadings and offsets of binary and categorical columns;
+        keeps them finite where a column separates the rows.
+    max_categories, min_frequency : int or None, and int, float or None, default=None
+        Rare values of a categorical column become one category, as in `OneHotEncoder`: those beyond
+        the most frequent ``max_categories - 1``, those of fewer than `min_frequency` known cells or
+        a smaller share of them, rows counting by their weight. `impute` and `sample` return the
+        most frequent of them for all.
+    handle_unknown : {"missing", "error"}, default="missing"
+        How to treat categories that `fit` did not see: missing, with a warning, or an error.
+    refine : {"importance"} or None, default=None
+        None: class probabilities from the bound. "importance": from importance sampling with draws
+        of the bound's posterior and of the prior, which is unbiased for p(x, c).
+    n_importance_samples : int, default=200
+        Draws of importance sampling, per row, class and component.
+    bound_tol : float, default=1e-3
+        The bound of a row has converged when no curvature changes by more than this, relatively.
+    bound_max_iter : int, default=100
+        Maximum number of iterations of the bound of a row.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the starts, the hold-out, `sample` and the draws of `refine`.
+    callback : callable, default=None
+        Called with each step of a solver (`solver`, `iteration`, `value`, `n_running`, `params`);
+        return True to stop.
+    verbose : int, default=0
+        Shows progress if positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Classes in sorted order.
+    kinds_ : tuple of str
+        Kind of each column.
+    categories_, infrequent_categories_ : list
+        Values of each binary or categorical column, one for each category, and those that share
+        one because they are rare; None where there are none.
+    n_latent_, n_components_ : int
+        Sizes, given or not, of the model whose parameters follow.
+    priors_ : array of shape (n_classes,)
+        Class priors.
+    mixing_weights_ : array of shape (n_classes, n_components)
+        Share of each component in each class.
+    latent_means_, latent_variances_ : arrays of shape (n_classes, n_latent)
+        Of the factors, given the class. Under the class priors each factor has mean zero and
+        variance one; factors are sorted by how much they move the columns, and the largest loading
+        of each is positive. None of this changes the model.
+    loadings_ : array of shape (n_components, n_loadings, n_latent)
+        In the units of the columns for continuous ones, in log odds (or logarithms of means) for
+        the others. One row per column, per category or per step between levels.
+    intercepts_ : array of shape (n_components, n_loadings)
+        The same for the intercepts.
+    loading_features_ : ndarray of shape (n_loadings,)
+        The column that each row of the loadings belongs to.
+    noise_variances_ : array of shape (n_components or 1, n_features)
+        Noise variances, in squared units of the columns; NaN for binary and categorical ones.
+    edges_ : ndarray of shape (n_features, n_latent)
+        Which factors feed which columns.
+    averaged_components_ : list of int
+        Components of each model that predictions average over; first, and often alone, the one
+        whose parameters are above.
+    unlabeled_weight_, temperature_ : float
+        Given or chosen.
+    class_offsets_ : array of shape (n_classes,)
+        What each known cell adds to the tempered log likelihoods of the classes.
+    log_evidence_ : float
+        Lower bound of the log evidence of a posterior, in the units of X.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        Of the solver that finished the training: iterations, whether and why it stopped by itself.
+    objective_curve_ : ndarray
+        The objective after each sweep, of the start that won.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of columns, and their names if X had any.
+
+    References
+    ----------
+    Langseth & Nielsen (2005), Latent classification models, Machine Learning 59. Langseth & Nielsen
+    (2009), Latent classification models for binary data, Pattern Recognition 42.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from latentia import LatentClassificationModel
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LatentClassificationModel(n_latent=3, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> model.transform(X).shape
+    (150, 3)
+    """
+
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "refine": optional(choice("importance")),
+        "n_importance_samples": integer(ge=1),
+    }
+
+    def __init__(
+        self,
+        n_latent: int | str = "auto",
+        n_components: int | str = "auto",
+        *,
+        noise: str = "auto",
+        structure: str = "full",
+        kinds: Any = "auto",
+        selection: str = "accuracy",
+        inference: str = "vb",
+        marginals: str = "power",
+        unlabeled_weight: float | str = "auto",
+        temperature: float | str = "auto",
+        objective: str | Objective = "likelihood",
+        trade_off: float = 1.0,
+        margin: float = 1.0,
+        ramp: float | None = None,
+        priors: Any = "empirical",
+        var_floor: float = 1e-3,
+        n_init: int | str = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-3,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        loss_matrix: Any = None,
+        ridge: float = 0.3,
+        max_categories: int | None = None,
+        min_frequency: int | float | None = None,
+        handle_unknown: str = "missing",
+        refine: str | None = None,
+        n_importance_samples: int = 200,
+        bound_tol: float = 1e-3,
+        bound_max_iter: int = 100,
+        unlabeled: str | int | None = "auto",
+        random_state: Any = None,
+        callback: Callable[..., Any] | None = None,
+        verbose: int = 0,
+    ):
+        self.n_latent = n_latent
+        self.n_components = n_components
+        self.noise = noise
+        self.structure = structure
+        self.kinds = kinds
+        self.selection = selection
+        self.inference = inference
+        self.marginals = marginals
+        self.unlabeled_weight = unlabeled_weight
+        self.temperature = temperature
+        self.objective = objective
+        self.trade_off = trade_off
+        self.margin = margin
+        self.ramp = ramp
+        self.priors = priors
+        self.var_floor = var_floor
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.loss_matrix = loss_matrix
+        self.ridge = ridge
+        self.max_categories = max_categories
+        self.min_frequency = min_frequency
+        self.handle_unknown = handle_unknown
+        self.refine = refine
+        self.n_importance_samples = n_importance_samples
+        self.bound_tol = bound_tol
+        self.bound_max_iter = bound_max_iter
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
+        return model_attributes(model)
+
+
+def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
+    """The parameters in the units of X; columns in their order, continuous or not."""
+    layout, params, preprocessor = model.family.layout, model.params, model.preprocessor
+    xp = namespace(params.means)
+    columns = np.asarray(layout.predictor_columns(), dtype=np.int64)
+    order = np.argsort(columns, kind="stable")
+    scale, shift = (
+        xp.take(a, asarray_like(columns, params.means, dtype=xp.int64))
+        for a in (preprocessor.scale, preprocessor.shift)
+    )
+    by_column = asarray_like(order, params.means, dtype=xp.int64)
+    gaussian = list(layout.gaussian.columns)
+    noise = np.full((params.noise.shape[0], layout.n_columns), np.nan)
+    noise[:, gaussian] = to_numpy(params.noise) * to_numpy(preprocessor.scale)[gaussian] ** 2
+    edges = np.zeros((layout.n_columns, model.family.n_latent), dtype=bool)
+    edges[columns] = to_numpy(params.edges) > 0
+    return {
+        "n_latent_": model.family.n_latent,
+        "n_components_": model.family.n_components,
+        "priors_": xp.exp(params.log_prior),
+        "mixing_weights_": xp.exp(params.log_mix),
+        "latent_means_": params.means,
+        "latent_variances_": params.variances,
+        "loading_features_": columns[order],
+        "loadings_": xp.take(params.loadings * scale[:, None], by_column, axis=-2),
+        "intercepts_": xp.take(params.offsets * scale + shift, by_column, axis=-1),
+        "noise_variances_": asarray_like(noise, params.means),
+        "edges_": edges,
+        "averaged_components_": [int(one.family.n_components) for one in model.members],
+    }
+
+
+#: Training accuracy is taken on at most this many random rows.
+ACCURACY_ROWS = 200_000
+
+
+def best_restart(
+    family: LatentFactors,
+    solution: Solution,
+    source: TableSource,
+    rng: np.random.Generator,
+    by_accuracy: bool,
+) -> int:
+    """The restart with the best penalized likelihood, `by_accuracy`: of the most accurate."""
+    value, size = solution.value, family.structure_size(solution.params)
+    candidates = np.arange(len(value))
+    if by_accuracy and len(value) > 1:
+        candidates = most_accurate_restarts(family, solution, source, rng)
+    return int(candidates[best_structure(value[candidates], size[candidates], source.total_weight)])
+
+
+def most_accurate_restarts(
+    family: LatentFactors, solution: Solution, source: TableSource, rng: np.random.Generator
+) -> np.ndarray:
+    """The restarts with the best training accuracy."""
+    correct = correct_weight(family, solution.params, source, rng)
+    return np.flatnonzero(correct >= correct.max() - 1e-9 * max(1.0, correct.max()))
+
+
+def correct_weight(
+    family: LatentFactors,
+    params: Params,
+    source: TableSource,
+    rng: np.random.Generator,
+    max_rows: int = ACCURACY_ROWS,
+) -> np.ndarray:
+    """Weight of the labeled rows that each restart classifies correctly, from a sample where there
+    are very many.
+    """
+    if source.n_rows > max_rows:
+        source = stratified_sample(source, max_rows // family.n_classes, rng)
+
+    def visit(chunk: Chunk) -> Totals:
+        log_joint = family.scores(params, chunk.rows)
+        xp = namespace(log_joint)
+        correct = xp.astype(xp.argmax(log_joint, axis=-2) == chunk.y[None, :], log_joint.dtype)
+        return {"correct": xp.sum(chunk.weighted(correct), axis=-1)}
+
+    chunk_rows = rows_per_chunk(family.score_floats_per_row(params), params.means)
+    return to_numpy(source.sum_over_chunks(visit, chunk_rows)["correct"]).astype(float)
+
+
+def stratified_sample(source: TableSource, max_per_label: int, rng: np.random.Generator) -> ArraySource:
+    """At most so many rows of each label, which together weigh what all of them do."""
+    sample = source.draw_rows(max_per_label, rng)
+    weight = np.ones(sample.n_rows) if sample.weight is None else sample.weight.copy()
+    mean = weight.reshape(sample.n_rows, -1).mean(axis=1)  # each restart may have weights of its own
+    for label, total in source.label_totals.items():
+        if (drawn := mean[sample.y == label].sum()) > 0:
+            weight[sample.y == label] *= total.weight / drawn
+    return sample.with_weight(weight)

@@ -1,0 +1,659 @@
+r"""Bayesian multilabel classification in a learned low-dimensional embedding.
+
+Variational Bayes for a probit embedding of one number of dimensions, or of several.
+
+What a fitted probit embedding says of rows: where they lie, and how probable their labels are.
+
+With :math:`m = \bar Q^T x` and the variances :math:`v_s = \sigma_z^2 + x^T \Sigma_s x` of the
+latent position, the score t of a label has the mean and variance
+
+.. math:: \bar w^T m + \bar b, \qquad 1 + (1, m)\, C\, (1, m)^T + \sum_s v_s E[w_s^2]
+
+and the label is present with the probability :math:`\Phi(E[t] / \sqrt{\mathrm{Var}[t]})`.
+
+Rows, label matrices and weights that users of the probit embedding hand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from latentia.arrays.namespace import Array, eye_like, is_sparse, log_softmax, namespace, to_numpy
+from latentia.arrays.parallel import one_blas_thread
+from latentia.engine.contracts import Params
+from latentia.engine.messages import warn_at_caller
+from latentia.engine.rows import ArraySource, Chunk, Preprocessor, TableSource, Totals, map_rows
+from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.tree import select_restart
+from latentia.estimators.base.classifier import ClassOrLabelsClassifier
+from latentia.estimators.base.estimator import (
+    Attributes,
+    LabelCounts,
+    StepNotifier,
+    input_attributes,
+    solution_attributes,
+)
+from latentia.estimators.base.reading import NumberTableMixin, read_parts
+from latentia.families.blocks.bounds import positive_half_line
+from latentia.families.blocks.weights import GammaPrior
+from latentia.families.probit_embedding.family import (
+    PRECISION_SHARING,
+    Embedding,
+    ProbitEmbedding,
+    problem_maker,
+    second_moment,
+)
+from latentia.families.probit_embedding.projection import project
+from latentia.scale.tables import LabelColumns, LabelMatrixReader
+from latentia.solvers import Outcome, QuasiNewtonVB, Solution
+from latentia.table.labels import LabelMatrix, encode_label_matrix
+from latentia.table.lazy import LazyTable, lazy_table
+from latentia.table.options import Check, check_bool, check_choice, check_number, choice, integer, number
+from latentia.table.rows import method_of_rows, reject_missing, validate_rows
+from latentia.table.standardization import Standardizer, make_preprocessor, source_moments
+from latentia.table.weights import check_weight, warn_of_shares
+
+#: The most dimensions that are used unless more are asked for.
+MAX_LATENT = 10
+
+#: Sizes without a gain in evidence after which a search stops.
+PATIENCE = 2
+
+
+class SearchResults(NamedTuple):
+    """What a search over sizes has tried, an entry for each size."""
+
+    n_latent: np.ndarray
+    log_evidence: np.ndarray
+    n_iter: np.ndarray
+
+
+class EmbeddingFit(NamedTuple):
+    """A trained model and how its solver went; of a search, the best one and what was tried."""
+
+    model: FittedEmbedding
+    solution: Solution  # of the restart that won
+    search_results: SearchResults | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.solution.outcomes[0]
+
+    @property
+    def log_evidence(self) -> float:
+        return float(self.solution.value[0])
+
+    @property
+    def summary(self) -> tuple[int, float, int]:
+        """The entry of a search."""
+        return self.model.family.n_latent, self.log_evidence, int(self.solution.n_iter[0])
+
+
+class Trainer:
+    """Fits families of any number of dimensions to the same rows, which are read once."""
+
+    def __init__(
+        self,
+        data: TrainingTable,
+        family: ProbitEmbedding,
+        solver: QuasiNewtonVB,
+        n_restarts: int,
+        rng: np.random.Generator,
+        notifier: StepNotifier,
+    ):
+        self.data, self.family, self.solver = data, family, solver
+        self.n_restarts, self.rng, self.notifier = n_restarts, rng, notifier
+        self.make_problem = problem_maker(data.source)
+        self.n_classes = data.n_classes
+
+    def train(self, n_latent: int) -> EmbeddingFit:
+        """Variational Bayes from all restarts; the largest bound wins."""
+        problem = self.make_problem(replace(self.family, n_latent=n_latent))
+
+        def model_at(params: Params) -> FittedEmbedding:
+            return FittedEmbedding(problem.family, params, self.data.preprocessor, self.n_classes)
+
+        self.notifier.attributes_at = lambda params: self.data.attributes | learned_attributes(model_at(params))
+        params = problem.initial_params(self.rng, self.n_restarts)
+        with one_blas_thread(problem.small):  # once, not in every sweep
+            solution = self.solver.solve(problem, params, self.notifier)
+        solution = solution.select_restart(int(np.argmax(solution.value)))
+        return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)
+
+    def fit(self, n_latent: int | str) -> EmbeddingFit:
+        """With a given number of dimensions, as many as can differ, or the most evident number."""
+        if n_latent == "evidence":
+            return best_size(self.train, self.max_latent, lambda: self.notifier.stopped)
+        return self.train(self.max_latent if isinstance(n_latent, str) else n_latent)
+
+    @property
+    def max_latent(self) -> int:
+        """As many dimensions as the labels can tell apart: one less than there are classes, since
+        the scores of the last follow from those of the others.
+        """
+        n_scores = self.family.n_labels if self.n_classes is None else max(1, self.n_classes - 1)
+        return min(n_scores, self.data.X.shape[1], MAX_LATENT)
+
+
+def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Callable[[], bool]) -> EmbeddingFit:
+    """The fit with the largest evidence, of sizes from one on.
+
+    They grow until they have not gained for a while, or a callback has stopped the fit.
+    """
+    best = train(1)
+    tried = [best.summary]
+    for n_latent in range(2, max_latent + 1):
+        if stopped() or len(tried) - best.model.family.n_latent >= PATIENCE:
+            break
+        fit = train(n_latent)
+        tried.append(fit.summary)
+        best = fit if fit.log_evidence > best.log_evidence else best
+    return best._replace(search_results=SearchResults(*(np.array(column) for column in zip(*tried, strict=True))))
+
+
+def check_n_latent(name: str, value: Any) -> None:
+    """A number of dimensions, "auto" or "evidence"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto", "evidence"], " and integers >= 1")
+    else:
+        check_number(name, value, ge=1, integer=True, besides=", 'auto' or 'evidence'")
+
+
+class ProbitEmbeddingClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassOrLabelsClassifier, NumberTableMixin
+):
+    """A linear embedding and a probit classifier per label in it, learned by variational Bayes.
+
+    A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) >
+    0``. The precisions of all entries of Q, w and b have gamma hyper-priors, and predictions
+    average over the posterior. Entries of the label matrix may be unknown.
+
+    For a label matrix, `predict_proba` has a column per label: the probability that it is present.
+    For classes it has a column per class; with more than two of them these are the probabilities of
+    one probit per class, made to sum to one.
+
+    Parameters
+    ----------
+    n_latent : int, "auto" or "evidence", default="auto"
+        Dimensions of the embedding. "auto": as many as labels, or one less than classes, at most
+        ten. "evidence": the number with the largest evidence, of up to as many; it tends to be
+        small and to predict less well (see the documentation).
+    prior : {"entries", "columns", "rows"}, default="entries"
+        Which entries of the projection share a precision: none (sparse entries), those of a
+        dimension (superfluous dimensions vanish: see `n_effective_latent_`), or those of a feature
+        (feature selection: see `feature_relevance_`).
+    shape, scale : float, default=1.0
+        Of the gamma hyper-priors of the precisions, whose mean is ``shape * scale``. The softmax
+        and expert estimators have `rate` in place of `scale`: it is ``1 / scale``.
+    latent_noise : float, default=1.0
+        Standard deviation of z given x.
+    averaging : {"full", "weights"}, default="full"
+        What predictions average over: the embedding and the classifiers, or the classifiers at the
+        mean embedding, as the paper does.
+    semi_supervised : bool, default=False
+        Whether unknown labels are taken to keep clear of the decision lines by `margin`, so that
+        these pass where rows are rare. This helps if classes are clusters, and does harm if they
+        are not: compare on held-out rows. By default unknown labels are integrated out; rows with
+        none but these count in nothing but how columns are scaled, and a warning tells of them.
+    margin : float, default=1.0
+        Half the width of the empty region in units of the score's noise. Used only if
+        `semi_supervised`.
+    standardize : bool, default=True
+        Whether columns are standardized first (for sparse X, scaled to unit root mean square), as
+        the priors expect.
+    unlabeled : "auto", int or None, default="auto"
+        Which integer marks an unlabeled row; None: no integer does. "auto": -1, with a warning of
+        how many rows that are; labels that are just -1 and 1 are two classes. None and NaN always
+        mark one, and so does -1 an unknown entry of a label matrix.
+    n_init : int, default=1
+        Number of restarts, run as one batch; the largest bound wins. The first starts from the
+        directions of label space that ridge regression predicts best, the others from random ones.
+    max_iter : int, default=2000
+        Maximum number of iterations: an update of everything, then nine quasi-Newton steps of the
+        means, and so on.
+    tol : float, default=1e-4
+        Stop when ten iterations together (one update and nine steps) raise the bound by less per
+        row and label.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the random restarts.
+    callback : callable, default=None
+        Called with each step (`solver`, `iteration`, `value`, `n_running`, `params`); True stops.
+    verbose : int, default=0
+        Shows progress if positive.
+
+    Attributes
+    ----------
+    classes_, multilabel_ : ndarray, bool
+        Classes in sorted order, or the numbers of the columns where y was a matrix of labels.
+    label_names_ : ndarray of shape (n_labels,)
+        Columns of y, if it was a data frame.
+    n_latent_ : int
+        Dimensions of the embedding.
+    n_effective_latent_ : int
+        Dimensions that carry at least one per cent of the variance of the labels' scores on the
+        training rows.
+    projection_ : array of shape (n_features, `n_latent_`)
+        Mean of the projection, for prepared rows ``(X - feature_shift_) / feature_scale_``.
+    weights_ : array of shape (n_labels, `n_latent_`)
+        Means of the label weights.
+    intercepts_ : array of shape (n_labels,)
+        Means of the label intercepts.
+    weights_covariance_ : array of shape (n_labels, 1 + `n_latent_`, 1 + `n_latent_`)
+        Posterior covariances of each label's intercept and weights, in this order.
+    precisions_ : array of shape (n_features or 1, `n_latent_` or 1)
+        Expected precisions of the projection's entries; of length one along the axis whose entries
+        share theirs.
+    feature_shift_, feature_scale_ : array of shape (n_features,)
+        What was taken off the columns, and what they were divided by.
+    feature_relevance_ : array of shape (n_features,)
+        Share of each feature in the variance of the labels' scores, ``sum_os (w_os q_fs)^2`` made
+        to sum to one. With prior="rows" irrelevant features are near zero in all dimensions.
+    log_evidence_ : float
+        The lower bound of log p(y | X), with which sizes and priors may be compared.
+    search_results_ : dict of ndarray, or None
+        If n_latent="evidence": `n_latent`, `log_evidence` and `n_iter` of the sizes tried.
+    objective_curve_ : ndarray of shape (`n_iter_` + 1,)
+        The bound after each sweep.
+    n_iter_, converged_, stopping_reason_ : int, bool, str
+        Iterations, whether the fit converged, why it stopped.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of features, and their names if X has any.
+
+    References
+    ----------
+    M. Gönen, Bayesian supervised multilabel learning with coupled embedding and classification,
+    SIAM Data Mining 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from latentia import ProbitEmbeddingClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=200, n_classes=4, random_state=0)
+    >>> Y[::3, 1] = -1  # unknown entries
+    >>> model = ProbitEmbeddingClassifier(n_latent=2).fit(X, Y)
+    >>> model.predict_proba(X[:2]).shape, model.transform(X[:2]).shape
+    ((2, 4), (2, 2))
+    """
+
+    _works_by_chunks = False
+    _model: FittedEmbedding
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "n_latent": check_n_latent,
+        "prior": choice(*PRECISION_SHARING),
+        "shape": number(gt=0),
+        "scale": number(gt=0),
+        "latent_noise": number(gt=0),
+        "averaging": choice("full", "weights"),
+        "semi_supervised": check_bool,
+        "margin": number(gt=0),
+        "standardize": check_bool,
+        "n_init": integer(ge=1),
+        "max_iter": integer(ge=1),
+        "tol": number(ge=0),
+    }
+
+    def __init__(
+        self,
+        n_latent: int | str = "auto",
+        *,
+        prior: str = "entries",
+        shape: float = 1.0,
+        scale: float = 1.0,
+        latent_noise: float = 1.0,
+        averaging: str = "full",
+        semi_supervised: bool = False,
+        margin: float = 1.0,
+        standardize: bool = True,
+        unlabeled: str | int | None = "auto",
+        n_init: int = 1,
+        max_iter: int = 2000,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        callback: Callable[..., Any] | None = None,
+        verbose: int = 0,
+    ):
+        self.n_latent = n_latent
+        self.prior = prior
+        self.shape = shape
+        self.scale = scale
+        self.latent_noise = latent_noise
+        self.averaging = averaging
+        self.semi_supervised = semi_supervised
+        self.margin = margin
+        self.standardize = standardize
+        self.unlabeled = unlabeled
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _validate_table(self, X: Any, reset: bool) -> Array:
+        return read_rows(self, X, reset)
+
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        return read_input(self._blank_copy(), X, y, sample_weight)
+
+    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
+        options: dict[str, Any] = {
+            "sharing": PRECISION_SHARING[self.prior],
+            "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
+            "latent_noise": float(self.latent_noise),
+            "margin": float(self.margin) if self.semi_supervised else 0.0,
+        }
+        solver = QuasiNewtonVB(self.max_iter, self.tol * data.n_labels)
+        trainer = Trainer(data, ProbitEmbedding(data.n_labels, **options), solver, self.n_init, rng, notifier)
+        return trainer.fit(self.n_latent)
+
+    def _fitted_attributes(self, data: Any, fitted: EmbeddingFit) -> Attributes:
+        results = fitted.search_results
+        return {
+            **solution_attributes(fitted.solution),
+            **learned_attributes(fitted.model),
+            "log_evidence_": fitted.log_evidence,
+            "search_results_": None if results is None else results._asdict(),
+        }
+
+    @method_of_rows
+    def transform(self, X: Any, return_cov: bool = False) -> Any:
+        """Positions of rows in the embedding, before their labels are known.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        return_cov : bool, default=False
+            Whether the covariances are returned too.
+
+        Returns
+        -------
+        embedding : array of shape (n_samples, `n_latent_`)
+            Posterior means.
+        covariance : array of shape (n_samples, `n_latent_`, `n_latent_`)
+            If `return_cov`. They hold the noise of the embedding and the uncertainty of the
+            projection, and are diagonal.
+        """
+        X = self._check_rows(X)
+        mean = self._model.latent_means(X)
+        if not return_cov:
+            return mean
+        variance = self._model.latent_variances(X)
+        return mean, variance[:, :, None] * eye_like(variance.shape[1], variance)
+
+    def _log_proba(self, X: Any) -> Array:
+        X = self._check_rows(X)
+        return self._model.log_proba(X, average_embedding=self.averaging == "full")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_latent_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.array_api_support = True
+        return tags
+
+
+#: A dimension is effective if it carries this share of the variance of the labels' scores.
+MIN_EFFECTIVE_SHARE = 0.01
+
+
+class FittedEmbedding(NamedTuple):
+    """All that predictions need."""
+
+    family: ProbitEmbedding
+    params: Embedding
+    preprocessor: Preprocessor
+    n_classes: int | None  # None for label matrices
+
+    def latent_means(self, X: Array) -> Array:
+        """Means (N, R) of the latent positions of raw rows."""
+        return _concat(self._map_rows(X, self._mean))
+
+    def latent_variances(self, X: Array) -> Array:
+        """Variances (N, R) of the latent positions of raw rows."""
+        return _concat(self._map_rows(X, self._variance))
+
+    def log_proba(self, X: Array, average_embedding: bool) -> Array:
+        """Log probabilities (N, L) that labels are present, or (N, C) of the classes.
+
+        They average over the posterior of the label weights and, if asked, of the embedding.
+        """
+        return _concat(self._map_rows(X, lambda x: self._log_proba(x, average_embedding)))
+
+    def _log_proba(self, x: Array, average_embedding: bool) -> Array:
+        present, absent = self._log_sides(x, average_embedding)
+        xp = namespace(present)
+        if self.n_classes is None:
+            return present
+        if self.n_classes == 1:
+            return xp.zeros_like(present)
+        if self.n_classes == 2:
+            return xp.concat([absent, present], axis=1)
+        return log_softmax(present, axis=1)
+
+    def _map_rows(self, X: Array, fn: Callable[[Array], Any]) -> list[Any]:
+        """`fn` of the preprocessed values, chunk by chunk."""
+        max_rows = rows_per_chunk(self.family.floats_per_row(self.params), self.params.projection)
+        return map_rows(X, self.preprocessor, lambda rows: fn(rows.values), max_rows)
+
+    def _mean(self, x: Array) -> Array:
+        return project(self.params.projection, x)
+
+    def _variance(self, x: Array) -> Array:
+        return self.family.noise + self.family.row_variance(self.params, x).T
+
+    def _log_sides(self, x: Array, average_embedding: bool) -> tuple[Array, Array]:
+        """Log probabilities (n, L) that labels are present, and that they are absent."""
+        mean, std = self._scores(x, average_embedding)
+        margin = self.family.margin
+        present, absent = (positive_half_line((sign * mean - margin) / std).log_mass for sign in (1, -1))
+        if not self.family.low_density_separation:
+            return present, absent
+        sides = log_softmax(namespace(mean).stack([present, absent], axis=0), axis=0)  # given that t is outside
+        return sides[0, ...], sides[1, ...]
+
+    def _scores(self, x: Array, average_embedding: bool) -> tuple[Array, Array]:
+        """Means and standard deviations (n, L) of the scores t."""
+        params = self.params
+        z = self._mean(x)
+        xp = namespace(z)
+        mean = z @ params.weights[:, 1:].T + params.weights[:, 0]
+        with_one = xp.concat([xp.ones_like(z[:, :1]), z], axis=1)
+        size = with_one.shape[1]
+        outer = xp.reshape(with_one[:, :, None] * with_one[:, None, :], (-1, size * size))
+        variance = 1 + outer @ xp.reshape(params.weights_cov, (-1, size * size)).T
+        if average_embedding:
+            square = second_moment(params.weights, params.weights_cov)
+            variance = variance + self._variance(x) @ square[:, 1:].T
+        return mean, xp.sqrt(variance)
+
+
+def _concat(parts: list[Array]) -> Array:
+    return namespace(parts[0]).concat(parts, axis=0)
+
+
+def learned_attributes(model: FittedEmbedding) -> dict[str, Any]:
+    """What users may look at, as the estimator documents it."""
+    params = model.params
+    xp = namespace(params.projection)
+    projection, weights = xp.matrix_transpose(params.projection), params.weights[:, 1:]
+    weight_squares = xp.sum(weights**2, axis=0)  # (R,)
+    relevance = projection**2 @ weight_squares
+    smallest = float(xp.finfo(relevance.dtype).smallest_normal)
+    variance = to_numpy(xp.sum(params.projection**2, axis=1) * weight_squares)  # of the scores, by dimension
+    return {
+        "_model": model,
+        "n_latent_": model.family.n_latent,
+        "n_effective_latent_": int((variance > MIN_EFFECTIVE_SHARE * variance.sum()).sum()),
+        "projection_": projection,
+        "weights_": weights,
+        "intercepts_": params.weights[:, 0],
+        "weights_covariance_": params.weights_cov,
+        "precisions_": xp.matrix_transpose(model.family.precision(params)),
+        "feature_shift_": model.preprocessor.shift,
+        "feature_scale_": model.preprocessor.scale,
+        "feature_relevance_": relevance / xp.clip(xp.sum(relevance), min=smallest),
+    }
+
+
+class EmbeddingInput(NamedTuple):
+    """What `fit` was given, validated and encoded."""
+
+    X: Array  # (N, D), dense or sparse
+    labels: LabelMatrix
+    weight: np.ndarray | None
+    preprocessor: Preprocessor
+    attributes: Attributes
+
+    missing_shares: None = None  # no cell may be missing
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.labels.codes.shape[1])
+
+    @property
+    def n_classes(self) -> int | None:
+        """None for a label matrix."""
+        return None if self.labels.multilabel else len(self.labels.classes)
+
+    @property
+    def label_counts(self) -> LabelCounts:
+        """Rows with each label, or of each class if there are at most two."""
+        codes, n_classes = self.labels.codes, len(self.labels.classes)
+        if self.labels.multilabel:
+            return LabelCounts.of_codes(codes)
+        if n_classes > 2:
+            return LabelCounts.of_codes(codes)._replace(n_known=None)
+        return LabelCounts.of_codes(codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0])
+
+    @property
+    def source(self) -> ArraySource:
+        return ArraySource(self.X, self.labels.codes, self.weight, self.preprocessor)
+
+
+class PartedInput(NamedTuple):
+    """The same for a large table in parts."""
+
+    X: Array  # what learned arrays are like; the rows are elsewhere
+    source: TableSource
+    n_labels: int
+    n_classes: int | None  # None for a label matrix
+    label_counts: LabelCounts
+    preprocessor: Preprocessor
+    attributes: Attributes
+
+    missing_shares: None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+
+#: What training sees.
+TrainingTable = EmbeddingInput | PartedInput
+
+
+def read_rows(estimator: Any, X: Any, reset: bool) -> Array:
+    """Rows as numbers, dense or sparse, without missing cells."""
+    X = validate_rows(estimator, X, reset, accept_sparse="csr")
+    reject_missing(estimator, X)
+    return sparse.csr_array(X) if is_sparse(X) else X
+
+
+def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+    """Rows, labels and weights; `blank` is a copy of the estimator to validate on."""
+    table = lazy_table(X)
+    if table is not None:
+        return _read_in_parts(blank, table, y, sample_weight)
+    X = read_rows(blank, X, reset=True)
+    labels = encode_label_matrix(y, X.shape[0], blank.unlabeled)
+    weight = check_weight(sample_weight, X.shape[0])
+    if weight is not None:
+        warn_of_shares(weight)
+        _check_label_weights(weight @ (labels.codes >= 0))
+    if not labels.multilabel:
+        _warn_of_unlabeled(blank, int((labels.codes < 0).all(axis=1).sum()), X.shape[0])
+    attributes = input_attributes(blank) | _label_attributes(labels.classes, labels.multilabel, labels.names)
+    return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
+
+
+def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> PartedInput:
+    read = read_parts(blank, table, y, sample_weight, LabelMatrixReader(blank.unlabeled))
+    targets, multilabel = read.targets, isinstance(read.targets, LabelColumns)
+    sums = _label_sums(read.rows)
+    if read.rows.is_weighted:
+        _check_label_weights(sums["weight"])
+    if multilabel:
+        counts = LabelCounts(list(targets.n_positive), targets.n_labeled, sums["known"].tolist())
+    else:
+        of_class, n_labeled = sums["present"].astype(int).tolist(), int(sums["known"][0])
+        of_class = [n_labeled - of_class[0], *of_class] if len(targets.classes) == 2 else of_class
+        counts = LabelCounts(of_class, n_labeled)
+    if not multilabel:
+        _warn_of_unlabeled(blank, read.rows.n_rows - counts.n_labeled, read.rows.n_rows)
+    moments = source_moments(read.rows)
+    preprocessor = Standardizer.from_moments(*moments)
+    if not blank.standardize:
+        xp = namespace(moments.mean)
+        preprocessor = Standardizer(xp.zeros_like(moments.mean), xp.ones_like(moments.mean), None)
+    attributes = read.attributes | _label_attributes(targets.classes, multilabel, targets.names if multilabel else None)
+    return PartedInput(
+        X=moments.mean[None, :],
+        source=read.rows.with_preprocess(preprocessor),
+        n_labels=sums["known"].size,
+        n_classes=None if multilabel else len(targets.classes),
+        label_counts=counts,
+        preprocessor=preprocessor,
+        attributes=attributes,
+    )
+
+
+def _warn_of_unlabeled(blank: Any, n_unlabeled: int, n_rows: int) -> None:
+    """Tell of rows that nothing is learned from; in label matrices unknown entries are usual."""
+    if n_unlabeled and not blank.semi_supervised:
+        what = (
+            "have no label: ProbitEmbeddingClassifier models p(y | x), so they count in nothing but how columns are "
+            "scaled. semi_supervised=True keeps decision lines clear of them; GaussianMixtureClassifier and "
+            "LatentClassificationModel learn from them."
+        )
+        warn_at_caller(f"{n_unlabeled} of {n_rows} rows {what}", in_search=f"rows {what}")
+
+
+def _label_sums(rows: TableSource) -> Totals:
+    """Of each label: rows in which it is known, in which it is present, and the weight of the
+    former.
+    """
+
+    def visit(chunk: Chunk) -> Totals:
+        known = to_numpy(chunk.y) >= 0
+        present = (to_numpy(chunk.y) == 1).sum(axis=0)
+        return {"known": known.sum(axis=0), "present": present, "weight": chunk.mean_weight() @ known}
+
+    return rows.sum_over_chunks(visit, rows_per_chunk(4 * rows.n_features, rows.rows_like))
+
+
+def _label_attributes(classes: np.ndarray, multilabel: bool, names: np.ndarray | None) -> Attributes:
+    found: Attributes = {"classes_": classes, "multilabel_": multilabel}
+    return found if names is None else {**found, "label_names_": names}
+
+
+def _check_label_weights(weight_sums: np.ndarray) -> None:
+    """Every label needs a known entry of positive weight."""
+    if (weight_sums <= 0).any():
+        column = int(np.argmin(weight_sums))
+        raise ValueError(f"sample_weight is zero for every row with a known entry in column {column} of y.")

@@ -1,1 +1,0 @@
-"""The probit embedding's estimator: `classifier`, with `reading`, `training`, `prediction`."""
