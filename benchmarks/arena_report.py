@@ -19,7 +19,7 @@ from methods import LABELED_ONLY
 from scipy import stats
 from usual_choices import CLASSIFIERS, IMPUTERS
 
-from latentia.evaluation.comparison import corrected_t_test
+from latentia.evaluation.compare import corrected_t_test
 
 NUMBERS = ("log_loss", "accuracy", "calibration", "rmse", "bad_rows", "seconds", "cpu_seconds")
 

@@ -15,7 +15,7 @@ import warnings
 from baselines import baselines
 from data import PAPER_TABLES, load_numbers
 
-from latentia.evaluation.comparison import compare
+from latentia.evaluation.compare import compare
 
 #: Table 3 of the paper, in %; the means are over the eleven tables below.
 PAPER = {

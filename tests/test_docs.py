@@ -63,7 +63,7 @@ def test_examples_run_and_print_what_they_say(page):
 
 @pytest.mark.parametrize("docstring", DOCSTRINGS, ids=lambda docstring: docstring.name)
 def test_docstrings_run_and_print_what_they_say(docstring):
-    for room, needs in (("display", "matplotlib"), ("device_tables", "torch")):
+    for room, needs in (("plot", "matplotlib"), ("scale.device", "torch")):
         if room in docstring.name:
             pytest.importorskip(needs)
     check(docstring)

@@ -12,14 +12,6 @@ draw, `load` reads what `save` wrote, `scan` and `on_device` are for large table
 """
 
 from latentia.apps.report import write_report
-from latentia.display.calibration import CalibrationDisplay
-from latentia.display.completion import CompletionDisplay
-from latentia.display.embedding import EmbeddingDisplay
-from latentia.display.latent_map import LatentMapDisplay
-from latentia.display.loadings import LoadingsDisplay
-from latentia.display.objective_curve import ObjectiveCurveDisplay
-from latentia.display.search_results import SearchResultsDisplay
-from latentia.display.structure import StructureDisplay
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classification_cv import LatentClassificationModelCV
@@ -27,9 +19,12 @@ from latentia.estimators.latent_classifier import LatentClassifier
 from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier
 from latentia.estimators.softmax.experts import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor
 from latentia.estimators.softmax.multimodal import MultimodalSoftmaxClassifier
-from latentia.evaluation.comparison import Comparison, compare
-from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
+from latentia.evaluation.compare import Comparison, compare
+from latentia.evaluation.multilabel import known_f1_score, known_hamming_loss
 from latentia.persistence.model_files import load
+from latentia.plot.embedding import EmbeddingDisplay
+from latentia.plot.factors import CompletionDisplay, LatentMapDisplay, LoadingsDisplay, StructureDisplay
+from latentia.plot.general import CalibrationDisplay, ObjectiveCurveDisplay, SearchResultsDisplay
 from latentia.scale.device import on_device
 from latentia.scale.files import scan
 

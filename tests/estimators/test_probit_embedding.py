@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassifier
-from latentia.display.embedding import EmbeddingDisplay
 from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier, best_size, learned_attributes
 from latentia.families.probit_embedding.family import PRECISION_SHARING, InMemoryProblem, ProbitEmbedding
+from latentia.plot.embedding import EmbeddingDisplay
 from latentia.solvers import EM
 
 PRIORS = ["entries", "columns", "rows"]

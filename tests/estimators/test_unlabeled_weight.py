@@ -93,7 +93,7 @@ def test_only_labeled_rows_count_towards_those_that_are_held_out(rng, monkeypatc
 
 def test_of_many_rows_each_is_as_likely_to_choose_the_weight_whatever_it_weighs(rng, monkeypatch):
     """The rows that are drawn keep their weights: they would count twice if heavy ones were drawn more often."""
-    monkeypatch.setattr(unlabeled_weight, "MAX_ROWS", 40)
+    monkeypatch.setattr(unlabeled_weight, "MAX_HELD_OUT_ROWS", 40)
     drawn = []
 
     def look(family, max_iter, source, folds, rng):

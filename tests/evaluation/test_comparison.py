@@ -34,7 +34,7 @@ from sklearn.svm import LinearSVC
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.messages import format_column, format_seconds
-from latentia.evaluation.comparison import Comparison, compare, corrected_t_test
+from latentia.evaluation.compare import Comparison, compare, corrected_t_test
 
 TWO = {"NB": GaussianNB(), "LDA": LinearDiscriminantAnalysis()}
 

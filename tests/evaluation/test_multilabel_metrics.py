@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, hamming_loss
 
-from latentia.evaluation.multilabel_metrics import known_f1_score, known_hamming_loss
+from latentia.evaluation.multilabel import known_f1_score, known_hamming_loss
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from latentia import (
     SearchResultsDisplay,
     StructureDisplay,
 )
-from latentia.display.objective_curve import visible_range
+from latentia.plot.general import visible_range
 
 from ..describe import refusal
 from ..digest import Frame

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from latentia import GaussianMixtureClassifier, compare, known_f1_score, known_hamming_loss
-from latentia.evaluation.comparison import corrected_t_test
+from latentia.evaluation.compare import corrected_t_test
 
 from ..describe import refusal
 from ..registry import Group

@@ -16,9 +16,9 @@ from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
-from latentia.display.fitted_parts import columns_without_values
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.classifier import reasons_array
+from latentia.plot.general import columns_without_values
 
 METHODS = ("mean", "median", "mode")
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from latentia.apps.report import write_report
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
-from latentia.evaluation.comparison import compare
+from latentia.evaluation.compare import compare
 
 GAPS, UNLABELED = 0.5, 0.2
 

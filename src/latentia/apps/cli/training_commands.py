@@ -29,7 +29,7 @@ from latentia.apps.tables.typed_columns import Features, features_as_fitted, fin
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classifier import LatentClassifier
-from latentia.evaluation.comparison import compare as compare_classifiers
+from latentia.evaluation.compare import compare as compare_classifiers
 
 #: Different values of a text column; rarer ones are one value.
 MAX_CATEGORIES = 50

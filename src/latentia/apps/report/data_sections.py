@@ -11,7 +11,7 @@ from latentia.apps.report.elements import Bar, Cell, Section, facts_list, number
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_counting, row_names, rows_of
 from latentia.arrays.namespace import to_numpy
-from latentia.display.fitted_parts import columns_without_values
+from latentia.plot.general import columns_without_values
 from latentia.table.frames import is_missing
 
 #: Columns that are listed, classes that are, and values of a column.

@@ -9,8 +9,7 @@ from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot, legend
 from latentia.apps.report.tables import numbers_of, rows_of, with_values
 from latentia.arrays.namespace import is_sparse
-from latentia.display.latent_map import ELLIPSES, LatentMapDisplay
-from latentia.display.loadings import LoadingsDisplay
+from latentia.plot.factors import ELLIPSES, LatentMapDisplay, LoadingsDisplay
 
 #: Cells of a map of decision regions along each axis; shades of a class.
 GRID, SHADES = 36, 4

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.arrays.namespace import is_sparse, to_numpy
-from latentia.display.fitted_parts import class_names, factor_model, feature_names, preprocessor_of
 from latentia.estimators.base.classifier import decide
+from latentia.plot.general import class_names, factor_model, feature_names, preprocessor_of
 from latentia.table.frames import frame_type
 from latentia.table.labels import encode_known_labels, read_label_matrix
 from latentia.table.rows import plain_table

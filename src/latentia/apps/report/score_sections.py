@@ -9,8 +9,7 @@ import numpy as np
 from latentia.apps.report.elements import Bar, Cell, Section, Shade, beside, figure, number, paragraph, percent, table
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
-from latentia.display.calibration import CalibrationDisplay
-from latentia.display.search_results import SearchResultsDisplay
+from latentia.plot.general import CalibrationDisplay, SearchResultsDisplay
 
 #: Classes of a confusion matrix; of more classes the most frequent confusions are listed.
 MAX_MATRIX, MAX_CONFUSIONS = 20, 20

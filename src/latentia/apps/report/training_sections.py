@@ -13,8 +13,8 @@ from latentia.apps.report.elements import Section, beside, code, figure, number,
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
 from latentia.arrays.namespace import to_numpy
-from latentia.display.objective_curve import visible_range
 from latentia.engine.messages import format_seconds
+from latentia.plot.general import visible_range
 
 
 def objective_curves(facts: Facts) -> Section | None:

@@ -10,8 +10,8 @@ import pandas
 
 from latentia.apps.report.tables import codes_of, numbers_of
 from latentia.arrays.namespace import to_numpy
-from latentia.display.fitted_parts import factor_model
-from latentia.display.latent_map import LatentMapDisplay
+from latentia.plot.factors import LatentMapDisplay
+from latentia.plot.general import factor_model
 
 #: Values of a text column that get an axis of their own.
 MAX_LEVELS = 12

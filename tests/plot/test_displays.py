@@ -30,10 +30,8 @@ from latentia import (
     StructureDisplay,
 )
 from latentia.apps.report.facts import Facts
-from latentia.display.fitted_parts import class_names
-from latentia.display.objective_curve import visible_range
-from latentia.display.search_results import SCORES
 from latentia.families.latent_factors.answers import loading_correlations
+from latentia.plot.general import SCORES, class_names, visible_range
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

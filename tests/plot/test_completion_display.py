@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, MultimodalSoftmaxClassifier
-from latentia.display.completion import CompletionDisplay, _check_lines
+from latentia.plot.factors import CompletionDisplay, _check_lines
 
 matplotlib.use("Agg")
 

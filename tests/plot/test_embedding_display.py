@@ -10,8 +10,7 @@ from latentia.table.labels import class_columns
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from latentia.display.embedding import EmbeddingDisplay  # noqa: E402
-from latentia.display.embedding_panels import class_colors  # noqa: E402
+from latentia.plot.embedding import EmbeddingDisplay, class_colors  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

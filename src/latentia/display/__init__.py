@@ -1,9 +1,0 @@
-"""Displays: plots of fitted models in scikit-learn's convention (`...Display.from_estimator`).
-
-- of any model: `calibration`, `objective_curve`, `search_results`;
-- of latent factors: `latent_map`, `loadings`, `structure`;
-- `completion` shows rows completed step by step, `embedding` the dimensions of a probit embedding.
-
-Each holds what it draws as plain arrays (``plot=False`` stops there); the HTML report uses them.
-Needs matplotlib, which is imported when a plot is drawn.
-"""
