@@ -52,7 +52,7 @@ class Exponentials(EMFamily, SmoothFamily):
         log_prior = np.full((n_restarts, self.n_classes), -np.log(self.n_classes))
         return RateParams(asarray_like(log_prior, like), asarray_like(log_rate, like))
 
-    def infer(self, params, rows, y=None):
+    def infer(self, params, rows, y=None, memo=None):
         xp = namespace(params.log_rate)
         observed = xp.ones_like(rows.values) if rows.observed is None else rows.observed
         score = params_at_rows(params.log_rate, observed) - params_at_rows(xp.exp(params.log_rate), rows.values)

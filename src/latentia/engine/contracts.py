@@ -11,8 +11,6 @@ non-decreasing in the scores (likelihood of labeled and unlabeled rows), a gradi
 A `Family` says what the scores look like. Its refinements say what can be done with it:
 
 - `EMFamily`: an M-step (EM, variational Bayes);
-- `RememberingFamily`: what inference finds out of rows is kept from sweep to sweep;
-- `WarmStartedFamily`: inference of rows that goes on where the last sweep has ended;
 - `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
 - `AcceleratedFamily`: coordinates in which EM steps may be extrapolated;
 - `DampedFamily`: a fixed-point step that may overshoot;
@@ -44,7 +42,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from latentia.arrays.namespace import Array
-from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.tree import Tree
 
 Params = Any
@@ -78,8 +76,12 @@ class Family(ABC):
         return False
 
     @abstractmethod
-    def infer(self, params: Params, rows: MaskedRows, y: Array | None = None) -> Any:
-        """Score of each class in `params`, and the posterior of the latents."""
+    def infer(self, params: Params, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> Any:
+        """Score of each class in `params`, and the posterior of the latents.
+
+        Inference may use what the last sweep over these rows has left in `memo`, and leave there
+        what the next one can use: one that iterates begins where it has ended.
+        """
 
     @abstractmethod
     def statistics(self, params: Params, rows: MaskedRows, posterior: Any, weight: Array) -> Stats:
@@ -108,20 +110,6 @@ class Family(ABC):
     def specialized_problem(self, objective: Objective, source: Source) -> Problem[Any] | None:
         """A cheaper problem with the same sweep, if this family knows one for such rows."""
         return None
-
-
-class RememberingFamily(Family):
-    """A family that keeps something of the rows from sweep to sweep."""
-
-    @abstractmethod
-    def infer(
-        self, params: Params, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
-    ) -> Any:
-        """May use what the last sweep has left in `memo`, whose entries have `take_restarts`."""
-
-
-class WarmStartedFamily(RememberingFamily):
-    """A family whose inference of a row iterates, and starts where the last sweep has ended."""
 
 
 class EMFamily(Family):

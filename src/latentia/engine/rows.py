@@ -50,6 +50,16 @@ from latentia.arrays.parallel import parallel
 from latentia.engine.tree import Tree, tree_add
 
 
+class Remembered(Protocol):
+    """What a sweep leaves for the next one over the same rows."""
+
+    def take_restarts(self, index: np.ndarray) -> Self: ...  # that of some restarts
+
+
+#: By names that the family chooses.
+Memo = dict[str, Remembered]
+
+
 class MaskedRows(NamedTuple):
     """Some rows and which of their cells are known: what every family computes with."""
 
@@ -64,7 +74,7 @@ class Chunk(NamedTuple):
     y: Array  # (N,) class codes, -1 where unlabeled; (N, L) or floats for conditional families
     weight: Array | None  # (N,) sample weights, (N, S) where each restart has its own, None for ones
     label: int | None  # the code that all rows share, -1 if all are unlabeled; None if mixed or not a class code
-    memo: dict[str, Any] | None = None  # what the last sweep over these rows left for the next; None: nothing is kept
+    memo: Memo | None = None  # what the last sweep over these rows left for the next; None: nothing is kept
 
     def weighted(self, x: Array) -> Array:
         """Numbers (..., N) times the sample weights; restarts are the first axis."""
@@ -375,7 +385,7 @@ class CachedRows(NamedTuple):
         chunk = self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1))
         return self._replace(chunk=chunk)
 
-    def read(self, rows: RowRange, memos: dict[RowRange, dict[str, Any]] | None = None) -> Iterator[Chunk]:
+    def read(self, rows: RowRange, memos: dict[RowRange, Memo] | None = None) -> Iterator[Chunk]:
         (values, observed), y, weight, *_ = self.chunk
         here = rows.as_slice
         masked = MaskedRows(values[here, ...], None if observed is None else observed[here, ...])
@@ -475,7 +485,7 @@ class ArraySource(TableSource):
         self.gather_chunk_rows = gather_chunk_rows
         self._cache: CachedRows | None = None
         remembers = X.shape[0] * X.shape[1] * 8 <= MEMO_MIB * 2**20
-        self._memos: dict[RowRange, dict[str, Any]] | None = {} if remembers else None
+        self._memos: dict[RowRange, Memo] | None = {} if remembers else None
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to another process: not what can be made anew there."""

@@ -34,7 +34,6 @@ from latentia.engine.contracts import (
     Family,
     Objective,
     Params,
-    RememberingFamily,
     SmoothFamily,
     Sweep,
 )
@@ -114,10 +113,7 @@ class _Visit:
         if label is not None:
             mine = select_class(mine, family.precomputed_class_axes, label)
         y = chunk.y if self.objective.own_class_only else None
-        if isinstance(family, RememberingFamily):
-            posterior = family.infer(mine, chunk.rows, y, chunk.memo)
-        else:
-            posterior = family.infer(mine, chunk.rows, y)
+        posterior = family.infer(mine, chunk.rows, y, chunk.memo)
         value, weight = self._value_and_weight(posterior.log_joint, chunk.y, label)
         stats = family.statistics(mine, chunk.rows, posterior, chunk.weighted(weight))
         return {label: Sweep(namespace(value).sum(chunk.weighted(value), axis=-1), stats)}

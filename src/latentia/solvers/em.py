@@ -30,7 +30,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, to_numpy
-from latentia.engine.contracts import AcceleratedFamily, EMFamily, Family, Params, Problem, Sweep, WarmStartedFamily
+from latentia.engine.contracts import AcceleratedFamily, EMFamily, Family, Params, Problem, Sweep
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.tree import (
     flatten_restarts,
@@ -171,7 +171,7 @@ def rising_sweep(problem: Problem[EMFamily], params: Params, least: np.ndarray) 
     """
     sweep = problem.sweep(params)
     values = to_float_array(sweep.value)
-    while isinstance(problem.family, WarmStartedFamily) and (values < least).any():
+    while (values < least).any():
         sweep = problem.sweep(params)
         before, values = values, to_float_array(sweep.value)
         if not (values > before + MIN_RELATIVE_RISE * np.abs(before)).any():

@@ -39,7 +39,7 @@ from latentia.arrays.linalg import packed_outer, params_at_rows, symmetric, unpa
 from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, transpose
 from latentia.arrays.small_systems import normal_qmc_points
 from latentia.engine.contracts import ConditionalFamily, DampedFamily
-from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.estimators.softmax.models import ExpertTreeSpec, ModelSpec, SubclassSpec
 from latentia.families.blocks.weights import (
     GammaPrior,
@@ -137,7 +137,9 @@ class ExactPosterior(ConditionalFamily, DampedFamily):
         weights = tuple(softmax.weights for softmax in params.softmaxes)
         return self.spec.with_softmax_posteriors(params.bound_posterior, weights)
 
-    def infer(self, params: ExactParams, rows: MaskedRows, y: Array | None = None) -> RowDerivatives:
+    def infer(
+        self, params: ExactParams, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+    ) -> RowDerivatives:
         x = augment(rows.values)
         xp, outer = namespace(x), packed_outer(x)
         points = standard_points([softmax.weights.mean for softmax in params.softmaxes], self.n_points)

@@ -24,7 +24,7 @@ import numpy as np
 
 from latentia.arrays.linalg import eigh, floor_eigenvalues, params_at_rows, spd_inverse, symmetric, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.engine.rows import MaskedRows
+from latentia.engine.rows import MaskedRows, Memo
 from latentia.engine.tree import Tree
 from latentia.families.gaussian_mixture.gaps import MissingnessPatterns, Precision
 
@@ -35,9 +35,6 @@ MIN_WEIGHT = 1e-10
 
 #: Where EM rests on the floor, free coordinates start this fraction of the floor above it.
 FLOOR_MARGIN = 1e-2
-
-
-Memo = dict[str, Any] | None
 
 
 class Moments(NamedTuple):
@@ -81,11 +78,17 @@ class Covariance(ABC):
 
     @abstractmethod
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
+        self,
+        means: Array,
+        covariance: Array,
+        natural: Tree,
+        log_weights: Array,
+        rows: MaskedRows,
+        memo: Memo | None = None,
     ) -> tuple[Array, Any]:
         """Log of weight times N(x) of observed cells (..., C, K, N), and a cache for `moments`.
 
-        What is known of the rows may be in `memo` (see `RememberingFamily`).
+        What is known of the rows may be in `memo` (see `Family.infer`).
         """
 
     @abstractmethod
@@ -182,7 +185,13 @@ class Diagonal(Covariance):
         return quadratic, linear, old + constant, total + namespace(constant).sum(constant, axis=-1)
 
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
+        self,
+        means: Array,
+        covariance: Array,
+        natural: Tree,
+        log_weights: Array,
+        rows: MaskedRows,
+        memo: Memo | None = None,
     ) -> tuple[Array, Any]:
         # One product per feature: side by side in one matrix they would have to be copied first.
         quadratic, linear, constant, total = natural
@@ -293,7 +302,13 @@ class Full(Covariance):
         return Precision.from_covariance(means, self.per_component(covariance))
 
     def log_density(
-        self, means: Array, covariance: Array, natural: Tree, log_weights: Array, rows: MaskedRows, memo: Memo = None
+        self,
+        means: Array,
+        covariance: Array,
+        natural: Tree,
+        log_weights: Array,
+        rows: MaskedRows,
+        memo: Memo | None = None,
     ) -> tuple[Array, Any]:
         sigma = self.per_component(covariance)
         patterns = MissingnessPatterns.remembered(rows, memo, math.prod(sigma.shape[:-2]))

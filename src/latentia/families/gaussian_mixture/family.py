@@ -19,7 +19,7 @@ A new type is a subclass of `Covariance` (or of a type that it resembles) and a 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,8 @@ from latentia.arrays.namespace import (
     safe_log,
     to_numpy,
 )
-from latentia.engine.contracts import Expectation, NormalCellsFamily, RememberingFamily, SmoothFamily
-from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.contracts import Expectation, NormalCellsFamily, SmoothFamily
+from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.tree import Tree
 from latentia.families.blocks.starts import cluster_restarts
 from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Diagonal, Full, Moments, has_weight
@@ -99,7 +99,7 @@ def _n_known(rows: MaskedRows, like: Array) -> Array:
     return n_known if rows.observed is None else xp.zeros_like(n_known) + xp.sum(rows.observed, axis=-1)
 
 
-class GaussianMixtures(NormalCellsFamily, SmoothFamily, RememberingFamily):
+class GaussianMixtures(NormalCellsFamily, SmoothFamily):
     """A Gaussian mixture per class."""
 
     def __init__(
@@ -147,7 +147,7 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily, RememberingFamily):
         return params._replace(natural=self.covariance_type.natural(params.means, params.covariance))
 
     def infer(
-        self, params: GaussianParams, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
+        self, params: GaussianParams, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> GaussianPosterior:
         _, log_weights, means, covariance, natural, dof = params if params.natural else self.precompute(params)
         xp, is_student = namespace(means), not isinstance(dof, tuple)

@@ -56,7 +56,7 @@ from latentia.arrays.namespace import (
     transpose,
 )
 from latentia.arrays.small_systems import solve_entrywise
-from latentia.engine.rows import MaskedRows
+from latentia.engine.rows import MaskedRows, Memo
 
 
 class Precision(NamedTuple):
@@ -237,7 +237,7 @@ class MissingnessPatterns(NamedTuple):
     back: Array | None  # where each row is among the groups
 
     @classmethod
-    def remembered(cls, rows: MaskedRows, memo: dict[str, Any] | None, n_matrices: int) -> MissingnessPatterns:
+    def remembered(cls, rows: MaskedRows, memo: Memo | None, n_matrices: int) -> MissingnessPatterns:
         """Those that an earlier sweep has left in `memo`; otherwise they are left there."""
         if memo is None or rows.observed is None:
             return cls.from_mask(rows, n_matrices)

@@ -68,8 +68,8 @@ from latentia.arrays.namespace import (
     to_numpy,
     transpose,
 )
-from latentia.engine.contracts import PosteriorFamily, RememberingFamily
-from latentia.engine.rows import Chunk, MaskedRows, Source
+from latentia.engine.contracts import PosteriorFamily
+from latentia.engine.rows import Chunk, MaskedRows, Memo, Source
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Full, Moments
 from latentia.families.gaussian_mixture.family import (
@@ -102,7 +102,7 @@ class BeliefCoordinates(NamedTuple):
     covariance: Array  # in the accelerated coordinates of its type
 
 
-class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
+class BayesianGaussianMixtures(PosteriorFamily):
     """The posterior of Gaussian mixtures, whose points are those of `model`.
 
     `empty_columns`, a mask, says which columns have no value and do not count.
@@ -163,7 +163,7 @@ class BayesianGaussianMixtures(PosteriorFamily, RememberingFamily):
         params: GaussianBelief | GaussianParams,
         rows: MaskedRows,
         y: Array | None = None,
-        memo: dict[str, Any] | None = None,
+        memo: Memo | None = None,
     ) -> GaussianPosterior:
         return self.model.infer(self._as_point(params), rows, y, memo)
 

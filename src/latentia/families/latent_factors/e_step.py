@@ -42,13 +42,13 @@ large as the columns is then computed once for a row, not for each of its classe
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from latentia.arrays.linalg import pack, packed_outer
 from latentia.arrays.namespace import Array, logsumexp_and_softmax, namespace, one_hot, softmax, transpose
-from latentia.engine.rows import MaskedRows
+from latentia.engine.rows import MaskedRows, Memo
 from latentia.engine.tree import take_restarts, tree_add, tree_map
 from latentia.families.latent_factors.columns import Quadratic
 from latentia.families.latent_factors.e_step_gaussian import (
@@ -78,7 +78,7 @@ def infer_posterior(
     y: Array | None,
     rules: BoundRules,
     uncertainty: Uncertainty | None = None,
-    memo: dict[str, Any] | None = None,
+    memo: Memo | None = None,
 ) -> FactorPosterior:
     """Scores of rows, and the posteriors of components and latents; of labeled rows, where labels y
     are given, perhaps under their own class alone.
@@ -98,7 +98,7 @@ def infer_latents(
     rows: MaskedRows,
     rules: BoundRules,
     uncertainty: Uncertainty | None = None,
-    memo: dict[str, Any] | None = None,
+    memo: Memo | None = None,
 ) -> tuple[Array, LatentPosterior]:
     """Log joint of class, component and row (may be overwritten), and the posterior of z."""
     if layout.all_gaussian and rows.observed is None:  # posteriors differ in their means alone
@@ -143,7 +143,7 @@ def infer_by_label(
     y: Array,
     rules: BoundRules,
     uncertainty: Uncertainty | None = None,
-    memo: dict[str, Any] | None = None,
+    memo: Memo | None = None,
 ) -> FactorPosterior:
     """Scores of rows with the labels y (N,), -1 for none: -inf where a row is of another class."""
     xp = namespace(params.means)
@@ -242,7 +242,7 @@ def infer_rows(
     rows: MaskedRows,
     rules: BoundRules,
     uncertainty: Uncertainty | None = None,
-    memo: dict[str, Any] | None = None,
+    memo: Memo | None = None,
     labels: Array | None = None,
     share_bounds: bool = False,
 ) -> RowPosterior:
@@ -262,7 +262,7 @@ def infer_rows(
         bounded = BoundedColumns(layout, params, uncertainty, rows)
         shared = share_bounds and prior.mean.shape[-4] > 1
         key = f"bounds of {'labeled' if labels is not None else 'unlabeled' if shared else 'all'} rows"
-        start = None if memo is None else memo.get(key)
+        start = None if memo is None else cast("BoundState | None", memo.get(key))
         shape = (*params.log_prior.shape[:-1], prior.mean.shape[-4], params.log_mix.shape[-1], n_rows, q)
         if start is None or start.moments.mean.shape != shape:
             start = BoundState.under_prior(prior, len(layout.bounded), shared)

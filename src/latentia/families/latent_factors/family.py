@@ -50,9 +50,8 @@ from latentia.engine.contracts import (
     Problem,
     SmoothFamily,
     StructuredFamily,
-    WarmStartedFamily,
 )
-from latentia.engine.rows import Chunk, MaskedRows, Source
+from latentia.engine.rows import Chunk, MaskedRows, Memo, Source
 from latentia.families.latent_factors.e_step import BoundRules, RowPosterior, infer_latents, infer_posterior, infer_rows
 from latentia.families.latent_factors.e_step_gaussian import (
     ClassMoments,
@@ -84,7 +83,7 @@ WIDE_TABLE_COLUMNS = 32
 MAX_MOMENT_COLUMNS = 256
 
 
-class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStartedFamily):
+class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
     """p(y) p(m|y) N(z; mu_y, Gamma_y) prod_i p(x_i | z, m).
 
     `layout` holds the column models, `tied` says whether the components share the noise,
@@ -138,7 +137,7 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily, WarmStart
         return not self.layout.all_gaussian
 
     def infer(
-        self, params: FactorParams, rows: MaskedRows, y: Array | None = None, memo: dict[str, Any] | None = None
+        self, params: FactorParams, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> FactorPosterior:
         return infer_posterior(self.layout, params, rows, y, self.bound_rules, memo=memo)
 

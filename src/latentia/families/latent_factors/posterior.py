@@ -43,8 +43,8 @@ import numpy as np
 
 from latentia.arrays.linalg import pack, spd_inverse
 from latentia.arrays.namespace import Array, asarray_like, eye_like, log_softmax, namespace, to_numpy
-from latentia.engine.contracts import Objective, PosteriorFamily, Problem, WarmStartedFamily
-from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.contracts import Objective, PosteriorFamily, Problem
+from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.latent_factors.e_step import BoundRules, infer_posterior
 from latentia.families.latent_factors.e_step_gaussian import (
@@ -97,7 +97,7 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianLatentFactors(PosteriorFamily, WarmStartedFamily):
+class BayesianLatentFactors(PosteriorFamily):
     """The posterior of a latent classification model, whose points are those of `model`.
 
     With `lazy_bounds` the bounds of rows take one round in each sweep and settle as the parameters
@@ -159,7 +159,7 @@ class BayesianLatentFactors(PosteriorFamily, WarmStartedFamily):
         params: FactorBelief | ExpectedParams,
         rows: MaskedRows,
         y: Array | None = None,
-        memo: dict[str, Any] | None = None,
+        memo: Memo | None = None,
     ) -> FactorPosterior:
         point, uncertainty = self._expected(params)
         rules = self.model.bound_rules._replace(one_round=self.lazy_bounds and y is not None)

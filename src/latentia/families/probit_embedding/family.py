@@ -73,7 +73,17 @@ from latentia.arrays.linalg import eigh, flat_matmul, spd_inverse
 from latentia.arrays.namespace import Array, asarray_like, eye_like, is_sparse, namespace, to_numpy, transpose
 from latentia.arrays.parallel import one_blas_thread
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily, Sweep
-from latentia.engine.rows import ArraySource, Chunk, MaskedRows, RowRange, Source, TableSource, Totals, split_ranges
+from latentia.engine.rows import (
+    ArraySource,
+    Chunk,
+    MaskedRows,
+    Memo,
+    RowRange,
+    Source,
+    TableSource,
+    Totals,
+    split_ranges,
+)
 from latentia.engine.sweep import rows_per_chunk
 from latentia.engine.tree import tree_add
 from latentia.families.blocks.weights import GammaPrior
@@ -230,7 +240,9 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
             *self._projection(solver, rate, cross), rate, weights, weights_cov, log_det, xp.ones_like(weights)
         )
 
-    def infer(self, params: Embedding, rows: MaskedRows, y: Array | None = None) -> EmbeddedRows:
+    def infer(
+        self, params: Embedding, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+    ) -> EmbeddedRows:
         x = rows.values
         xp = namespace(x)
         labels = label_signs(y, x.dtype, self.low_density_separation)

@@ -57,7 +57,7 @@ from latentia.arrays.namespace import (
     to_numpy,
 )
 from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, SmoothFamily
-from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.families.blocks.bounds import softmax_bound
 from latentia.families.blocks.starts import cluster_restarts, make_example_rows
 from latentia.families.blocks.weights import (
@@ -141,7 +141,9 @@ class SoftmaxLikelihood(SubclassFamily, SmoothFamily):
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> SoftmaxWeights:
         return SoftmaxWeights(mixed_restarts(self.n_subclasses, source, rng, n_restarts))
 
-    def infer(self, params: SoftmaxWeights, rows: MaskedRows, y: Array | None = None) -> LikelihoodPosterior:
+    def infer(
+        self, params: SoftmaxWeights, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+    ) -> LikelihoodPosterior:
         return self.at_scores(params_at_rows(params.weights, augment(rows.values)), y)
 
     def at_scores(self, scores: Array, y: Array | None) -> LikelihoodPosterior:
@@ -213,7 +215,9 @@ class MultimodalSoftmax(SubclassFamily, AcceleratedFamily):
         """Parameters about given weights (..., S, D)."""
         return posterior_around(mean, variance, self.prior)
 
-    def infer(self, params: GaussianWeights, rows: MaskedRows, y: Array | None = None) -> SubclassPosterior:
+    def infer(
+        self, params: GaussianWeights, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+    ) -> SubclassPosterior:
         x = augment(rows.values)
         outer = packed_outer(x)
         mean = params_at_rows(params.mean, x)

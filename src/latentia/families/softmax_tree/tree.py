@@ -46,7 +46,7 @@ import numpy as np
 from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, log_softmax, logsumexp, namespace
 from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, SmoothFamily
-from latentia.engine.rows import MaskedRows, Source
+from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.tree import tree_add
 from latentia.families.blocks.bounds import SoftmaxBound, softmax_bound
 from latentia.families.blocks.weights import (
@@ -220,7 +220,9 @@ class Experts(ConditionalFamily, AcceleratedFamily):
         gate_posteriors = tuple(posterior_around(gate, variance, self.prior) for gate in gates)
         return ExpertsPosterior(gate_posteriors, self.expert.posterior_around(experts, variance))
 
-    def infer(self, params: ExpertsPosterior, rows: MaskedRows, y: Array | None = None) -> RowPosterior:
+    def infer(
+        self, params: ExpertsPosterior, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+    ) -> RowPosterior:
         x = augment(rows.values)
         outer = packed_outer(x)
         bounds, log_gates = [], []
@@ -336,7 +338,9 @@ class ExpertsLikelihood(ConditionalFamily, SmoothFamily):
         gates, weights = random_weights(self.branches, self.expert.n_scores, x, rng, scale)
         return ExpertsPoint(gates, self.expert.initial_point(weights))
 
-    def infer(self, params: ExpertsPoint, rows: MaskedRows, y: Array | None = None) -> LikelihoodPosterior:
+    def infer(
+        self, params: ExpertsPoint, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+    ) -> LikelihoodPosterior:
         x = augment(rows.values)
         experts = self.expert.log_likelihood(params.experts, x, y)
         mixture = mix_experts([params_at_rows(gate, x) for gate in params.gates], experts.value)
