@@ -75,7 +75,7 @@ def em() -> None:
     )
 
     def ours() -> float:
-        problem = RowProblem(family, Likelihood(), ArraySource(X, y, None, preprocess))
+        problem = RowProblem(family, Likelihood(), ArraySource(X, y, None, preprocess.prepare))
         return float(EM(max_iter=20, tol=-np.inf).solve(problem, params).value[0])
 
     def theirs() -> float:
@@ -139,7 +139,7 @@ def hybrid() -> None:
     rng = np.random.default_rng(0)
     X, y, _ = blobs(50_000, 50, 10, rng)
     family = GaussianMixtures(np.full(10, 16), COVARIANCES["diag"](1e-3))
-    source = ArraySource(X, y, None, Standardizer.from_moments(*column_moments(X, None, np.float64)))
+    source = ArraySource(X, y, None, Standardizer.from_moments(*column_moments(X, None, np.float64)).prepare)
     params = select_restart(family.init(source, rng, 1), 0)
     rows = RowProblem(family, Likelihood(), source).rows_per_chunk(params)
     problem = RowProblem(family, Hybrid(2.0), source)

@@ -52,7 +52,7 @@ class Clusters:
         params = GaussianParams(
             np.full((1, C), -np.log(C)), np.log(self.shares) + np.zeros((1, C, K)), self.means[None], start
         )
-        source = ArraySource(self.X, self.y, None, Standardizer(np.zeros(D), np.ones(D), None))
+        source = ArraySource(self.X, self.y, None, Standardizer(np.zeros(D), np.ones(D), None).prepare)
         return float(EM(n_iter, -np.inf).solve(RowProblem(family, Likelihood(), source), params).value[0])
 
     def scikit_learn(self, covariance: str, n_iter: int) -> float:

@@ -49,7 +49,7 @@ class Quadratic(Objective):
 
     sharpness: float = 1.0
 
-    def __call__(self, log_joint, y):
+    def evaluate(self, log_joint, y):
         xp = namespace(log_joint)
         own, labeled = one_hot(y, log_joint.shape[-2], log_joint.dtype), y >= 0
         p = softmax(self.sharpness * log_joint, axis=-2)

@@ -238,7 +238,7 @@ def test_rows_held_out_count_by_their_weight(rng, iris, averaging):
     weight = rng.exponential(size=150)
     own = model.predict_log_proba(X)[np.arange(150), y]
     fitted, preprocessor = model._model.fitted, model._model.preprocessor
-    log_predictive = fitted.log_predictive(AVERAGES[averaging], ArraySource(X, y, weight, preprocessor))
+    log_predictive = fitted.log_predictive(AVERAGES[averaging], ArraySource(X, y, weight, preprocessor.prepare))
     np.testing.assert_allclose(log_predictive, own, rtol=1e-10)
     assert HeldOutScore(log_predictive, weight) == pytest.approx(np.average(own, weights=weight))
 
@@ -319,7 +319,7 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardize):
     np.testing.assert_allclose(probs / probs.sum(axis=1, keepdims=True), model.subclass_proba(X), rtol=1e-8)
     # the posterior of the scores is the same, whichever units its weights are in
     posterior = model._model.fitted.bound_posterior
-    rows = np.column_stack([model._model.preprocessor(X).values, np.ones(len(X))])
+    rows = np.column_stack([model._model.preprocessor.prepare(X).values, np.ones(len(X))])
     own = np.column_stack([X, np.ones(len(X))])
     np.testing.assert_allclose(own @ model.posterior_means_.T, rows @ posterior.mean.T, rtol=1e-8)
     variances = [

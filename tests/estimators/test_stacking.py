@@ -99,14 +99,14 @@ def test_columns_without_a_value_are_left_out(rng):
     X = np.where(np.arange(3) == 1, np.nan, rng.normal(size=(20, 3)))
     data = LatentClassificationModel(kinds="continuous")._read_input(X, np.arange(20) % 2, None)
     columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
-    np.testing.assert_array_equal(columns(X), X[:, [0, 2]])
+    np.testing.assert_array_equal(columns.expand(X), X[:, [0, 2]])
     assert columns.n_columns == 2
     assert make_candidates("fast", data, Options(1, 2, 1e-2))[0].settings["n_latent"] == 2
 
 
 def test_a_missing_category_is_missing_in_all_columns_made_of_it():
     X = np.array([[0.5, 2.0, 7.0], [np.nan, np.nan, 7.0], [1.5, 0.0, np.nan]])
-    numbers = NumberColumns((1, 3, 0))(X)  # the last column has no values
+    numbers = NumberColumns((1, 3, 0)).expand(X)  # the last column has no values
     np.testing.assert_array_equal(
         numbers, [[0.5, 0.0, 0.0, 1.0], [np.nan, np.nan, np.nan, np.nan], [1.5, 1.0, 0.0, 0.0]]
     )
@@ -221,8 +221,10 @@ def test_far_rows_are_as_similar_to_landmarks_as_rows_at_the_largest_distance(rn
     kernel = KernelMap.learn(rows, 50, rng)
     edge = kernel.shift + MAX_DISTANCE * kernel.scale * [1, -1, 0]
     far = kernel.shift + 50 * kernel.scale * [1, -1, 0]
-    np.testing.assert_allclose(kernel(far[None, :]), kernel(edge[None, :]), **EQUAL)
-    assert not np.allclose(kernel((0.9 * edge + 0.1 * kernel.shift)[None, :]), kernel(edge[None, :]))
+    np.testing.assert_allclose(kernel.similarities(far[None, :]), kernel.similarities(edge[None, :]), **EQUAL)
+    assert not np.allclose(
+        kernel.similarities((0.9 * edge + 0.1 * kernel.shift)[None, :]), kernel.similarities(edge[None, :])
+    )
 
 
 def test_columns_are_as_relevant_as_they_tell_classes_apart(rng):
@@ -248,8 +250,12 @@ def test_similarities_by_relevance_hardly_see_other_columns(rng):
     rows = rng.normal(size=(30, 4))
     kernel = KernelMap.learn(rows, 30, rng, np.array([1.0, 1.0, 1e-9, 1e-9]))
     moved = rows + np.array([0.0, 0.0, 1.0, -1.0])
-    np.testing.assert_allclose(kernel(moved) @ kernel(moved).T, kernel(rows) @ kernel(rows).T, atol=1e-6)
-    assert np.abs(kernel(rows + [1.0, 0, 0, 0]) - kernel(rows)).max() > 0.1
+    np.testing.assert_allclose(
+        kernel.similarities(moved) @ kernel.similarities(moved).T,
+        kernel.similarities(rows) @ kernel.similarities(rows).T,
+        atol=1e-6,
+    )
+    assert np.abs(kernel.similarities(rows + [1.0, 0, 0, 0]) - kernel.similarities(rows)).max() > 0.1
 
 
 def test_cells_may_be_missing_because_of_the_class(rng):
@@ -427,8 +433,8 @@ def test_rows_without_weight_may_hold_numbers_of_any_size_and_change_no_fold(rng
 def test_similarities_of_what_is_near_are_powers_of_the_others(rng, closeness):
     """Distances that count twice as much: the kernel to the fourth power."""
     X = rng.normal(size=(30, 2))
-    features = KernelMap.learn(X, 50, rng, closeness=closeness)(X)
-    usual = KernelMap.learn(X, 50, rng)(X)
+    features = KernelMap.learn(X, 50, rng, closeness=closeness).similarities(X)
+    usual = KernelMap.learn(X, 50, rng).similarities(X)
     np.testing.assert_allclose(features @ features.T, (usual @ usual.T) ** closeness**2, atol=1e-4)
 
 

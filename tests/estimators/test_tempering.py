@@ -84,11 +84,11 @@ def test_offsets_bring_the_mean_probability_of_each_class_to_its_share(rng):
     known = np.ones(900)
     best = best_tempering(data._replace(known=known))
     shares = 1 + np.bincount(codes, weight, minlength=3)
-    proba = np.exp(log_softmax(np.log(shares)[:, None] + best(log_likelihood, known), axis=0))
+    proba = np.exp(log_softmax(np.log(shares)[:, None] + best.apply(log_likelihood, known), axis=0))
     said, labeled = proba @ weight, np.bincount(codes, weight, minlength=3)
     np.testing.assert_allclose(said + OFFSET_PRECISION * best.offsets, labeled, rtol=1e-5)
     plain = Tempering(best.temperature)
-    unmoved = np.exp(log_softmax(np.log(shares)[:, None] + plain(log_likelihood, known), axis=0)) @ weight
+    unmoved = np.exp(log_softmax(np.log(shares)[:, None] + plain.apply(log_likelihood, known), axis=0)) @ weight
     assert abs(unmoved - labeled).max() > 4 * abs(said - labeled).max()  # or the law would say nothing
 
 

@@ -196,7 +196,7 @@ def test_variances_of_missing_cells_are_those_of_their_density(fitted):
     model, X, _ = fitted
     family, params = model._model.family, model._model.params
     student = np.zeros_like(params.log_weights) + (params.dof if model.inference == "vb" else np.inf)
-    row = np.nan_to_num(model._model.preprocessor(X[:1]).values)
+    row = np.nan_to_num(model._model.preprocessor.prepare(X[:1]).values)
     for column in range(4):
         observed = (np.arange(4) != column)[None].astype(float)
         rows = MaskedRows(row * observed, observed)
@@ -223,7 +223,7 @@ def test_variances_of_missing_cells_are_those_of_their_density(fitted):
 def test_variances_of_missing_cells_do_not_depend_on_how_rows_are_grouped(fitted):
     model, X, _ = fitted
     family, params = model._model.family, model._model.params
-    rows = model._model.preprocessor(X[:20])
+    rows = model._model.preprocessor.prepare(X[:20])
     find = family.covariance_type.conditional_variance
     one = np.broadcast_to(find(params.means, params.covariance, rows, 0), (3, 20, 4))
     many = MaskedRows(*(np.tile(a, (80, 1)) for a in rows))  # patterns of many rows

@@ -15,6 +15,7 @@ import estimator_cases
 import numpy as np
 import pandas as pd
 import pytest
+from saved_models import plain, small_frame
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -70,14 +71,6 @@ def stored(model, folder):
     return latentia.load(path)
 
 
-def plain(model):
-    """A model of the package itself: the tests' own class reads kinds from the values."""
-    if isinstance(model, estimator_cases.MixedLCM):
-        kinds = ["continuous"] * 3 + ["binary"]
-        return LatentClassificationModel(**model.get_params()).set_params(kinds=kinds)
-    return model
-
-
 def test_every_estimator_comes_back_to_the_last_bit(case, fits, data, tmp_path):
     model = fits(case, "quick")
     if type(plain(model)) is not type(model):
@@ -129,23 +122,7 @@ def test_classes_of_any_type_come_back(labels, tmp_path):
 
 @pytest.fixture(scope="module")
 def frame():
-    days = pd.date_range("2020-01-01", periods=4)
-    turn = np.arange(60) % 4
-    return pd.DataFrame(
-        {
-            "number": np.linspace(0, 1, 60) ** 2,
-            "gaps": np.where(np.arange(60) % 5 == 0, np.nan, np.arange(60)),
-            "text": np.array(list("abcd"))[turn],
-            "flag": turn > 1,
-            "whole": pd.array(np.where(turn == 0, None, turn), dtype="Int64"),
-            "ordered": pd.Categorical(np.array(list("abcd"))[turn], ordered=True),
-            "dates": pd.Categorical(days.take(turn)),
-            "zoned": pd.Categorical(days.tz_localize("Europe/Paris").take(turn)),
-            "spans": pd.Categorical((days - days[0]).take(turn)),
-            "months": pd.Categorical(pd.period_range("2020-01", periods=4, freq="M").take(turn)),
-            "intervals": pd.cut(np.arange(60.0), 3),
-        }
-    )
+    return small_frame()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -317,8 +294,8 @@ def test_shared_parts_are_stored_once(tmp_path):
 class OwnObjective(Objective):
     is_density = False
 
-    def __call__(self, log_joint, y):
-        return Margin()(log_joint, y)
+    def evaluate(self, log_joint, y):
+        return Margin().evaluate(log_joint, y)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_no_ascent_returns_the_start():
     family = GaussianMixtureClassifier(1, objective="hybrid", max_iter=1, random_state=0)
     model = family.fit(*load_iris(return_X_y=True))._model
     X, y = load_iris(return_X_y=True)
-    problem = RowProblem(model.family, Hybrid(1.0), ArraySource(X, y, preprocess=model.preprocessor))
+    problem = RowProblem(model.family, Hybrid(1.0), ArraySource(X, y, preprocess=model.preprocessor.prepare))
     start = add_restart_axis(model.params)
     found = Adam(32, 3, 50.0).solve(problem, start)
     assert found.outcomes == [Outcome.NO_ASCENT] and found.n_iter[0] == 0
@@ -80,7 +80,7 @@ def test_a_batch_that_no_component_explains_moves_nothing(monkeypatch):
     """Its gradient is no number, and would leave none."""
     X, y = load_iris(return_X_y=True)
     model = GaussianMixtureClassifier(1, objective="hybrid", max_iter=1).fit(X, y)._model
-    problem = RowProblem(model.family, Hybrid(1.0), ArraySource(X, y, preprocess=model.preprocessor))
+    problem = RowProblem(model.family, Hybrid(1.0), ArraySource(X, y, preprocess=model.preprocessor.prepare))
     batches = RowProblem.batches
 
     class Unexplained(RowProblem):

@@ -31,11 +31,11 @@ def skewness(a):
 
 def test_skewed_columns_become_symmetric_and_normal_ones_stay(skewed):
     transform = learned(skewed)
-    values = transform(skewed).values
+    values = transform.prepare(skewed).values
     assert (skewness(values)[:2] < 0.3 * skewness(skewed)[:2]).all() and (skewness(skewed)[:2] > 1).all()
     np.testing.assert_allclose([values[:, :3].mean(axis=0), values[:, :3].std(axis=0)], [[0] * 3, [1] * 3], atol=1e-9)
     np.testing.assert_array_equal(transform.power == 1.0, [False, False, False, True])
-    np.testing.assert_allclose(values[:, 3], transform.standardizer(skewed).values[:, 3], rtol=1e-12)
+    np.testing.assert_allclose(values[:, 3], transform.standardizer.prepare(skewed).values[:, 3], rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -57,10 +57,10 @@ def test_one_cell_far_away_leaves_the_others_apart(far, rng):
     X = rng.normal(size=(200, 2))
     X[7, 0] = far
     transform = learned(X)
-    others = np.delete(transform(X).values[:, 0], 7)
+    others = np.delete(transform.prepare(X).values[:, 0], 7)
     assert others.std() > 0.3 and transform.power[1] == 1.0
     np.testing.assert_allclose(np.argsort(others), np.argsort(np.delete(X[:, 0], 7)))
-    np.testing.assert_allclose(transform.inverse_transform(transform(X).values), X, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(transform.inverse_transform(transform.prepare(X).values), X, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("draw", [np.random.Generator.standard_cauchy, lambda rng, size: rng.standard_t(2, size)])
@@ -68,12 +68,12 @@ def test_two_long_tails_are_both_shortened(draw, rng):
     """Yeo and Johnson's transform shortens one and lengthens the other."""
     X = draw(rng, size=(500, 1))
     transform = learned(X)
-    values = transform(X).values
+    values = transform.prepare(X).values
     assert transform.power == transform.below < 1 and np.abs(values).max() < 6
     np.testing.assert_allclose(transform.inverse_transform(values), X, rtol=1e-8)
     step = 1e-6 * np.abs(X)
-    slopes = (transform(X + step).values - transform(X - step).values) / (2 * step)
-    np.testing.assert_allclose(transform.log_det_jacobian(transform(X)), -np.log(slopes[:, 0]), atol=1e-5)
+    slopes = (transform.prepare(X + step).values - transform.prepare(X - step).values) / (2 * step)
+    np.testing.assert_allclose(transform.log_det_jacobian(transform.prepare(X)), -np.log(slopes[:, 0]), atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:column 0 of X holds 99999")
@@ -97,31 +97,31 @@ def test_columns_far_out_on_both_sides_take_no_longer(rng):
     """Beside 1e100 and -1e100 all else is equal, at any scale that a number can hold."""
     X = rng.normal(size=(50, 1))
     X[:2, 0] = [1e100, -1e100]
-    assert np.isfinite(learned(X)(X).values).all()
+    assert np.isfinite(learned(X).prepare(X).values).all()
     assert len(power_transform._scales_below(np.finfo(float).eps)) < 30
 
 
 def test_there_and_back(skewed, rng):
     transform = learned(skewed)
     for X in (skewed, skewed.mean(axis=0) + 20 * skewed.std(axis=0) * rng.normal(size=skewed.shape)):
-        np.testing.assert_allclose(transform.inverse_transform(transform(X).values), X, rtol=1e-7)
-    np.testing.assert_allclose(transform(transform.shift[None, :]).values, 0.0, atol=1e-9)
+        np.testing.assert_allclose(transform.inverse_transform(transform.prepare(X).values), X, rtol=1e-7)
+    np.testing.assert_allclose(transform.prepare(transform.shift[None, :]).values, 0.0, atol=1e-9)
 
 
 def test_slopes_are_those_of_finite_differences(skewed, rng):
     """`log_det_jacobian` of rows with gaps, and `scale` where the transform is zero."""
     transform = learned(skewed)
     step = 1e-6 * skewed.std(axis=0)
-    slopes = (transform(skewed + step).values - transform(skewed - step).values) / (2 * step)
+    slopes = (transform.prepare(skewed + step).values - transform.prepare(skewed - step).values) / (2 * step)
     observed = (rng.random(skewed.shape) < 0.7).astype(float)
-    rows = transform(np.where(observed > 0, skewed, np.nan))
+    rows = transform.prepare(np.where(observed > 0, skewed, np.nan))
     np.testing.assert_array_equal(rows.observed, observed)
     found = transform.log_det_jacobian(rows)
     np.testing.assert_allclose(found, -(observed * np.log(slopes)).sum(axis=1), rtol=1e-5)
-    complete = transform.log_det_jacobian(MaskedRows(transform(skewed).values, None))
+    complete = transform.log_det_jacobian(MaskedRows(transform.prepare(skewed).values, None))
     np.testing.assert_allclose(complete, -np.log(slopes).sum(axis=1), rtol=1e-5)
     zero = transform.shift[None, :]
-    local = (transform(zero + step).values - transform(zero - step).values)[0] / (2 * step)
+    local = (transform.prepare(zero + step).values - transform.prepare(zero - step).values)[0] / (2 * step)
     np.testing.assert_allclose(transform.scale, 1 / local, rtol=1e-5)
 
 
@@ -144,21 +144,23 @@ def test_of_many_rows_some_tell_the_transform_each_by_its_own_weight(skewed, rng
     standardizer = Standardizer.from_moments(*column_moments(skewed, None, np.float64))
     of_all = learn_power_transform(skewed, weight, standardizer, [True] * 4)
     of_some = learn_power_transform(skewed[chosen], weight[chosen], standardizer, [True] * 4)
-    np.testing.assert_array_equal(of_all(skewed).values, of_some(skewed).values)
+    np.testing.assert_array_equal(of_all.prepare(skewed).values, of_some.prepare(skewed).values)
 
 
 def test_single_precision_is_near_double(skewed):
     single, double = learned(skewed, dtype=np.float32), learned(skewed)
     assert all(a.dtype == np.float32 for a in parts(single))
     np.testing.assert_array_equal(single.power, double.power.astype(np.float32))
-    np.testing.assert_allclose(single(skewed.astype(np.float32)).values, double(skewed).values, atol=1e-3)
+    np.testing.assert_allclose(
+        single.prepare(skewed.astype(np.float32)).values, double.prepare(skewed).values, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_numbers_of_any_size_have_finite_squares(skewed, dtype):
     transform = learned(skewed, dtype=dtype)
     most = np.finfo(dtype).max
-    values = transform(np.array([[most] * 4, [-most] * 4], dtype=dtype)).values
+    values = transform.prepare(np.array([[most] * 4, [-most] * 4], dtype=dtype)).values
     assert np.isfinite(values**2).all() and values.dtype == dtype
 
 
@@ -171,7 +173,7 @@ def test_expected_cells_stay_among_the_values_that_were_seen(skewed):
     filled, plain = transform.inverse_transform_expected(far), transform.inverse_transform(far)
     np.testing.assert_allclose(filled[:, changed], [skewed.max(axis=0)[changed], skewed.min(axis=0)[changed]])
     np.testing.assert_array_equal(filled[:, ~changed], plain[:, ~changed])
-    seen = transform(skewed).values
+    seen = transform.prepare(skewed).values
     np.testing.assert_allclose(transform.inverse_transform_expected(seen), skewed, rtol=1e-6, atol=1e-9)
 
 

@@ -266,7 +266,7 @@ class Objective(ABC):
     is_density: ClassVar[bool] = False
 
     @abstractmethod
-    def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
+    def evaluate(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         """Values (..., N) and weights (..., C, N) of scores (..., C, N) under codes (N,)."""
 
     @classmethod

@@ -122,7 +122,7 @@ class _Visit:
         """The objective of rows, or their only score: of their own class, or conditional."""
         if label is not None or isinstance(self.family, ConditionalFamily):
             return log_joint[..., 0, :], namespace(log_joint).ones_like(log_joint)
-        return self.objective(log_joint, y)
+        return self.objective.evaluate(log_joint, y)
 
 
 #: Working memory of a chunk, in MiB: sweeps run fastest at a few times the second-level cache.
@@ -175,7 +175,7 @@ class Likelihood(Objective):
     own_class_only: ClassVar[bool] = True
     is_density: ClassVar[bool] = True
 
-    def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
+    def evaluate(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
         class_posterior = softmax(log_joint, axis=-2)
@@ -187,7 +187,7 @@ class Likelihood(Objective):
 class Conditional(Objective):
     """log p(y | x)."""
 
-    def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
+    def evaluate(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
         class_posterior = softmax(log_joint, axis=-2)
@@ -205,7 +205,7 @@ class Margin(Objective):
     margin: float = 1.0
     ramp: float | None = None
 
-    def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
+    def evaluate(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
         if log_joint.shape[-2] == 1:  # a single class has no competitor
@@ -236,9 +236,9 @@ class Hybrid(Objective):
     margin: float = 1.0
     ramp: float | None = None
 
-    def __call__(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
-        value, weight = Likelihood()(log_joint, y)
-        margin_value, margin_weight = Margin(self.margin, self.ramp)(log_joint, y)
+    def evaluate(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
+        value, weight = Likelihood().evaluate(log_joint, y)
+        margin_value, margin_weight = Margin(self.margin, self.ramp).evaluate(log_joint, y)
         return value + self.trade_off * margin_value, weight + self.trade_off * margin_weight
 
     @classmethod

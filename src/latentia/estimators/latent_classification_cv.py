@@ -294,7 +294,7 @@ def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
     fits = train_columns(model, data, columns, random_generator(model.random_state))
     log_proba = []
     for fit, column, (_, test) in zip(fits, columns.T, folds, strict=True):
-        source = ArraySource(data.X, data.codes, column, data.preprocessor)
+        source = ArraySource(data.X, data.codes, column, data.preprocessor.prepare)
         tempering = model._choose_tempering(fit.model, source, fit.is_posterior)
         log_proba.append(to_numpy(replace(fit.model, tempering=tempering).log_proba(take_rows(data.X, test))))
     return log_proba

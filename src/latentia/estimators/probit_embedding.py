@@ -445,7 +445,7 @@ class FittedEmbedding(NamedTuple):
     def _map_rows(self, X: Array, fn: Callable[[Array], Any]) -> list[Any]:
         """`fn` of the preprocessed values, chunk by chunk."""
         max_rows = rows_per_chunk(self.family.floats_per_row(self.params), self.params.projection)
-        return map_rows(X, self.preprocessor, lambda rows: fn(rows.values), max_rows)
+        return map_rows(X, self.preprocessor.prepare, lambda rows: fn(rows.values), max_rows)
 
     def _mean(self, x: Array) -> Array:
         return project(self.params.projection, x)
@@ -543,7 +543,7 @@ class EmbeddingInput(NamedTuple):
 
     @property
     def source(self) -> ArraySource:
-        return ArraySource(self.X, self.labels.codes, self.weight, self.preprocessor)
+        return ArraySource(self.X, self.labels.codes, self.weight, self.preprocessor.prepare)
 
 
 class PartedInput(NamedTuple):
@@ -614,7 +614,7 @@ def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> 
     attributes = read.attributes | _label_attributes(targets.classes, multilabel, targets.names if multilabel else None)
     return PartedInput(
         X=moments.mean[None, :],
-        source=read.rows.with_preprocess(preprocessor),
+        source=read.rows.with_preprocess(preprocessor.prepare),
         n_labels=sums["known"].size,
         n_classes=None if multilabel else len(targets.classes),
         label_counts=counts,

@@ -112,9 +112,16 @@ class Decoder:
         return self._objects[number]
 
     def _state(self, tree: Json, depth: int) -> dict[str, Any]:
-        if not isinstance(tree, dict) or not all(name.isidentifier() for name in tree):
+        if not isinstance(tree, dict) or not all(_is_attribute(name) for name in tree):
             raise Damage(f"it holds {str(tree)[:40]!r} where attributes belong")
         return {name: self.decode(part, depth) for name, part in tree.items()}
+
+
+def _is_attribute(name: str) -> bool:
+    """Python and NumPy ask objects for attributes with two underscores: `__array_interface__` is an
+    address in memory.
+    """
+    return name.isidentifier() and not name.startswith("__")
 
 
 def _float(decoder: Decoder, text: Json, depth: int) -> float:

@@ -10,7 +10,7 @@ with one of these first keys:
   span or interval of pandas;
 - ``generator``, ``random_state``: where a generator of random numbers stands;
 - ``splitter``: folds of scikit-learn, with their ``state``;
-- ``object``: a class of this package, with its ``state``;
+- ``object``: a class of `stored_classes`, with its ``state``;
 - ``same``: the object that was completed as the n-th, once more.
 """
 
@@ -188,6 +188,8 @@ def _short(value: Any) -> str:
 
 def _reason(value: Any) -> str:
     cls = type(value)
+    if cls.__module__.startswith("latentia."):
+        return f"{cls.__module__}.{cls.__qualname__} is none of the classes that model files hold"
     if callable(value) and not isinstance(value, type):
         return "model files hold no functions"
     if hasattr(value, "get_n_splits"):

@@ -1,4 +1,4 @@
-"""Which classes a file may name: those of this package that hold the state of a model.
+"""The classes of `stored_classes` by their names, their objects as states, and back.
 
 A class is looked up among the modules that the package has loaded; nothing is imported, and no
 `__init__` runs.
@@ -14,16 +14,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from latentia.persistence.errors import Damage
-
-#: Parts of the package whose objects models are made of.
-STATEFUL = (
-    "latentia.engine.",
-    "latentia.estimators.",
-    "latentia.families.",
-    "latentia.scale.",
-    "latentia.table.",
-    "latentia.solvers.",
-)
+from latentia.persistence.stored_classes import STORED_CLASSES
 
 #: Attributes of estimators that neither the constructor nor `fit` sets.
 SETTINGS = ("_sklearn_output_config",)
@@ -35,28 +26,20 @@ NOT_STORED = ("callback", "_skl_callbacks", "_metadata_request")
 def class_name(cls: type) -> str | None:
     """The name that stands for a class in files; None for one that files do not hold."""
     name = f"{cls.__module__}:{cls.__qualname__}"
-    return name if _is_allowed(cls) and _look_up(name) is cls else None
+    return name if _look_up(name) is cls else None
 
 
 def class_of_name(name: Any) -> type:
     """The class of a name in a file."""
     found = _look_up(name) if isinstance(name, str) else None
-    if found is None or not _is_allowed(found):
+    if found is None:
         raise Damage(f"it names the class {str(name)[:120]!r}, which no model of this version has")
     return found
 
 
 def _look_up(name: str) -> type | None:
     module, _, qualified = name.partition(":")
-    found = getattr(sys.modules.get(module), qualified, None) if module.startswith(STATEFUL) else None
-    own = isinstance(found, type) and (found.__module__, found.__qualname__) == (module, qualified)
-    return found if own else None
-
-
-def _is_allowed(cls: type) -> bool:
-    if not cls.__module__.startswith(STATEFUL) or inspect.isabstract(cls) or issubclass(cls, BaseException):
-        return False
-    return is_named_tuple(cls) or not issubclass(cls, tuple | list | dict | set | str | int | float | type)
+    return getattr(sys.modules.get(module), qualified, None) if name in STORED_CLASSES else None
 
 
 def is_named_tuple(cls: type) -> bool:

@@ -202,6 +202,7 @@ def _as_pandas(cells: np.ndarray, kind: ColumnType) -> Any:
     series = pandas.Series(cells)
     if kind.is_bool:
         series = series > 0.5
+    refuse_zone_files(kind.name)  # which comes from anyone, if the model comes from a file
     try:
         own, known = series.astype(kind.name), series.notna()
         is_float = pandas.api.types.is_float_dtype(own.dtype)
@@ -311,12 +312,19 @@ class PlainValues(NamedTuple):
         if self.form == "DatetimeIndex":
             stamps, unit, zone = self.parts
             index = pandas.DatetimeIndex(stamps.view(f"M8[{unit}]"))
+            refuse_zone_files(str(zone))
             return index if zone is None else index.tz_localize("UTC").tz_convert(zone)
         if self.form == "TimedeltaIndex":
             return pandas.TimedeltaIndex(self.parts[0].view(f"m8[{self.parts[1]}]"))
         if self.form == "PeriodIndex":
             return pandas.PeriodIndex.from_ordinals(self.parts[0], freq=self.parts[1])
         return pandas.Index(self.to_array(), tupleize_cols=False)
+
+
+def refuse_zone_files(name: str) -> None:
+    """Refuse a time zone, or a dtype with one, for which pandas would open a file of that path."""
+    if "dateutil/" in name:
+        raise ValueError(f"{name[:80]!r} is the time zone of a file; allowed are names such as 'Europe/Paris'.")
 
 
 def is_number(value: Any) -> bool:

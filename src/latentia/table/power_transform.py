@@ -88,8 +88,8 @@ class PowerTransform:
     def n_empty_columns(self) -> int:
         return self.standardizer.n_empty_columns
 
-    def __call__(self, X: Array) -> MaskedRows:
-        rows = self.standardizer(X)
+    def prepare(self, X: Array) -> MaskedRows:
+        rows = self.standardizer.prepare(X)
         values = (
             power_of((rows.values - self.center) / self.stretch, self.power, self.below) - self.mean
         ) / self.deviation
@@ -199,7 +199,7 @@ def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Stand
     """The transform of these columns (a mask) that known cells prefer; none, the standardizer."""
     counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     index = counted[evenly_spaced(counted.size, MAX_ROWS)]
-    rows = standardizer(take_rows(X, index))
+    rows = standardizer.prepare(take_rows(X, index))
     values = to_numpy(rows.values).astype(float)
     observed = np.ones_like(values) if rows.observed is None else to_numpy(rows.observed).astype(float)
     w = observed if weight is None else observed * np.asarray(weight, dtype=float)[index, None]

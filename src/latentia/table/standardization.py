@@ -54,7 +54,7 @@ class Scale:
         total = np.log(self.scale).sum()
         return np.full(rows.values.shape[0], total, dtype=self.scale.dtype)
 
-    def __call__(self, X: Any) -> MaskedRows:
+    def prepare(self, X: Any) -> MaskedRows:
         if is_sparse(X):
             return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
         return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
@@ -145,7 +145,7 @@ class Standardizer:
 
     inverse_transform_expected = inverse_transform
 
-    def __call__(self, X: Array) -> MaskedRows:
+    def prepare(self, X: Array) -> MaskedRows:
         xp = namespace(self.shift)
         X = X.toarray() if is_sparse(X) else X  # rows that are moved do not stay sparse
         with np.errstate(over="ignore"):  # what overflows is clipped below

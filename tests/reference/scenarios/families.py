@@ -128,9 +128,9 @@ def objectives() -> dict[str, Any]:
     found = {}
     for cls in concrete(Objective):
         for k, objective in enumerate(cls.examples()):
-            value, weight = objective(scores, y)
+            value, weight = objective.evaluate(scores, y)
             found[f"{cls.__name__}{k}"] = {"value": value, "weight": weight}
-            found[f"{cls.__name__}{k} of one class"] = tree(objective(scores[:, :1], np.minimum(y, 0)))
+            found[f"{cls.__name__}{k} of one class"] = tree(objective.evaluate(scores[:, :1], np.minimum(y, 0)))
             traits = (objective.rises_under_em, objective.own_class_only, objective.is_density)
             found[f"{cls.__name__}{k} is"] = f"{objective!r} {traits}"
     return found

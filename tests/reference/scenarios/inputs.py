@@ -117,9 +117,9 @@ def standard_units() -> dict[str, Any]:
     moments = standardization.column_moments(table.X, table.weight, np.dtype(float))
     own = standardization.Standardizer.from_moments(*moments)
     common = standardization.Standardizer.from_moments(*moments, common_scale=True)
-    rows = own(table.X)
+    rows = own.prepare(table.X)
     power = power_transform.learn_power_transform(table.X, table.weight, own, [True, True, False, True])
-    transformed = power(table.X)
+    transformed = power.prepare(table.X)
     t, powers = np.linspace(-3, 3, 13), np.array([[-0.7], [0.0], [0.6], [1.0], [2.0], [2.8]])
     v = power_transform.power_of(t, powers, 2 - powers)
     found = {
@@ -128,8 +128,8 @@ def standard_units() -> dict[str, Any]:
         "observed": rows.observed,
         "back": own.inverse_transform(rows.values),
         "jacobian": own.log_det_jacobian(rows),
-        "common": common(table.X).values,
-        "only": own.only([True, False, True, False])(table.X).values,
+        "common": common.prepare(table.X).values,
+        "only": own.only([True, False, True, False]).prepare(table.X).values,
         "power": np.asarray(power.power),
         "transformed": transformed.values,
         "power_back": power.inverse_transform(transformed.values),
@@ -145,7 +145,7 @@ def standard_units() -> dict[str, Any]:
 
         X = sparse.csr_array(np.where(np.abs(table.new) > 2, np.nan_to_num(table.new), 0.0))
         made = standardization.make_preprocessor(X, np.arange(1.0, 13.0), name)
-        found[f"sparse {name}"] = {"scale": made.scale, "rows": made(X).values.toarray()}
+        found[f"sparse {name}"] = {"scale": made.scale, "rows": made.prepare(X).values.toarray()}
     return found
 
 
@@ -579,7 +579,7 @@ def constant_columns() -> dict[str, Any]:
     moments = standardization.column_moments(X, table.weight, np.dtype(float))
     for common in (False, True):
         made = standardization.Standardizer.from_moments(*moments, common_scale=common)
-        found[f"common {common}"] = {"shift": made.shift, "scale": made.scale, "rows": made(X[:3]).values}
+        found[f"common {common}"] = {"shift": made.shift, "scale": made.scale, "rows": made.prepare(X[:3]).values}
     zeros = standardization.Standardizer.from_moments(
         np.array([0.0, 3.0, 5.0]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0]), common_scale=True
     )

@@ -247,8 +247,8 @@ def kernels() -> dict[str, Any]:
     every = features.KernelMap.learn(rows, 50, np.random.default_rng(0))
     return {
         "some": tree(tuple(kernel)),
-        "mapped": kernel(rows[:4] + 0.3),
-        "every": every(rows[:2]),
+        "mapped": kernel.similarities(rows[:4] + 0.3),
+        "every": every.similarities(rows[:2]),
         "gaps": features.rows_without_cells(np.array([[np.nan, np.nan], [1.0, np.nan]])),
     }
 

@@ -206,7 +206,7 @@ def columns() -> dict[str, Any]:
     with patch("warnings.warn"):
         model.fit(empty, table.y)
     scale = Scale(np.array([2.0, 4.0]))
-    rows = scale(np.array([[1.0, 8.0], [3.0, 2.0]]))
+    rows = scale.prepare(np.array([[1.0, 8.0], [3.0, 2.0]]))
     moments = in_main_memory(ColumnMoments(np.ones(2), np.zeros(2), np.ones(2)))
     return {
         "kinds": " ".join(model.kinds_),

@@ -501,7 +501,7 @@ class GenerativeInput(TableInput):
 
     def make_source(self) -> ArraySource:
         """The rows as they are modeled."""
-        return self.rows.with_preprocess(self.preprocessor)
+        return self.rows.with_preprocess(self.preprocessor.prepare)
 
 
 @dataclass(frozen=True)
@@ -516,7 +516,7 @@ class PartedInput(TableInput):
 
     def make_source(self) -> ChunkedSource:
         """The rows as they are modeled."""
-        return self.parts.with_preprocess(self.preprocessor)
+        return self.parts.with_preprocess(self.preprocessor.prepare)
 
     @property
     def X(self) -> Array:

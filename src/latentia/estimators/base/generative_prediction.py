@@ -89,7 +89,7 @@ class Tempering(NamedTuple):
     def changes_nothing(self) -> bool:
         return self.temperature == 1.0 and self.offsets is None
 
-    def __call__(self, log_likelihood: Array, known: Array) -> Array:
+    def apply(self, log_likelihood: Array, known: Array) -> Array:
         """Of log likelihoods (..., C, N) of rows with so many known cells, (N,)."""
         tempered = log_likelihood / self.temperature
         return tempered if self.offsets is None else tempered + asarray_like(self.offsets, tempered)[:, None] * known
@@ -111,7 +111,7 @@ class LabeledRows(NamedTuple):
 
     def log_losses(self, tempering: Tempering) -> np.ndarray:
         """The log loss of each row."""
-        tempered = tempering(self.log_likelihood, self.known)
+        tempered = tempering.apply(self.log_likelihood, self.known)
         log_proba = log_softmax(self.log_class_shares + tempered, axis=0)
         return np.asarray(-log_proba[self.codes, np.arange(self.codes.size)])
 
@@ -228,7 +228,7 @@ class FittedModel(Generic[F]):
     def tempered_log_likelihood(self, scores: Array, rows: MaskedRows) -> Array:
         """What rows with such log joints (..., C, N) say of their class."""
         log_likelihood = scores - asarray_like(self.params.log_prior, scores)[..., None]
-        return self.tempering(log_likelihood, count_known(rows))
+        return self.tempering.apply(log_likelihood, count_known(rows))
 
     def temper(self, scores: Array, rows: MaskedRows) -> Array:
         """Log joints (..., C, N) in which rows say less of the class.
@@ -244,7 +244,7 @@ class FittedModel(Generic[F]):
     def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
         """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
         max_rows = rows_per_chunk(floats_per_row, self.preprocessor.shift)
-        parts = map_rows(X, self.preprocessor, fn, max_rows)
+        parts = map_rows(X, self.preprocessor.prepare, fn, max_rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
     def scores(self, rows: MaskedRows, score: Callable[..., Array] | None = None) -> Array:

@@ -195,7 +195,7 @@ class StreamMixin(GenerativeClassifier[G, P]):
         rows = self._encode_table(X, stream.data.encoder)
         codes = encode_known_labels(y, self.classes_, rows.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, rows.shape[0])
-        source = ArraySource(rows, codes, weight, stream.data.preprocessor)
+        source = ArraySource(rows, codes, weight, stream.data.preprocessor.prepare)
         return source.with_unlabeled_weight(stream.unlabeled_weight)
 
     def _check_classes(self, classes: Any) -> None:

@@ -173,7 +173,7 @@ class SoftmaxCandidate(Candidate):
             relevance = class_relevance(numbers, codes, weight) if self.by_relevance else None
             rng = np.random.default_rng(seed)
             kernel = KernelMap.learn(numbers, self.max_landmarks, rng, relevance, weight, self.closeness)
-            completed = kernel(completed)
+            completed = kernel.similarities(completed)
         model = MultimodalSoftmaxClassifier(
             1, ridge=self.ridge, standardize=kernel is None, unlabeled=None, random_state=seed, **SOFTMAX_OPTIONS
         )
@@ -281,7 +281,7 @@ class GenerativeMember(Member):
     estimator: Any  # holds the model as users know it; None unless it is one of the coded rows
 
     def log_proba(self, X: Array) -> Array:
-        return self.model.log_proba(X if self.columns is None else self.columns(X))
+        return self.model.log_proba(X if self.columns is None else self.columns.expand(X))
 
     def published_under(self, log_prior: np.ndarray) -> Self:
         if self.estimator is None:
@@ -306,12 +306,12 @@ class CompletedMember(Member):
     estimator: Any
 
     def log_proba(self, X: Array) -> Array:
-        return self.log_proba_of(self.completion(X), X)
+        return self.log_proba_of(self.completion.complete(X), X)
 
     def log_proba_of(self, rows: Array, X: Array) -> Array:
         """The same of rows X that are complete already."""
         rows = with_gap_columns(rows, X) if self.looks_at_gaps else rows
-        rows = rows if self.kernel is None else self.kernel(rows)
+        rows = rows if self.kernel is None else self.kernel.similarities(rows)
         found = asarray_like(self.estimator.predict_log_proba(rows_for_estimator(rows)), rows)
         xp = namespace(found)
         prior = asarray_like(self.completion.model.params.log_prior, found)
@@ -324,7 +324,7 @@ class CompletedMember(Member):
 
 def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput:
     """The input whose categories are columns of zeros and ones."""
-    X = columns(data.X)
+    X = columns.expand(data.X)
     moments = column_moments(X, data.weight, compute_dtype(X))
     standardizer = Standardizer.from_moments(*moments)
     is_number = _came_as_numbers(data, columns)
@@ -339,7 +339,7 @@ def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput
 
 def as_numbers_in_parts(data: PartedInput, columns: NumberColumns) -> PartedInput:
     """The same for a table in parts."""
-    rows = data.rows.map_columns(columns.__call__, columns.n_columns)
+    rows = data.rows.map_columns(columns.expand, columns.n_columns)
     moments, some = source_moments(rows), rows.spread_rows(TRANSFORM_ROWS)
     standardizer = Standardizer.from_moments(*moments)
     preprocessor = learn_power_transform(some.X, some.weight, standardizer, _came_as_numbers(data, columns))
@@ -428,11 +428,11 @@ def _keys(data: GenerativeInput, power: int) -> np.ndarray:
     ranges = split_ranges([RowRange(0, data.codes.size, None)], max_rows)
 
     def of_part(rows: RowRange) -> np.ndarray:
-        return sum_of_cubes(data.preprocessor(data.X[rows.as_slice, ...]).values, weight[rows.as_slice])
+        return sum_of_cubes(data.preprocessor.prepare(data.X[rows.as_slice, ...]).values, weight[rows.as_slice])
 
     cubes = sum(parallel(of_part, ranges, is_numpy_array(data.X))) / weight.sum()
     return np.concatenate(
-        map_rows(data.X, data.preprocessor, lambda rows: content_keys(rows.values, cubes, power), max_rows)
+        map_rows(data.X, data.preprocessor.prepare, lambda rows: content_keys(rows.values, cubes, power), max_rows)
     )
 
 
@@ -488,7 +488,7 @@ class CompletedRows:
         return member.log_proba_of(completed, self.test_rows)
 
     def _complete(self, part: str, X: Array) -> Array:
-        completed = self.completion(X)
+        completed = self.completion.complete(X)
         if completed.shape[0] * completed.shape[1] <= MAX_KEPT:
             self._kept[part] = completed
         return completed

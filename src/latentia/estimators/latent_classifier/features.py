@@ -51,7 +51,7 @@ class NumberColumns(NamedTuple):
     def n_columns(self) -> int:
         return sum(self.n_codes)
 
-    def __call__(self, X: Array) -> Array:
+    def expand(self, X: Array) -> Array:
         xp = namespace(X)
         if all(size == 1 for size in self.n_codes):
             return X
@@ -78,14 +78,14 @@ class Completion(NamedTuple):
     def by(cls, model: FittedModel) -> Completion:
         return cls(model, NumberColumns.from_encoder(model.encoder, model.preprocessor.empty_columns))
 
-    def __call__(self, X: Array) -> Array:
+    def complete(self, X: Array) -> Array:
         """Complete rows (N, columns.n_columns)."""
         family, params = self.model.family, self.model.params
 
         def fill(rows: MaskedRows) -> Array:
             return rows.values if rows.observed is None else _score_and_fill(family, params, rows)[1]
 
-        return self.columns(self.model.map_rows(X, fill, family.impute_floats_per_row(params)))
+        return self.columns.expand(self.model.map_rows(X, fill, family.impute_floats_per_row(params)))
 
     def with_log_proba(self, X: Array) -> tuple[Array, Array]:
         """Complete rows, and what the model says of their classes (N, C): rows are inferred once.
@@ -101,7 +101,7 @@ class Completion(NamedTuple):
 
         floats = family.impute_floats_per_row(params) + family.score_floats_per_row(params)
         found, n_columns = self.model.map_rows(X, both, floats), X.shape[1]
-        return self.columns(found[:, :n_columns]), found[:, n_columns:]
+        return self.columns.expand(found[:, :n_columns]), found[:, n_columns:]
 
 
 def _score_and_fill(family: Any, params: Any, rows: MaskedRows) -> tuple[Array, Array]:
@@ -154,7 +154,7 @@ class KernelMap(NamedTuple):
         kept = values > MIN_EIGENVALUE * values.max()
         return cls(shift, scale, root_share, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
-    def __call__(self, features: Array) -> Array:
+    def similarities(self, features: Array) -> Array:
         """Features (N, R) of complete rows."""
         rows = _standardized(to_numpy(features).astype(float), self.shift, self.scale) * self.root_share
         return asarray_like(_similarities(rows, self.landmarks) @ self.whitening, features)

@@ -79,7 +79,7 @@ class MultilabelModel:
 
     def log_proba(self, X: Array) -> Array:
         """Log probabilities that labels are present, (N, L)."""
-        return self.embedding.predict_log_proba(self.completion(X))
+        return self.embedding.predict_log_proba(self.completion.complete(X))
 
     def log_odds(self, X: Array) -> Array:
         """Log odds of each label, (N, L)."""
@@ -137,7 +137,7 @@ def fit_multilabel(
         base = GenerativeCandidate("factors", LatentClassificationModel, settings).fit(whole, None, seed)[-1]
     assert isinstance(base, GenerativeMember)
     completion = Completion.by(base.model)
-    features = completion(data.X)
+    features = completion.complete(data.X)
 
     def embed(rows: np.ndarray | None, callback: Any = None) -> ProbitEmbeddingClassifier:
         model = ProbitEmbeddingClassifier(max_iter=max(options.max_iter, 2), random_state=seed, callback=callback)

@@ -291,11 +291,11 @@ class StackModel:
         said: dict[int, Array] = {}
         for member in members:
             if isinstance(member, CompletedMember) and id(member.completion.model) not in completed:
-                model, complete = member.completion.model, member.completion
+                model, completion = member.completion.model, member.completion
                 if any(model is voter for voter in voters):
-                    completed[id(model)], said[id(model)] = complete.with_log_proba(X)
+                    completed[id(model)], said[id(model)] = completion.with_log_proba(X)
                 else:
-                    completed[id(model)] = complete(X)
+                    completed[id(model)] = completion.complete(X)
         found = []
         for member in members:
             if isinstance(member, CompletedMember):

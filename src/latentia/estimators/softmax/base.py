@@ -88,7 +88,7 @@ class PredictionModel(NamedTuple):
     def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array]) -> Array:
         """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
         floats_per_row = self.fitted.spec.prediction_floats_per_row(X.shape[1])
-        parts = map_rows(X, self.preprocessor, fn, rows_per_chunk(floats_per_row, self.preprocessor.shift))
+        parts = map_rows(X, self.preprocessor.prepare, fn, rows_per_chunk(floats_per_row, self.preprocessor.shift))
         return namespace(parts[0]).concat(parts, axis=0)
 
 
@@ -167,10 +167,10 @@ class LatentSoftmaxEstimator(NumberTableMixin):
         xp = namespace(moments.mean)
         standardizer = Standardizer.from_moments(*moments)
         identity = Standardizer(xp.zeros_like(moments.mean), xp.ones_like(moments.mean), None)
-        standardized = rows.with_preprocess(standardizer)
+        standardized = rows.with_preprocess(standardizer.prepare)
         if self.standardize:
             return ModeledRows(standardized, standardized, identity, are_distinct), standardizer
-        modeled = rows.with_preprocess(identity)
+        modeled = rows.with_preprocess(identity.prepare)
         return ModeledRows(modeled, standardized, standardizer, are_distinct), identity
 
     def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:

@@ -509,7 +509,7 @@ class ModeledRows(NamedTuple):
         """Other rows, modeled and standardized alike."""
         same = self.standardized is self.modeled
         return self._replace(
-            modeled=modeled, standardized=modeled if same else modeled.with_preprocess(self.preprocess)
+            modeled=modeled, standardized=modeled if same else modeled.with_preprocess(self.preprocess.prepare)
         )
 
 
