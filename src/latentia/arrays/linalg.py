@@ -1,34 +1,32 @@
-"""Symmetric positive definite matrices in batches: inverses, log determinants, a floor of
-eigenvalues.
+"""Positive definite matrices in batches, symmetric matrices as vectors, and the two products of
+every sweep.
 
-Symmetric matrices as their upper triangles, so that sums of them are matrix products.
-
-Products of the cells of many rows are laid out in NumPy one product after the other, each for all
-rows: so they are written in long runs, and matrix products read them as they are.
-
-Products of parameters with rows, and weighted sums of rows: the two matrix products of every
-sweep.
-
-NumPy's products of a thin matrix with many rows are computed in tiles, small enough for BLAS to
-skip its packing: tiles of rows, or where rows are laid out feature by feature, of rows in the one
-product and of features in the other. ``python benchmarks/gaussian_mixture_speed.py em hybrid``
-times sweeps that are made of such products; it measured the sizes below.
+- Inverses, log determinants, a floor of eigenvalues: large matrices by LAPACK, one to a core.
+- A symmetric matrix as its upper triangle, so that sums of them are matrix products. Products of
+  the cells of many rows are laid out one after the other, each for all rows: so they are written
+  in long runs, and matrix products read them as they are.
+- Parameters at rows, and weighted sums of rows. NumPy's products of a thin matrix with many rows
+  are computed in tiles, small enough for BLAS to skip its packing: tiles of rows, or where rows
+  are laid out feature by feature, of rows in the one product and of features in the other.
+  ``python benchmarks/gaussian_mixture_speed.py em hybrid`` times sweeps that are made of these.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 import array_api_compat
 import numpy as np
 from scipy.linalg import eigh as scipy_eigh
 from scipy.linalg import lapack
 
-from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, to_numpy, transpose
+from latentia.arrays.namespace import Array, Namespace, asarray_like, eye_like, namespace, to_numpy, transpose
 from latentia.arrays.parallel import one_blas_thread, parallel
+
+T = TypeVar("T")
 
 
 def symmetric(a: Array) -> Array:
@@ -77,9 +75,11 @@ def positive_definite(a: Array) -> Array:
     """Which of the symmetric matrices are positive definite, by Cholesky factors; (...,)."""
     xp = namespace(a)
     if array_api_compat.is_torch_array(a):
-        return xp.linalg.cholesky_ex(a).info == 0
+        _, failed = xp.linalg.cholesky_ex(a)
+        return failed == 0
     if not array_api_compat.is_numpy_array(a):
         return xp.all(xp.linalg.eigvalsh(a) > 0, axis=-1)
+    a = to_numpy(a)
     try:
         np.linalg.cholesky(a)
     except np.linalg.LinAlgError:
@@ -181,11 +181,27 @@ def _lapack_inverses(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _invert_blocks(matrix: np.ndarray, out: np.ndarray) -> float:
-    """Write the inverse to `out`, and return the log determinant."""
+    """Write the inverse to `out`, and return the log determinant: by halves, whose inverses follow
+    likewise.
+
+    Nearly all of the work is then in matrix products: these run faster than LAPACK's inverse, and
+    on several threads, while SciPy's calls of LAPACK wait for each other.
+    """
     size = matrix.shape[0]
     if size <= MAX_BLOCK_SIZE:
         return _invert_leaf(matrix, out)
-    return _invert_by_halves(matrix, out, (size // 2 + 7) // 8 * 8, _invert_blocks)
+    half = (size // 2 + 7) // 8 * 8
+    first, second = slice(None, half), slice(half, None)
+    side = matrix[first, second]
+    corner = out[first, first]
+    log_det = _invert_blocks(matrix[first, first], corner)
+    solved = corner @ side
+    log_det += _invert_blocks(matrix[second, second] - side.T @ solved, out[second, second])
+    across = solved @ out[second, second]
+    corner += across @ solved.T
+    np.negative(across, out=out[first, second])
+    out[second, first] = out[first, second].T
+    return log_det
 
 
 def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
@@ -199,31 +215,16 @@ def _invert_leaf(matrix: np.ndarray, out: np.ndarray) -> float:
     return log_det
 
 
-def _invert_by_halves(matrix: np.ndarray, out: np.ndarray, half: int, invert: Callable[..., Any]) -> Any:
-    """Write inverses to `out`, and return log determinants; `invert` does so for smaller matrices.
-
-    Nearly all of the work is then in matrix products: these run faster than LAPACK's inverse, and
-    on several threads, while SciPy's calls of LAPACK wait for each other.
-    """
-    first, second = slice(None, half), slice(half, None)
-    side = matrix[..., first, second]
-    corner = out[..., first, first]
-    log_det = invert(matrix[..., first, first], corner)
-    solved = corner @ side
-    log_det += invert(matrix[..., second, second] - side.mT @ solved, out[..., second, second])
-    across = solved @ out[..., second, second]
-    corner += across @ solved.mT
-    np.negative(across, out=out[..., first, second])
-    out[..., second, first] = out[..., first, second].mT
-    return log_det
+#: Returns an array, and zero where it succeeded.
+LapackFunction = Callable[..., tuple[np.ndarray, int]]
 
 
 @cache
-def _cholesky_functions(dtype: np.dtype) -> tuple[Any, Any]:
+def _cholesky_functions(dtype: np.dtype) -> tuple[LapackFunction, LapackFunction]:
     return tuple(lapack.get_lapack_funcs(("potrf", "trtri"), dtype=dtype))
 
 
-def map_parallel(fn: Callable[[int], Any], n_tasks: int, size: int) -> list[Any]:
+def map_parallel(fn: Callable[[int], T], n_tasks: int, size: int) -> list[T]:
     """Results of fn(0), fn(1), ..., a core each if their matrices are large.
 
     A single huge matrix has all cores.
@@ -254,7 +255,7 @@ def _triangle_index(n: int) -> np.ndarray:
 
 
 @cache
-def _moved(numbers: bytes, xp: Any, device: Any) -> Array:
+def _moved(numbers: bytes, xp: Namespace, device: Hashable) -> Array:
     return xp.asarray(np.frombuffer(numbers, dtype=np.int64).copy(), device=device)
 
 
@@ -299,7 +300,7 @@ def quadratic_features(a: Array) -> Array:
     return xp.concat([packed_outer(a), a, xp.ones_like(a[:, :1])], axis=-1)
 
 
-def _in_long_runs(a: Array) -> bool:
+def _in_long_runs(a: Array) -> TypeGuard[np.ndarray]:
     return isinstance(a, np.ndarray) and a.ndim == 2 and a.shape[0] >= LONG_RUN_ROWS
 
 
@@ -342,20 +343,20 @@ def params_at_rows(natural: Array, rows: Array) -> Array:
     """(..., P) parameters times (N, P) rows: (..., N), as one matrix product."""
     xp = namespace(natural)
     flat = xp.reshape(natural, (-1, natural.shape[-1]))
-    N, shape = rows.shape[0], (*natural.shape[:-1], rows.shape[0])
-    if _use_tiles(flat, rows):
-        out = np.empty((flat.shape[0], N), dtype=rows.dtype)
-        tiled = N - N % TILE_ROWS
-        tiles = _row_tiles(rows[:tiled], TILE_ROWS).transpose(0, 2, 1)
-        np.matmul(flat, tiles, out=_column_tiles(out[:, :tiled], TILE_ROWS))
-        np.matmul(flat, rows[tiled:].T, out=out[:, tiled:])
-        return out.reshape(shape)
-    if size := _feature_tile(flat, rows, rows.shape[1]):
-        out = np.empty((flat.shape[0], N), dtype=rows.dtype)
-        tiled = N - N % size
-        np.matmul(flat, _column_tiles(rows[:tiled].T, size), out=_column_tiles(out[:, :tiled], size))
-        np.matmul(flat, rows[tiled:].T, out=out[:, tiled:])
-        return out.reshape(shape)
+    shape = (*natural.shape[:-1], rows.shape[0])
+    if isinstance(flat, np.ndarray) and isinstance(rows, np.ndarray):
+        N, out_shape = rows.shape[0], (flat.shape[0], rows.shape[0])
+        if _use_tiles(flat, rows):
+            out, tiled = np.empty(out_shape, dtype=rows.dtype), N - N % TILE_ROWS
+            tiles = _row_tiles(rows[:tiled], TILE_ROWS).transpose(0, 2, 1)
+            np.matmul(flat, tiles, out=_column_tiles(out[:, :tiled], TILE_ROWS))
+            np.matmul(flat, rows[tiled:].T, out=out[:, tiled:])
+            return out.reshape(shape)
+        if size := _feature_tile(flat, rows, rows.shape[1]):
+            out, tiled = np.empty(out_shape, dtype=rows.dtype), N - N % size
+            np.matmul(flat, _column_tiles(rows[:tiled].T, size), out=_column_tiles(out[:, :tiled], size))
+            np.matmul(flat, rows[tiled:].T, out=out[:, tiled:])
+            return out.reshape(shape)
     return xp.reshape(xp.matmul(flat, transpose(rows)), shape)
 
 
@@ -363,20 +364,21 @@ def weighted_row_sums(weight: Array, rows: Array) -> Array:
     """(..., N) weights times (N, P) rows: (..., P), as one matrix product."""
     xp = namespace(weight)
     flat = xp.reshape(weight, (-1, weight.shape[-1]))
-    P, shape = rows.shape[1], (*weight.shape[:-1], rows.shape[1])
-    if _use_tiles(flat, rows):
-        tiled = rows.shape[0] - rows.shape[0] % SUM_TILE_ROWS
-        tiles = _row_tiles(rows[:tiled], SUM_TILE_ROWS)
-        sums = np.matmul(_column_tiles(flat[:, :tiled], SUM_TILE_ROWS), tiles).sum(axis=0)
-        sums += flat[:, tiled:] @ rows[tiled:]
-        return sums.reshape(shape)
-    if size := _feature_tile(flat, rows, rows.shape[0]):
-        sums = np.empty((flat.shape[0], P), dtype=rows.dtype)
-        tiled = P - P % size
-        tiles = _row_tiles(rows.T[:tiled], size).transpose(0, 2, 1)
-        np.matmul(flat, tiles, out=_column_tiles(sums[:, :tiled], size))
-        np.matmul(flat, rows[:, tiled:], out=sums[:, tiled:])
-        return sums.reshape(shape)
+    shape = (*weight.shape[:-1], rows.shape[1])
+    if isinstance(flat, np.ndarray) and isinstance(rows, np.ndarray):
+        N, P = rows.shape
+        if _use_tiles(flat, rows):
+            tiled = N - N % SUM_TILE_ROWS
+            tiles = _row_tiles(rows[:tiled], SUM_TILE_ROWS)
+            sums: np.ndarray = np.matmul(_column_tiles(flat[:, :tiled], SUM_TILE_ROWS), tiles).sum(axis=0)
+            sums += flat[:, tiled:] @ rows[tiled:]
+            return sums.reshape(shape)
+        if size := _feature_tile(flat, rows, N):
+            sums, tiled = np.empty((flat.shape[0], P), dtype=rows.dtype), P - P % size
+            tiles = _row_tiles(rows.T[:tiled], size).transpose(0, 2, 1)
+            np.matmul(flat, tiles, out=_column_tiles(sums[:, :tiled], size))
+            np.matmul(flat, rows[:, tiled:], out=sums[:, tiled:])
+            return sums.reshape(shape)
     return xp.reshape(xp.matmul(flat, rows), shape)
 
 
@@ -396,10 +398,9 @@ UNPACKED_PRODUCTS = 10**6
 FEATURE_TILES = (16, 128)
 
 
-def _use_tiles(thin: Array, rows: Array) -> bool:
+def _use_tiles(thin: np.ndarray, rows: np.ndarray) -> bool:
     return (
-        isinstance(rows, np.ndarray)
-        and thin.shape[0] in THIN_OPERAND
+        thin.shape[0] in THIN_OPERAND
         and rows.shape[0] >= 16 * TILE_ROWS
         and rows.shape[1] > 0
         and rows.flags.c_contiguous
@@ -407,11 +408,9 @@ def _use_tiles(thin: Array, rows: Array) -> bool:
     )
 
 
-def _feature_tile(thin: Array, rows: Array, depth: int) -> int:
+def _feature_tile(thin: np.ndarray, rows: np.ndarray, depth: int) -> int:
     """The tile for rows laid out feature by feature, a power of two; zero for one piece."""
-    if not isinstance(rows, np.ndarray) or thin.dtype != rows.dtype or not thin.size:
-        return 0
-    if rows.flags.c_contiguous or not rows.T.flags.c_contiguous:
+    if thin.dtype != rows.dtype or not thin.size or rows.flags.c_contiguous or not rows.T.flags.c_contiguous:
         return 0
     least, largest = FEATURE_TILES
     fits = UNPACKED_PRODUCTS // max(1, thin.shape[0] * depth)

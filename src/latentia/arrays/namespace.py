@@ -1,32 +1,125 @@
-"""Arrays of any library: what the Array API standard lacks, written once for every namespace.
-
-Sums and softmaxes of logarithms: one implementation each.
-
-Special functions for arrays of any library.
+"""Arrays of any library: their types, and what the Array API standard lacks, written once for every
+namespace: conversions, sums and softmaxes of logarithms, special functions.
 """
 
 from __future__ import annotations
 
+import builtins
 import math
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 import array_api_compat
 import numpy as np
 from array_api_compat import is_numpy_array
+from numpy.typing import ArrayLike
 from scipy import sparse, special
 
-Array = Any
+T = TypeVar("T")
+
+#: Type of the numbers of an array, as its library has it.
+DType = Hashable
+
+
+class Array(Protocol):
+    """An array of some library: NumPy, PyTorch, ... What an operator takes, its library decides."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def T(self) -> Array: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Array]: ...
+    def __getitem__(self, key: Any, /) -> Array: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __neg__(self) -> Array: ...
+    def __invert__(self) -> Array: ...
+    def __add__(self, other: Any, /) -> Array: ...
+    def __radd__(self, other: Any, /) -> Array: ...
+    def __sub__(self, other: Any, /) -> Array: ...
+    def __rsub__(self, other: Any, /) -> Array: ...
+    def __mul__(self, other: Any, /) -> Array: ...
+    def __rmul__(self, other: Any, /) -> Array: ...
+    def __truediv__(self, other: Any, /) -> Array: ...
+    def __rtruediv__(self, other: Any, /) -> Array: ...
+    def __pow__(self, other: Any, /) -> Array: ...
+    def __matmul__(self, other: Any, /) -> Array: ...
+    def __and__(self, other: Any, /) -> Array: ...
+    def __or__(self, other: Any, /) -> Array: ...
+    def __eq__(self, other: Any, /) -> Array: ...  # type: ignore[override]
+    def __ne__(self, other: Any, /) -> Array: ...  # type: ignore[override]
+    def __lt__(self, other: Any, /) -> Array: ...
+    def __le__(self, other: Any, /) -> Array: ...
+    def __gt__(self, other: Any, /) -> Array: ...
+    def __ge__(self, other: Any, /) -> Array: ...
+
+
+class FloatInfo(Protocol):
+    """Limits of a floating-point type."""
+
+    @property
+    def eps(self) -> float: ...
+    @property
+    def smallest_normal(self) -> float: ...
+    @property
+    def max(self) -> float: ...
+
+
+class QR(Protocol):
+    """An orthogonal and a triangular factor."""
+
+    @property
+    def Q(self) -> Array: ...
+    @property
+    def R(self) -> Array: ...
+
+
+class Functions(Protocol):
+    """Functions of an array library; those that are not named return one array."""
+
+    def __getattr__(self, name: str, /) -> Callable[..., Array]: ...
+
+
+class LinearAlgebra(Functions, Protocol):
+    """Linear algebra of a namespace."""
+
+    def eigh(self, a: Array, /) -> tuple[Array, Array]: ...
+    def qr(self, a: Array, /) -> QR: ...
+
+
+class Namespace(Functions, Hashable, Protocol):
+    """An array library, as the Array API standard has it."""
+
+    bool: DType
+    int64: DType
+    float32: DType
+    float64: DType
+    linalg: LinearAlgebra
+    special: Functions  # of PyTorch alone
+
+    def finfo(self, dtype: DType, /) -> FloatInfo: ...
+    def isdtype(self, dtype: DType, kind: str | tuple[str, ...]) -> builtins.bool: ...
+    def nonzero(self, a: Array, /) -> tuple[Array, ...]: ...
+    def broadcast_arrays(self, *arrays: Array) -> tuple[Array, ...]: ...
+
 
 LOG_2PI = math.log(2 * math.pi)
 
 
-def namespace(*arrays: Array) -> Any:
+def namespace(*arrays: Array) -> Namespace:
     """The array namespace (NumPy, torch, ...) of the arrays."""
     for array in arrays:
         if type(array) is not np.ndarray:
-            return array_api_compat.array_namespace(*arrays)
-    return np  # which follows the standard, at half the time of the compatibility layer for a small array
+            return cast(Namespace, array_api_compat.array_namespace(*arrays))
+    return cast(Namespace, np)  # it follows the standard; the compatibility layer takes twice the time of a small array
 
 
 def to_numpy(array: Array) -> np.ndarray:
@@ -42,10 +135,10 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
-def in_main_memory(value: Any) -> Any:
+def in_main_memory(value: T) -> T:
     """A value whose arrays, and those in its fields, are NumPy's."""
     if array_api_compat.is_array_api_obj(value):
-        return to_numpy(value)
+        return cast(T, to_numpy(cast(Array, value)))
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: in_main_memory(getattr(value, field.name)) for field in fields(value)})
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -58,7 +151,7 @@ def is_on_cpu(array: Array) -> bool:
     return isinstance(array, np.ndarray) or str(array_api_compat.device(array)).lower().startswith("cpu")
 
 
-def asarray_like(values: Any, array: Array, dtype: Any = None) -> Array:
+def asarray_like(values: ArrayLike | Array, array: Array, dtype: DType | None = None) -> Array:
     """`values` as an array beside `array`: same namespace and device, its dtype unless told."""
     xp = namespace(array)
     if isinstance(values, np.ndarray) and not is_numpy_array(array):
@@ -67,16 +160,16 @@ def asarray_like(values: Any, array: Array, dtype: Any = None) -> Array:
     return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse(X: object) -> bool:
     """Whether rows are in a matrix or array of `scipy.sparse`."""
     return bool(sparse.issparse(X))
 
 
-def stored_values(X: Any) -> Array:
-    """The array that holds the values of dense or sparse rows: it tells their namespace, device and
+def stored_values(X: Array) -> Array:
+    """The array that holds the values of dense or sparse rows: it has their namespace, device and
     dtype.
     """
-    return X.data if is_sparse(X) else X
+    return cast(Array, getattr(X, "data")) if is_sparse(X) else X  # noqa: B009
 
 
 def transpose(a: Array) -> Array:
@@ -84,14 +177,14 @@ def transpose(a: Array) -> Array:
     return namespace(a).matrix_transpose(a)
 
 
-def one_hot(codes: Array, n: int, dtype: Any) -> Array:
+def one_hot(codes: Array, n: int, dtype: DType) -> Array:
     """Indicators (n, N) of integer codes (N,); a code outside 0..n-1 gives a zero column."""
     xp = namespace(codes)
     classes = xp.arange(n, dtype=codes.dtype, device=array_api_compat.device(codes))
     return xp.astype(classes[:, None] == codes[None, :], dtype)
 
 
-def compute_dtype(X: Any) -> Any:
+def compute_dtype(X: Array) -> DType:
     """float32 for arrays and sparse matrices of single and half precision, float64 for all else."""
     xp = namespace(stored_values(X))
     small = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
@@ -119,7 +212,8 @@ def sum_at(index: Array, values: Array, n: int) -> Array:
         return np.asarray(places @ values)
     xp = namespace(values)
     if array_api_compat.is_torch_array(values):
-        return xp.zeros((n, values.shape[1]), dtype=values.dtype, device=values.device).index_add_(0, index, values)
+        zeros = xp.zeros((n, values.shape[1]), dtype=values.dtype, device=array_api_compat.device(values))
+        return xp.index_add(zeros, 0, index, values)
     return xp.matmul(one_hot(index, n, values.dtype), values)
 
 
@@ -170,9 +264,8 @@ def exp_flush_underflow(log_prob: Array) -> Array:
 def _exp_flush_underflow(log_prob: Array, in_place: bool) -> Array:
     xp = namespace(log_prob)
     minimum = MIN_LOG_FLOAT32 if log_prob.dtype == xp.float32 else MIN_LOG
-    on_numpy = isinstance(log_prob, np.ndarray)
-    into = {"out": log_prob} if in_place and on_numpy else {}
-    if on_numpy and log_prob.size and log_prob.min() >= minimum:
+    into = {"out": log_prob} if in_place and isinstance(log_prob, np.ndarray) else {}
+    if isinstance(log_prob, np.ndarray) and log_prob.size and log_prob.min() >= minimum:
         return xp.exp(log_prob, **into)
     prob = xp.exp(xp.clip(log_prob, min=minimum, **into), **into)
     prob -= math.exp(minimum)
@@ -214,8 +307,8 @@ def erfcx(x: Array) -> Array:
     """exp(x^2) erfc(x) in the array's own namespace where it has one, else by way of the host."""
     if array_api_compat.is_torch_array(x):
         return namespace(x).special.erfcx(x)
-    if array_api_compat.is_numpy_array(x):
-        return special.erfcx(x)
+    if isinstance(x, np.ndarray):
+        return np.asarray(special.erfcx(x))
     return asarray_like(special.erfcx(to_numpy(x)), x)
 
 
@@ -228,7 +321,7 @@ def digamma(x: Array) -> Array:
     1e-13).
     """
     if isinstance(x, np.ndarray):
-        return special.psi(x)
+        return np.asarray(special.psi(x))
     xp = namespace(x)
     if array_api_compat.is_torch_array(x):
         return xp.special.digamma(x)
@@ -242,7 +335,7 @@ def digamma(x: Array) -> Array:
 def log_gamma(x: Array) -> Array:
     """Log gamma: that of SciPy or PyTorch, else Stirling's series at x + 8 (within 1e-12)."""
     if isinstance(x, np.ndarray):
-        return special.gammaln(x)
+        return np.asarray(special.gammaln(x))
     xp = namespace(x)
     if array_api_compat.is_torch_array(x):
         return xp.special.gammaln(x)

@@ -1,7 +1,5 @@
-"""Work on all cores: threads that live on between calls, and BLAS libraries that leave the cores to
-them.
-
-Memory that stays with a process while it computes.
+"""Work on all cores: threads that live on between calls, BLAS libraries that leave the cores to
+them, and memory that stays with a process while it computes.
 
 A sweep makes and drops arrays of some MiB, chunk after chunk. The C library of Linux learns to keep
 such memory for the next chunk; where MALLOC_TRIM_THRESHOLD_ is set it does not, and every array
@@ -17,12 +15,15 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock, local
-from typing import Any
+from typing import Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _local = local()
 
@@ -40,17 +41,17 @@ def one_thread() -> Iterator[None]:
 
 
 def n_threads() -> int:
-    """Cores this process may use; joblib's workers are told fewer through the environment, tasks of
-    Dask by `one_thread`.
+    """Cores this process may use; joblib's workers get fewer through the environment, tasks of Dask
+    by `one_thread`.
     """
     if getattr(_local, "alone", False):
         return 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(allowed or 1, int(told) if told.isdigit() else allowed or 1))
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(allowed or 1, int(wanted) if wanted.isdigit() else allowed or 1))
 
 
-def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = True) -> list[Any]:
+def parallel(fn: Callable[[T], R], tasks: Sequence[T], threaded: bool = True) -> list[R]:
     """Results of the tasks in order, on all cores with single-threaded BLAS if there is more than
     one task.
 
@@ -59,7 +60,7 @@ def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = Tr
     workers = min(n_threads(), len(tasks))
     if not threaded or workers < 2:
         return [fn(task) for task in tasks]
-    results: list[Any] = [None] * len(tasks)
+    results: dict[int, R] = {}
     waiting = deque(range(len(tasks)))
 
     def work() -> None:
@@ -79,19 +80,26 @@ def parallel(fn: Callable[[Any], Any], tasks: Sequence[Any], threaded: bool = Tr
             for other in others:
                 if not other.cancel():  # what has not begun by now has nothing left to do
                     other.result()
-    return results
+    return [results[k] for k in range(len(tasks))]
 
 
-def one_blas_thread(wanted: bool = True) -> Any:
+def one_blas_thread(wanted: bool = True) -> AbstractContextManager[object]:
     """Products of small matrices lose more to waiting for each other than a second thread gains."""
     # asking is cheap, and setting what is set already is not
     if not wanted or all(library.get_num_threads() == 1 for library in _blas()):
         return nullcontext()
-    return _controller().limit(limits=1, user_api="blas")
+    limit: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limit
+
+
+class BlasLibrary(Protocol):
+    """A library with threads of its own."""
+
+    def get_num_threads(self) -> int: ...
 
 
 @cache
-def _blas() -> list[Any]:
+def _blas() -> list[BlasLibrary]:
     return list(_controller().select(user_api="blas").lib_controllers)
 
 
@@ -141,7 +149,7 @@ def kept_heap() -> Iterator[None]:
 
 
 def _count(change: int, mallopt: Callable[[int, int], int]) -> None:
-    """The first task that begins keeps memory, the last that ends restores what was told."""
+    """The first task that begins keeps memory, the last that ends restores what was set."""
     global _n_tasks
     with _lock:
         before, _n_tasks = _n_tasks, _n_tasks + change

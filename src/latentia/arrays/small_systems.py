@@ -1,14 +1,13 @@
-"""Many small symmetric positive definite systems, such as one for each row of a table.
+"""Many small symmetric positive definite systems, such as one for each row of a table, and standard
+normal points for averages over scores.
 
-A call of LAPACK for each costs more than its work. So matrices lie *entry by entry*, ``(P(P+1)/2,
-N)``: each entry of the upper triangles for all N systems, and every operation is one on all of
-them. That is also how precisions come out of a product with the rows and how covariances go into
-the next.
+A call of LAPACK for each system costs more than its work. So matrices lie *entry by entry*,
+``(P(P+1)/2, N)``: each entry of the upper triangles for all N systems, and every operation is one
+on all of them. That is also how precisions come out of a product with the rows and how covariances
+go into the next.
 
-Standard normal points for averages over scores: antithetic, and of unit covariance.
-
-A Sobol sequence where there are points enough, made to have the identity as its covariance. Fewer
-than twice as many pairs as dimensions may lie in a plane; then they are the rows of random
+The points are antithetic, and of unit covariance: a Sobol sequence where there are points enough.
+Fewer than twice as many pairs as dimensions may lie in a plane; then they are the rows of random
 orthogonal matrices, whose covariance is the identity however few they are.
 """
 
@@ -22,7 +21,7 @@ from scipy.special import ndtri
 from scipy.stats import ortho_group, qmc
 
 from latentia.arrays.linalg import inverse_by_eigenvalues, pack, spd_inverse, unpack
-from latentia.arrays.namespace import Array, namespace, transpose
+from latentia.arrays.namespace import Array, namespace, to_numpy, transpose
 
 #: Numbers in the systems that are solved together: more are slower, as the caches do not hold
 #: them, and so are fewer, as each operation has too little to do.
@@ -43,7 +42,7 @@ def solve_entrywise(triangles: Array, right: Array) -> tuple[Array, Array, Array
     By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues.
     """
     xp, P = namespace(triangles), right.shape[0]
-    if isinstance(triangles, np.ndarray) and P <= MAX_SIZE:
+    if isinstance(triangles, np.ndarray) and isinstance(right, np.ndarray) and P <= MAX_SIZE:
         return _solve(triangles, right)
     inverse, log_det = spd_inverse(unpack(transpose(triangles), P))
     solution = xp.matmul(inverse, xp.permute_dims(right, (2, 0, 1)))
@@ -55,9 +54,9 @@ def invert_many(matrix: Array) -> tuple[Array, Array]:
     P, leading = matrix.shape[-1], matrix.shape[:-2]
     if not isinstance(matrix, np.ndarray) or not 0 < P <= MAX_SIZE:
         return spd_inverse(matrix)
-    triangles = pack(np.reshape(matrix, (math.prod(leading), P, P))).T
+    triangles = to_numpy(pack(np.reshape(matrix, (math.prod(leading), P, P)))).T
     inverse, _, log_det = _solve(triangles, np.empty((P, 0, triangles.shape[1]), dtype=matrix.dtype))
-    return unpack(inverse.T, P).reshape(matrix.shape), log_det.reshape(leading)
+    return np.reshape(to_numpy(unpack(inverse.T, P)), matrix.shape), log_det.reshape(leading)
 
 
 def _solve(triangles: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,7 +81,7 @@ def _solve(triangles: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.nda
             solution[:, :, part] = here[:, P:]
     failed = np.flatnonzero(~np.isfinite(log_det))
     if failed.size:
-        matrices, log_det[failed] = inverse_by_eigenvalues(unpack(triangles[:, failed].T, P))
+        matrices, log_det[failed] = map(to_numpy, inverse_by_eigenvalues(unpack(triangles[:, failed].T, P)))
         inverse[:, failed] = pack(matrices).T
         solution[:, :, failed] = (matrices @ right[:, :, failed].transpose(2, 0, 1)).transpose(1, 2, 0)
     return inverse, solution, log_det
@@ -113,7 +112,8 @@ def _factorize(work: np.ndarray) -> np.ndarray:
     for i in range(P):
         work[i, i:] += np.einsum("kn,kjn->jn", work[i, :i], work[:i, i:])
         np.multiply(work[i, i + 1 : P], -1 / work[i, i], out=work[i + 1 :, i])
-    return np.log(np.einsum("iin->in", work[:, :P])).sum(axis=0)
+    log_det: np.ndarray = np.log(np.einsum("iin->in", work[:, :P])).sum(axis=0)
+    return log_det
 
 
 def _substitute(work: np.ndarray) -> None:

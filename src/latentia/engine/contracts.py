@@ -220,7 +220,8 @@ class GenerativeFamily(EMFamily):
 
     def scores(self, params: Params, rows: MaskedRows) -> Array:
         """Log joint (..., C, N) alone."""
-        return self.infer(params, rows).log_joint
+        log_joint: Array = self.infer(params, rows).log_joint
+        return log_joint
 
     def score_floats_per_row(self, params: Params) -> int:
         """Floats of workspace per row in `scores`."""

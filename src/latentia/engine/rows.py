@@ -313,11 +313,12 @@ class MaskMissing:
 
 def is_mapped(X: Array) -> bool:
     """Whether rows lie in a file, which is best read in its own order."""
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap):
+    memory: object = X
+    while isinstance(memory, np.ndarray):
+        if isinstance(memory, np.memmap):
             return True
-        X = X.base
-    return isinstance(X, mmap.mmap)
+        memory = memory.base
+    return isinstance(memory, mmap.mmap)
 
 
 class RowRange(NamedTuple):
@@ -381,6 +382,8 @@ class CachedRows(NamedTuple):
 
     def take_restarts(self, index: np.ndarray) -> CachedRows:
         weight = self.chunk.weight
+        if weight is None:
+            return self
         keep = asarray_like(index, weight, dtype=namespace(weight).int64)
         chunk = self.chunk._replace(weight=namespace(weight).take(weight, keep, axis=1))
         return self._replace(chunk=chunk)
@@ -414,9 +417,9 @@ def with_gaps_side_by_side(X: Any, y: np.ndarray, by_label: np.ndarray) -> np.nd
 def preprocess_rows(X: np.ndarray, preprocess: Preprocess, order: np.ndarray | None, max_rows: int) -> MaskedRows:
     """All rows in some order, preprocessed in chunks: no second table is as large."""
     ranges = split_ranges([RowRange(0, X.shape[0], None)], max_rows)
-    values = np.empty(X.shape, dtype=preprocess(X[:1]).values.dtype)
+    values = np.empty(X.shape, dtype=to_numpy(preprocess(X[:1]).values).dtype)
 
-    def fill(rows: RowRange) -> np.ndarray | None:
+    def fill(rows: RowRange) -> Array | None:
         index = rows.as_slice if order is None else order[rows.as_slice]
         values[rows.as_slice], observed = preprocess(X[index])
         return observed
