@@ -8,9 +8,6 @@ next one runs. Cases, all by default:
 - sweep       an EM sweep of 1,000,000 x 128, 1,024 diagonal components, float32
 - estimators  a few iterations of every estimator at its large shape, on the device and on the cores
 - transfers   copies between host and device that one more iteration costs, by PyTorch's profiler
-- streamed    a table four times as large as the device memory that may be used, beside one that fits
-- parts       the same for whole fits of several estimators, by `latentia.on_device`
-- batches     hybrid training by L-BFGS and by mini-batches; of MNIST where `LATENTIA_DATA` has it
 - crossover   from how many rows on the device is faster
 
 With `--cpu`, PyTorch on the cores stands in for the device and shapes are small: a test of this
@@ -40,14 +37,11 @@ import numpy as np
 import sklearn
 import torch
 from large_shapes import ESTIMATORS, Shape
-from sklearn.decomposition import PCA
 
 import latentia
-from latentia.engine.device_stream import Device, RowStream, StreamedSource
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
-from latentia.solvers import Adam
 
 #: Seconds that one case may take.
 CASE_SECONDS = 300
@@ -200,124 +194,6 @@ def count_copies(profile: Any) -> dict[str, float]:
     return found
 
 
-def streamed() -> Iterator[dict[str, Any]]:
-    """Rows a second of sweeps over a table that fits, and of one four times as large as the memory allowed."""
-    limit = 2**22 if SMALL else 4 * 2**30
-    n_columns = 128
-    n_rows = 4 * limit // (4 * n_columns)
-    X = torch.empty((n_rows, n_columns), dtype=torch.float32, pin_memory=DEVICE == "cuda")
-    for start in range(0, n_rows, 2**20):
-        X[start : start + 2**20].copy_(torch.randn((min(2**20, n_rows - start), n_columns), device=DEVICE))
-    if DEVICE == "cuda":
-        torch.cuda.empty_cache()
-        total = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(limit / total)
-    rows_mib = limit / 2**20 * 5 / 8  # what sweeps work in is 1 GiB, and PyTorch's blocks are not all full
-    y = np.zeros(n_rows, dtype=np.int64)
-    fits = n_rows // 16  # a quarter of the memory allowed
-    try:
-        for n_components in (16,) if SMALL else (1024, 256, 64):
-            problem, params = diagonal_problem(ArraySource(X[:fits].to(DEVICE), y[:fits]), n_components)
-            problem.sweep(params)
-            resident = fits / best(lambda problem=problem, params=params: problem.sweep(params).value.item(), 3)
-            problem, params = diagonal_problem(StreamedSource(RowStream(X, Device(DEVICE, rows_mib)), y), n_components)
-            if DEVICE == "cuda":
-                torch.cuda.reset_peak_memory_stats()
-            rate = n_rows / best(lambda problem=problem, params=params: problem.sweep(params).value.item(), 2)
-            yield {
-                "case": f"streamed {n_rows} x {n_columns} float32, {n_components} diagonal components",
-                "table_gib": X.nbytes / 2**30,
-                "allowed_gib": limit / 2**30,
-                "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if DEVICE == "cuda" else None,
-                "rows_per_s_streamed": rate,
-                "rows_per_s_fitting": resident,
-                "share": rate / resident,
-                "copy_gib_per_s": rate * 4 * n_columns / 2**30,
-            }
-    finally:
-        if DEVICE == "cuda":
-            torch.cuda.set_per_process_memory_fraction(1.0)
-
-
-def parts() -> Iterator[dict[str, Any]]:
-    """Iterations of whole fits: of a tensor that fits, and of a table four times as large as the memory for its rows."""
-    for name in ("mixture diag ml", "mixture hybrid", "factors vb", "softmax"):
-        if name in CHOSEN:
-            yield from guarded(f"parts {name}", lambda name=name: in_parts(CHOSEN[name]))
-
-
-def in_parts(case: Any) -> dict[str, Any]:
-    """Rows a second of one more iteration, from the difference of two fits; the first loads the kernels."""
-    X, y = replace(case.shape, rows=10_000 if SMALL else 2**20).draw()
-    times = 2 if SMALL else 2**33 // X.nbytes
-    large = np.empty((times * len(X), X.shape[1]), dtype=X.dtype)
-    for k in range(times):
-        np.add(X, np.float32(0.01 * k), out=large[k * len(X) : (k + 1) * len(X)])
-    labels = np.tile(y, times)
-    fits = slice(0, len(large) // 8)
-    there = torch.asarray(large[fits], device=DEVICE), torch.asarray(labels[fits], device=DEVICE)
-    table = latentia.on_device(large, DEVICE, memory=large.nbytes / 4 / 2**20)
-    rates, seconds = [], []
-    for (rows, target), many in ((there, 84), ((table, labels), 14)):
-        models = [case.model(max_iter=n) for n in (2, 4, many)]
-        seconds = [best(lambda m=model, r=rows, t=target: m.fit(r, t), 1) for model in models]
-        n_more = model_iterations(models[2]) - model_iterations(models[1])
-        rates.append(len(target) * n_more / (seconds[2] - seconds[1]))
-    return {
-        "shape": f"{len(large)} x {large.shape[1]} {large.dtype}",
-        "table_gib": large.nbytes / 2**30,
-        "rows_gib": large.nbytes / 2**32,
-        "rows_per_s_fitting": rates[0],
-        "rows_per_s_streamed": rates[1],
-        "share": rates[1] / rates[0],
-        "streamed_fit_s": seconds[-1],
-    }
-
-
-def batches() -> Iterator[dict[str, Any]]:
-    """Hybrid training, 50 columns, 128 components a class: objective, error on test rows and seconds of each solver."""
-    X, y, n_train = images()
-    rows, labels = torch.asarray(X[:n_train], device=DEVICE), torch.asarray(y[:n_train], device=DEVICE)
-    options: dict[str, Any] = {"covariance": "diag", "marginals": "normal", "n_init": 1, "random_state": 0, "tol": 1e-6}
-    options |= {"objective": "hybrid", "trade_off": 10.0, "margin": 10.0, "max_iter": 5 if SMALL else 400}
-    n_components = 4 if SMALL else 128
-    start = latentia.GaussianMixtureClassifier(
-        n_components, **{**options, "objective": "likelihood", "inference": "ml"}
-    )
-    start.fit(rows, labels)
-    em = best(lambda: start.fit(rows, labels), 1)
-    solvers = {"L-BFGS": "lbfgs"} | {
-        f"batches of {b}, {n} passes": Adam(b, n) for b, n in ((1024, 10), (1024, 20), (4096, 20))
-    }
-    for name, solver in solvers.items():
-        model = latentia.GaussianMixtureClassifier(n_components, solver=solver, **options)
-        seconds = best(lambda model=model: model.fit(rows, labels), 1)
-        wrong = model.predict(torch.asarray(X[n_train:], device=DEVICE)).cpu().numpy() != y[n_train:]
-        curve = np.asarray(model.objective_curve_.cpu())
-        yield {
-            "case": f"hybrid, {n_train} x 50, {n_components} components a class, {name}",
-            "seconds": seconds,
-            "seconds_of_em": em,
-            "iterations": int(model.n_iter_),
-            "objective": [float(curve[0]), float(curve[-1])],
-            "error": float(wrong.mean()),
-        }
-
-
-def images() -> tuple[np.ndarray, np.ndarray, int]:
-    """MNIST in 50 principal axes, or as many rows of clusters; and how many are for training."""
-    path = Path(os.environ.get("LATENTIA_DATA", "")) / "mnist.npz"
-    if not path.is_file() or SMALL:
-        n_train = 1000 if SMALL else 60_000
-        X, y = Shape(n_train * 7 // 6, 50, 10).draw()
-        return X, y.astype(np.int64), n_train
-    with np.load(path) as data:
-        X, y = (np.concatenate([data[f"{name}_train"], data[f"{name}_test"]]) for name in "Xy")
-    X = X.reshape(len(X), -1).astype(np.float32) / 255
-    with sklearn.config_context(array_api_dispatch=False):
-        return PCA(50, random_state=0).fit(X[:60_000]).transform(X).astype(np.float32), y.astype(np.int64), 60_000
-
-
 def crossover() -> Iterator[dict[str, Any]]:
     """Seconds of a fit by number of rows: the least at which the device wins, for every estimator."""
     scales = (0.002, 0.01) if SMALL else (0.005, 0.02, 0.08, 0.3)
@@ -384,14 +260,11 @@ def machine() -> dict[str, Any]:
 
 CASES = {
     "sweep": sweep,
-    "streamed": streamed,
-    "parts": parts,
-    "batches": batches,
     "estimators": estimators,
     "transfers": transfers,
     "crossover": crossover,
 }
-WHOLE = {"sweep", "streamed", "batches"}  # guarded in one piece; the others by estimator
+WHOLE = {"sweep"}  # guarded in one piece; the others by estimator
 
 
 def main() -> None:

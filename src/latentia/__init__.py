@@ -8,7 +8,7 @@ for label matrices), `MultimodalSoftmaxClassifier`, `MixtureOfExpertsClassifier`
 `MixtureOfExpertsRegressor`.
 
 `compare` ranks classifiers, `write_report` writes a page on a model, the classes named `...Display`
-draw, `load` reads what `save` wrote, `scan` and `on_device` are for large tables.
+draw, `load` reads what `save` wrote, `scan` is for large tables.
 """
 
 from latentia.apps.report import write_report
@@ -25,7 +25,6 @@ from latentia.persistence.model_files import load
 from latentia.plot.embedding import EmbeddingDisplay
 from latentia.plot.factors import CompletionDisplay, LatentMapDisplay, LoadingsDisplay, StructureDisplay
 from latentia.plot.general import CalibrationDisplay, ObjectiveCurveDisplay, SearchResultsDisplay
-from latentia.scale.device import on_device
 from latentia.scale.files import scan
 
 __version__ = "0.2.0"
@@ -52,7 +51,6 @@ __all__ = [
     "known_f1_score",
     "known_hamming_loss",
     "load",
-    "on_device",
     "scan",
     "write_report",
 ]

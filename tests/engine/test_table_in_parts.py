@@ -62,8 +62,6 @@ def facts(rows):
     sums = rows.sum_over_chunks(visit, 8, by_label=True)
     found |= {f"sums of {label}": sums[label] for label in sorted(sums)}
     found |= {"sums": rows.sum_over_chunks(visit, 8)[None]}
-    batches = list(rows.batches(1000, rng()))
-    found |= {"in batches": sorted(np.concatenate([batch.X[:, 0] for batch in batches]))}
     return found | {
         "rows": (rows.n_rows, rows.n_features, rows.total_weight, rows.any_unlabeled),
         "labels": list(rows.label_totals),

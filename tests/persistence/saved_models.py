@@ -23,7 +23,6 @@ from latentia import MultimodalSoftmaxClassifier as MMS
 from latentia import ProbitEmbeddingClassifier as PEC
 from latentia.engine.sweep import Conditional, Hybrid, Likelihood, Margin
 from latentia.persistence.encoding import Encoder
-from latentia.solvers import Adam
 
 FEW: dict[str, Any] = {"n_init": 1, "max_iter": 3, "tol": 1e-2, "random_state": 0}
 BATCH = {"unlabeled_weight": 1.0, "temperature": 1.0}
@@ -86,7 +85,7 @@ def _mixtures(data: Any, gaps: np.ndarray, hidden: np.ndarray) -> Iterator[Any]:
             yield model.fit(X, hidden)
             yield clone(model).partial_fit(X, data.classes, [0, 1, 2]).partial_fit(X, hidden)
     for objective in (Likelihood(), Conditional(), Margin(ramp=1.0), Hybrid()):
-        yield GMC(2, objective=objective, solver=Adam(n_passes=1), **FEW).fit(gaps, data.classes)
+        yield GMC(2, objective=objective, **FEW).fit(gaps, data.classes)
         yield LCM(1, objective=objective, kinds="continuous", **FEW).fit(data.X, data.classes)
     yield GMC("bic", covariance="auto", priors="uniform", **FEW).fit(gaps, hidden)
     yield GMC(marginals="normal", early_stopping=True, objective="margin", **FEW).fit(data.X, data.classes)

@@ -14,7 +14,6 @@ from test_damaged_files import archive_of, parts
 import latentia
 from latentia import GaussianMixtureClassifier
 from latentia.engine import parts as engine_parts
-from latentia.engine.device_stream import RowStream
 from latentia.engine.rows import MaskMissing
 from latentia.estimators.base.estimator import LatentEstimator
 from latentia.families.latent_factors.kinds import ColumnLayout
@@ -69,7 +68,6 @@ OTHERS = {
     "a piece that was kept": lambda path: [an(engine_parts._Kept, piece=reader(path))],
     "a temporary folder": lambda path: [an(engine_parts.TemporaryFolder, name=path)],
     "a table of files": lambda path: an(ScannedTable, source=path),
-    "a stream to a device": lambda path: an(RowStream, X=path),
     "a class of scikit-learn": lambda path: [{"object": "sklearn.pipeline:Pipeline", "state": {"steps": []}}],
     "the same under a name of ours": lambda path: [
         {"object": f"{LatentEstimator.__module__}:BaseEstimator", "state": {}}

@@ -202,16 +202,6 @@ def test_a_column_of_lists_is_refused_by_its_name(y):
         latentia.LatentClassificationModel().fit(polars.DataFrame({"a": y * 1.0, "l": [[1, 2]] * 40}), y)
 
 
-def test_tables_of_arrow_are_computed_on_a_device(rng, y):
-    pytest.importorskip("torch")
-    table = arrow_table(rng, y).select(["size", "narrow"])
-    model = latentia.GaussianMixtureClassifier(random_state=0).fit(table, y)
-    device = latentia.on_device(table, "cpu")
-    again = latentia.GaussianMixtureClassifier(random_state=0).fit(device, y)
-    np.testing.assert_allclose(again.predict_proba(device), model.predict_proba(table), atol=1e-6)
-    assert again.impute(device).schema.equals(table.schema)
-
-
 def test_masked_cells_are_missing_in_the_precision_of_the_others():
     cells, mask = np.arange(6).reshape(3, 2), np.eye(3, 2, dtype=bool)
     for dtype, expected in (("float32", "float32"), ("float64", "float64"), ("int32", "float64"), ("bool", "float64")):

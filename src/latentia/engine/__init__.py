@@ -5,8 +5,7 @@
   the value of a row and its weight for each class (also of unlabeled rows);
 - `rows`: rows as all parts see them: masked, in chunks, from a source; arrays and memory maps,
   chunk by chunk on all cores;
-- `parts`: rows that come part by part, from files or a Dask cluster; `device_stream`: rows in the
-  main memory, computed on a device that they need not fit into;
+- `parts`: rows that come part by part, from files or a Dask cluster;
 - `tree`: named tuples of arrays as values;
 - `messages`: how every room warns its user, and how it writes times.
 

@@ -311,14 +311,6 @@ class ChunkedSource(TableSource):
         source.is_weighted = True
         return source
 
-    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[ArraySource]:
-        """Some parts at a time are brought here and mixed; of a small table all, as of an array."""
-        order = rng.spawn(1)[0].permutation(len(self.parts))
-        sizes = np.diff(self.starts)[order].tolist()
-        for group in group_small(sizes, MIXED_MIB * 2**20 // (8 * self.n_features)):
-            parts = self.parts.select(sorted(order[group].tolist())).gather(_itself)
-            yield from join_sources(parts).batches(n_rows, rng)
-
     def map_targets(self, fn: Callable[[np.ndarray], np.ndarray]) -> ChunkedSource:
         """The same rows, whose y is `fn` of what it was."""
         return self._with_parts(_MapTargets(fn))
@@ -345,9 +337,6 @@ class ChunkedSource(TableSource):
         local = [index[part == k] - starts[k] for k in hit]
         return join_sources(self.parts.select(hit.tolist()).gather(take, local))
 
-
-#: Rows of several parts that are mixed for random batches, in MiB.
-MIXED_MIB = 256
 
 #: Of a label that a part does not have.
 NO_ROWS = LabelTotals(0, 0, 0.0)
@@ -419,10 +408,6 @@ class _MapColumns:
 
     def __call__(self, rows: ArraySource) -> ArraySource:
         return rows.with_table(self.fn(rows.X), rows.y)
-
-
-def _itself(rows: ArraySource) -> ArraySource:
-    return rows
 
 
 def count_labels(rows: ArraySource) -> dict[int, LabelTotals]:

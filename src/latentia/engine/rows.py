@@ -242,12 +242,6 @@ class TableSource(Source):
         few = {label: min(n, max(MIN_SAMPLED, int(share * n))) for label, n in counts.items()}
         return self.draw_numbers(few, int(rng.integers(2**62)))
 
-    @abstractmethod
-    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[Any]:
-        """One pass in random order: each row that counts is in one `ArraySource` of about `n_rows`
-        rows.
-        """
-
     def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:
         """An `ArraySource` of at most `n_rows` random rows of each label, one label after the
         other. If asked, rows of larger weight are drawn more often; those then weigh the same.
@@ -565,9 +559,6 @@ class ArraySource(TableSource):
         stays[index] = 0.0
         return self.with_weight(stays if self.weight is None else stays * self.weight)
 
-    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[ArraySource]:
-        return map(self.subset, random_batches(self.counted_rows(), n_rows, rng))
-
     def draw(self, n_rows: Limits, seed: int, rates: str, first_row: int = 0) -> dict[int, Draw]:
         """As for any table, whose first row is number `first_row` of a larger one."""
         weight = None if self.weight is None else self._mean_weight
@@ -775,8 +766,3 @@ def divide_by_draw(weight: np.ndarray, groups: Sequence[tuple[int, bool]]) -> np
 def evenly_spaced(n_rows: int, n_wanted: int) -> np.ndarray:
     """At most `n_wanted` numbers of rows, spread over all of them."""
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, n_wanted)).astype(int))
-
-
-def random_batches(numbers: np.ndarray, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Numbers of rows in random order, cut into batches of about `n_rows`."""
-    return np.array_split(rng.permutation(numbers), max(1, round(numbers.size / n_rows)))

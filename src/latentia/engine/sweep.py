@@ -19,7 +19,7 @@ After W. Roth, master's thesis, Graz University of Technology, chapter 3. With s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Generic
 
@@ -37,7 +37,7 @@ from latentia.engine.contracts import (
     SmoothFamily,
     Sweep,
 )
-from latentia.engine.rows import Chunk, Source, TableSource, Totals
+from latentia.engine.rows import Chunk, Source, Totals
 from latentia.engine.tree import concat_classes, leaves, select_class, tree_add
 
 
@@ -61,14 +61,6 @@ class RowProblem(Generic[F]):
         """
         source = self.source.take_restarts(index)
         return self if source is self.source else RowProblem(self.family, self.objective, source, self._chunk_rows)
-
-    def batches(self, n_rows: int, rng: np.random.Generator) -> Iterator[RowProblem[F]]:
-        """One pass in random batches of about `n_rows` rows, which weigh as much as all rows."""
-        assert isinstance(self.source, TableSource)
-        for rows in self.source.batches(n_rows, rng):
-            weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-            share = rows.total_weight / self.total_weight
-            yield RowProblem(self.family, self.objective, rows.with_weight(weight / share))
 
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""

@@ -18,16 +18,16 @@ from latentia.engine.rows import Chunk, TableSource, Totals
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_class
 from latentia.estimators.base.estimator import Attributes, StepNotifier
-from latentia.estimators.base.generative import TrainingTable, check_solver, warn_of_idle_components
+from latentia.estimators.base.generative import TrainingTable, warn_of_idle_components
 from latentia.estimators.base.generative_prediction import ClassComponentMixin, FittedModel
 from latentia.estimators.base.streaming import StreamMixin
 from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
 from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures, GaussianPrior, conjugate_prior
-from latentia.solvers import EM, AcceleratedEM, Adam, Solver
+from latentia.solvers import EM, AcceleratedEM, Solver
 from latentia.solvers.em import WINDOW
 from latentia.table.encoder import ColumnEncoder
-from latentia.table.options import Check, check_choice, check_number, registered
+from latentia.table.options import Check, check_choice, check_number, choice, registered
 from latentia.table.standardization import ColumnMoments, Standardizer
 
 
@@ -65,10 +65,8 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
         margin, or an objective of your own by `solver` from the best EM solution.
-    solver : {"lbfgs", "adam"} or latentia.solvers.Adam, default="lbfgs"
-        How other objectives than the likelihood are raised: by L-BFGS, which reads all rows in
-        every iteration, or by mini-batches, for tables that are too large for that. An `Adam` of
-        your own says how large a batch is, how many passes there are, and how long steps are.
+    solver : {"lbfgs"}, default="lbfgs"
+        How other objectives than the likelihood are raised: by L-BFGS.
     trade_off : float, default=1.0
         Weight of the margin term of the hybrid objective (lambda in the thesis).
     margin : float, default=1.0
@@ -163,7 +161,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
     array([[1., 0., 0.]])
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto"), "solver": check_solver}
+    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto"), "solver": choice("lbfgs")}
     _weight_of_few_labels = 0.0  # clusters are then found where no class is
 
     def __init__(
@@ -176,7 +174,7 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         unlabeled_weight: float | str = "auto",
         temperature: float | str = "auto",
         objective: str | Objective = "likelihood",
-        solver: str | Adam = "lbfgs",
+        solver: str = "lbfgs",
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,

@@ -89,7 +89,6 @@ STORED_CLASSES = frozenset(
         "latentia.families.softmax_tree.subclasses:SoftmaxWeights",
         "latentia.families.softmax_tree.tree:ExpertsPoint",
         "latentia.families.softmax_tree.tree:ExpertsPosterior",
-        "latentia.solvers.adam:Adam",
         "latentia.table.columns:Levels",
         "latentia.table.encoder:ColumnEncoder",
         "latentia.table.encoder:EncodedColumn",

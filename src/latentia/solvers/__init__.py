@@ -5,13 +5,11 @@
 - `ascent`: variational Bayes whose means take quasi-Newton steps, and fixed-point steps that may
   overshoot, damped and accelerated;
 - `lbfgs`: SciPy's L-BFGS, one start, with early stopping, and many starts at once to screen them;
-- `adam`: stochastic ascent by mini-batches, for tables too large to be read for every step;
 - `structural`: EM alternating with a search over structures, and which structure to keep.
 
 A solver sees a `Problem` and nothing else: it may import `engine` and `arrays`. Start with `em`.
 """
 
-from latentia.solvers.adam import Adam
 from latentia.solvers.ascent import DampedAscent, QuasiNewtonVB
 from latentia.solvers.em import EM, AcceleratedEM, Outcome, Solution, Solver, Step, StepCallback, ignore_step
 from latentia.solvers.lbfgs import LBFGS, BatchedLBFGS
@@ -21,7 +19,6 @@ __all__ = [
     "EM",
     "LBFGS",
     "AcceleratedEM",
-    "Adam",
     "BatchedLBFGS",
     "DampedAscent",
     "StepCallback",

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from latentia.engine.device_stream import Device
 from latentia.engine.parts import Parts
 
 
@@ -30,8 +29,6 @@ class LazyTable(ABC):
     meta: Any
     #: How many rows there are; None where that is not known before they are read.
     n_rows: int | None
-    #: Where rows are computed, part by part; None: where they are.
-    device: Device | None = None
 
     @abstractmethod
     def training_parts(self, y: Any, sample_weight: Any) -> Parts:

@@ -75,7 +75,7 @@ SPACES: dict[str, tuple[type, dict[str, list[Any]]]] = {
         | {
             "n_components": [1, 2, [1, 3, 2], "bic"],
             "covariance": ["auto", "diag", "full", "tied", "spherical"],
-            "solver": ["lbfgs", "adam"],
+            "solver": ["lbfgs", "lbfgs"],  # twice: the draws of other options stay as they were
         },
     ),
     "factors": (

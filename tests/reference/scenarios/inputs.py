@@ -435,7 +435,6 @@ def sources() -> dict[str, Any]:
         "spread": source.spread_rows(7).X,
         "spread_labeled": source.spread_rows(7, labeled=True).X,
         "first": source.first_rows(4).X,
-        "batches": [batch.X for batch in source.batches(10, rng(2))],
         "subset": source.subset(np.array([4, 1, 30])).X,
         "dropped": source.drop_rows(np.array([4, 1, 30])).X,
         "numbers": source.draw_numbers({0: 3, 1: 2, 2: 1}, 5),

@@ -37,7 +37,6 @@ FEW: Any = {"max_iter": 2, "n_init": 2, "random_state": 0}
 LOW: list[tuple[str, dict[str, Any]]] = [
     ("engine.rows", {"CACHE_MIB": 0, "MEMO_MIB": 0, "MAX_TASKS": 3}),
     ("engine.rows", {"MIN_SAMPLED": 2}),
-    ("engine.parts", {"MIXED_MIB": 0}),
     ("arrays.linalg", {"LAPACK_MIN_SIZE": 9, "MAX_BLOCK_SIZE": 16}),
     ("arrays.small_systems", {"WORK_FLOATS": 64}),
     ("families.gaussian_mixture.gaps", {"MIN_PATTERN_ROWS": 3}),
@@ -123,12 +122,6 @@ scenario(
     "mixture_conditional",
     lambda: fitted(
         GaussianMixtureClassifier(2, covariance="full", objective="conditional", early_stopping=True, **FEW), numbers()
-    ),
-)
-scenario(
-    "mixture_adam",
-    lambda: fitted(
-        GaussianMixtureClassifier(2, covariance="diag", objective="hybrid", solver="adam", **FEW), numbers()
     ),
 )
 scenario("mixture_components", lambda: fitted(GaussianMixtureClassifier("bic", **FEW), numbers()))

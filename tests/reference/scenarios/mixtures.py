@@ -8,7 +8,6 @@ import numpy as np
 
 from latentia import GaussianMixtureClassifier
 from latentia.engine.sweep import Hybrid
-from latentia.solvers import Adam
 
 from ..describe import answers, at_length, describe, fills
 from ..registry import Group
@@ -86,26 +85,6 @@ scenario(
     unlabeled_weight=0.4,
 )
 scenario("own_objective", numbers, 2, objective=Hybrid(0.3, 0.9, 2.0), covariance="diag")
-scenario("adam", complete, 2, objective="conditional", solver="adam", covariance="diag")
-scenario(
-    "adam_of_ones_own",
-    numbers,
-    2,
-    objective="hybrid",
-    solver=Adam(batch_size=7, n_passes=3, learning_rate=0.05),
-    covariance="diag",
-)
-scenario(
-    "adam_with_early_stopping",
-    complete,
-    2,
-    objective="conditional",
-    solver="adam",
-    early_stopping=True,
-    validation_fraction=0.3,
-    n_iter_no_change=1,
-    covariance="diag",
-)
 scenario(
     "early_stopping",
     numbers,

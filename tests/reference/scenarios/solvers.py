@@ -15,7 +15,6 @@ from latentia.engine.rows import (
     join_ranges,
     label_ranges,
     pack_tasks,
-    random_batches,
     split_ranges,
 )
 from latentia.engine.sweep import Conditional, Hybrid, Likelihood, RowProblem, check_compatible, rows_per_chunk
@@ -28,7 +27,6 @@ from latentia.solvers import (
     EM,
     LBFGS,
     AcceleratedEM,
-    Adam,
     BatchedLBFGS,
     DampedAscent,
     Outcome,
@@ -143,23 +141,6 @@ def batched_lbfgs() -> dict[str, Any]:
 
 
 @SCENARIOS
-def adam() -> dict[str, Any]:
-    source, family = rows(), mixtures("diag")
-    start = family.init(source, np.random.default_rng(0), 1)
-    problem = RowProblem(family, Conditional(), source)
-    losses = iter([5.0, 4.0, 4.5, 4.6, 4.7, 4.8])
-    return {
-        "passes": ended(Adam(8, 4, 0.05, 0.0, seed=1), problem, start),
-        "converged": ended(Adam(8, 4, 0.05, 10.0, seed=1), problem, start),
-        "no_ascent": ended(Adam(8, 2, 30.0, 0.0, seed=1), problem, start),
-        "stopped": ended(Adam(8, 4, 0.05, 0.0, seed=1), problem, start, stop_at=2),
-        "validated": ended(
-            Adam(8, 6, 0.05, 0.0, seed=1, validate=lambda params: next(losses), patience=2), problem, start
-        ),
-    }
-
-
-@SCENARIOS
 def variational() -> dict[str, Any]:
     table = complete()
     source = ArraySource(standard(table.X), table.y, table.weight)
@@ -238,7 +219,6 @@ def sources() -> dict[str, Any]:
     found["joined"] = str(list(join_ranges(ranges, 5)))
     found["packed"] = str([len(p) for p in pack_tasks([[r] for r in ranges] * 5, 4)])
     found["spaced"] = [evenly_spaced(10, 4), evenly_spaced(3, 5)]
-    found["batches"] = random_batches(np.arange(3, 20), 5, np.random.default_rng(0))
     found["per_chunk"] = [rows_per_chunk(10), rows_per_chunk(10**7), rows_per_chunk(0)]
     found["masked"] = tree(MaskMissing(np.dtype(float))(X[:3]))
     return found

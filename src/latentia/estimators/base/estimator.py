@@ -275,8 +275,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             refuse_lazy("y", y, in_memory)
             refuse_lazy("sample_weight", sample_weight, in_memory)
             return X, y, sample_weight
-        stays = self._leaves_rows_in_place or table.device is not None
-        small = None if stays else bring_small(table, y, sample_weight)
+        small = None if self._leaves_rows_in_place else bring_small(table, y, sample_weight)
         return small or (X, y, sample_weight)
 
     def _n_rows(self, X: Any, data: Any) -> int:

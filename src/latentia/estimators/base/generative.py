@@ -52,7 +52,7 @@ from latentia.estimators.base.generative_prediction import FittedModel, Generati
 from latentia.estimators.base.reading import read_in_memory, read_parts
 from latentia.estimators.base.tuning import LearnedOptionsMixin, column_starts, tempering_attributes
 from latentia.scale.tables import ClassReader
-from latentia.solvers import EM, LBFGS, Adam, Outcome, Solution, Solver
+from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
 from latentia.table.encoder import ColumnEncoder
 from latentia.table.frames import frame_type
 from latentia.table.lazy import lazy_table
@@ -81,20 +81,6 @@ def check_objective(name: str, value: Any) -> None:
         return
     names = ", ".join(repr(a) for a in OBJECTIVES)
     raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
-
-
-#: Solvers of discriminative objectives by name: how they take mini-batches, None for all rows.
-SOLVERS: dict[str, Adam | None] = {"lbfgs": None, "adam": Adam()}
-
-
-def check_solver(name: str, value: Any) -> None:
-    """The name of a solver of discriminative objectives, or one that goes by mini-batches."""
-    if isinstance(value, Adam):
-        for field in ("batch_size", "n_passes"):
-            check_number(f"{name}.{field}", getattr(value, field), ge=1, integer=True)
-        check_number(f"{name}.learning_rate", value.learning_rate, gt=0)
-    else:
-        check_choice(name, value, list(SOLVERS), " and instances of latentia.solvers.Adam")
 
 
 def check_n_init(name: str, value: Any) -> None:
@@ -155,8 +141,6 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
     """Fits a family's parameters. Subclasses say which family, and what is learned."""
 
     _leaves_rows_in_place = True
-    #: How discriminative objectives are raised, where the constructor does not say.
-    solver: str | Adam = "lbfgs"
     #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
     _starts_from_posterior = False
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -273,7 +257,7 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
                 solution, trained = solution._replace(params=trained.predictive(solution.params)), family
                 self._tell_of(family, trained, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
-            solver = self._discriminative_solver(validate, rng)
+            solver: Solver[Any] = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
             solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
         model = self._model_at(family, trained, data, select_restart(solution.params, 0))
         is_posterior = isinstance(trained, PosteriorFamily)
@@ -334,15 +318,6 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
     def _em_solver(self, family: G | P) -> Solver[Any]:
         """The solver of the likelihood."""
         return EM(self.max_iter, self.tol)
-
-    def _discriminative_solver(self, validate: Callable[[Params], float] | None, rng: np.random.Generator) -> Any:
-        """The solver of other objectives, which may stop by the loss of rows held out."""
-        options: Any = {"tol": self.tol, "validate": validate, "patience": self.n_iter_no_change}
-        adam = self.solver if isinstance(self.solver, Adam) else SOLVERS[self.solver]
-        if adam is None:
-            return LBFGS(self.max_iter, **options)
-        n_passes = min(adam.n_passes, self.max_iter)
-        return replace(adam, n_passes=n_passes, seed=int(rng.integers(2**31)), **options)
 
     def _n_restarts(self, family: G | P) -> int:
         """Number of restarts of EM."""

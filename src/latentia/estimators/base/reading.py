@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, compute_dtype, take_rows, to_numpy
-from latentia.engine.device_stream import Device, RowStream, StreamedSource
 from latentia.engine.parts import ChunkedSource, Parts, count_labels, group_small, join_sources
 from latentia.engine.rows import ArraySource, MaskMissing, TableSource
 from latentia.estimators.base.estimator import Attributes, LatentEstimator, input_attributes
@@ -71,7 +70,7 @@ def read_parts(
     blank = estimator._blank_copy().set_params(callback=None)
     blank._validate_table(heads[0].first_row, reset=True)
     encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts, is_weighted))
-    encoded = parts.map(_EncodePart(blank, encoder, targets, only_known, table.device))
+    encoded = parts.map(_EncodePart(blank, encoder, targets, only_known))
     sizes = [head.n_rows for head in heads]
     limit = int(SMALL_MIB * 2**20) // (8 * len(encoder.columns))
     if parts.n_places is not None:
@@ -163,7 +162,6 @@ class _EncodePart:
     encoder: ColumnEncoder
     targets: Targets
     only_known: bool
-    device: Device | None
 
     def __call__(self, part: RawPart) -> ArraySource:
         X = self.reader._encode_table(part.X, self.encoder)
@@ -172,10 +170,7 @@ class _EncodePart:
         known = self.targets.known(y) if self.only_known else None
         if known is not None and not known.all():
             X, y, weight = take_rows(X, np.flatnonzero(known)), y[known], None if weight is None else weight[known]
-        if self.device is None:
-            return ArraySource(X, y, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
-        stream = RowStream(X, self.device)
-        return StreamedSource(stream, y, weight, MaskMissing(compute_dtype(stream.X)))
+        return ArraySource(X, y, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
 
 
 class PartedDigest(TableDigest):
