@@ -25,7 +25,7 @@ from latentia.families.latent_factors.kinds import (
 )
 from latentia.families.latent_factors.parameters import FactorParams
 from latentia.solvers import EM
-from latentia.table.encoder import ColumnEncoder
+from latentia.table.columns import learn_columns
 
 
 def a_mixed_problem(rng, n_rows=25, q=None):
@@ -275,7 +275,7 @@ def test_the_precision_of_a_frame_is_that_of_its_continuous_columns(library, rng
     wanted += [({"a": single, "b": half}, np.float32)] if library == "pandas" else []  # polars has it of late only
     for columns, dtype in wanted:
         table = frame(columns)
-        coded = ColumnEncoder.from_table(table, "auto", COLUMN_MODELS).encode(table, "error")
+        coded = learn_columns(table, "auto", COLUMN_MODELS).encode(table, "error")
         assert coded.dtype == dtype, columns
         np.testing.assert_array_equal(coded[:, 0][1:], single[1:] if "a" in columns else [1, 2, *[0, 1, 2] * 3])
 

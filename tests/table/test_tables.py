@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import latentia
-from latentia.table.columns import Levels, Merging, found_kind, given_kinds, holds_only_bits
+from latentia.table.columns import found_kind, given_kinds, holds_only_bits
+from latentia.table.encoder import Levels, Merging
 from latentia.table.frames import ColumnType, PlainValues, distinct_values
 from latentia.table.rows import plain_table, warn_of_other_order
 

@@ -8,7 +8,7 @@ import builtins
 import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeGuard, TypeVar, cast
 
 import array_api_compat
 import numpy as np
@@ -160,7 +160,7 @@ def asarray_like(values: ArrayLike | Array, array: Array, dtype: DType | None = 
     return xp.asarray(values, dtype=array.dtype if dtype is None else dtype, device=array_api_compat.device(array))
 
 
-def is_sparse(X: object) -> bool:
+def is_sparse(X: object) -> TypeGuard[sparse.sparray]:
     """Whether rows are in a matrix or array of `scipy.sparse`."""
     return bool(sparse.issparse(X))
 
@@ -198,8 +198,9 @@ def eye_like(n: int, array: Array) -> Array:
 
 def take_rows(X: Array, index: np.ndarray) -> Array:
     """The rows of these numbers."""
-    if is_numpy_array(X) or is_sparse(X):
-        return X[index]
+    if is_sparse(X) or is_numpy_array(X):
+        rows: Array = X[index]
+        return rows
     xp = namespace(X)
     return xp.take(X, asarray_like(index, X, dtype=xp.int64), axis=0)
 

@@ -48,8 +48,8 @@ from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.solvers import EM, AcceleratedEM, Solution, Solver, StructuralEM
 from latentia.solvers.em import WINDOW
 from latentia.solvers.structural import best_structure
-from latentia.table.columns import Merging, check_min_frequency
-from latentia.table.encoder import ColumnEncoder, MemoryDigest
+from latentia.table.columns import MemoryDigest, check_min_frequency, learn_columns
+from latentia.table.encoder import ColumnEncoder, Merging
 from latentia.table.options import (
     Check,
     check_choice,
@@ -96,7 +96,7 @@ class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]
 
     def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
         merging = Merging(self.max_categories, self.min_frequency)
-        encoder = ColumnEncoder.from_table(table, self.kinds, COLUMN_MODELS, merging)
+        encoder = learn_columns(table, self.kinds, COLUMN_MODELS, merging)
         return encoder, {"kinds_": encoder.kinds}
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:

@@ -89,7 +89,7 @@ STORED_CLASSES = frozenset(
         "latentia.families.softmax_tree.subclasses:SoftmaxWeights",
         "latentia.families.softmax_tree.tree:ExpertsPoint",
         "latentia.families.softmax_tree.tree:ExpertsPosterior",
-        "latentia.table.columns:Levels",
+        "latentia.table.encoder:Levels",
         "latentia.table.encoder:ColumnEncoder",
         "latentia.table.encoder:EncodedColumn",
         "latentia.table.frames:ColumnType",

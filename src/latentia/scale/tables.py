@@ -27,7 +27,7 @@ import numpy as np
 from latentia.arrays.namespace import to_numpy
 from latentia.engine.rows import Chunk, Source, Totals
 from latentia.engine.sweep import rows_per_chunk
-from latentia.table.frames import column_dtype, column_names, frame_type, is_missing
+from latentia.table.frames import column_dtypes, column_names, frame_type, is_missing, on_host
 from latentia.table.labels import (
     NO_OUTPUT,
     NO_Y,
@@ -162,11 +162,10 @@ def check_schema(X: Any, meta: Any) -> None:
         return
     if column_names(X) != column_names(meta):
         raise ValueError(f"a part of X has the columns {column_names(X)}, but X has {column_names(meta)}.")
-    for place, name in enumerate(column_names(meta)):
-        found, told = str(column_dtype(X, place)), str(column_dtype(meta, place))
-        if found != told:
+    for name, found, wanted in zip(column_names(meta), column_dtypes(X), column_dtypes(meta), strict=True):
+        if str(found) != str(wanted):
             raise ValueError(
-                f"column {name!r} of X has the dtype {found} in one of its parts and {told} in the whole: allowed is "
+                f"column {name!r} of X has the dtype {found} in one of its parts and {wanted} in the whole: allowed is "
                 "one dtype. Convert the column when the table is read."
             )
 
@@ -197,7 +196,7 @@ def digest_labels(y: Any) -> LabelDigest:
     """The distinct labels of the rows of a part."""
     if y is None:
         raise ValueError(NO_Y)
-    labels = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+    labels = on_host(y)
     if labels.ndim != 1 or holds_lists(y):
         raise ValueError(f"y has shape {labels.shape} in one of its parts; allowed is one label for each row.")
     missing = is_missing(labels)

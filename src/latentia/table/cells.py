@@ -1,16 +1,17 @@
-"""Columns that are not what they would be read as: ids, dates, and numbers with a word among them.
+"""Cells of text: numbers, amounts and dates among them, and columns that are not what they would
+be read as: ids, dates, and numbers with a word in between.
 
-A doubt is a reason against a column with its cure. A table is refused once, by all its doubts.
+A fault is a reason against a column with its cure. A table is refused once, by all its faults.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import date
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,66 +61,67 @@ PLAIN_AMOUNTS = (
 )
 
 
-class Doubt(NamedTuple):
+class Fault(NamedTuple):
     """What is wrong with a column, and what to do about it."""
 
-    name: Any
+    name: Hashable
     what: str  # follows the column's name
     cure: str  # {kinds} stands for the argument that makes categories of the column
     is_about_types: bool = False
 
 
-class DoubtfulColumn(Exception):
+class UnusableColumn(Exception):
     """A column that is refused; whoever reads the table joins all of them."""
 
-    def __init__(self, doubt: Doubt):
-        super().__init__(doubt.what)
-        self.doubt = doubt
+    def __init__(self, fault: Fault):
+        super().__init__(fault.what)
+        self.fault = fault
 
 
-def refusal(doubts: Sequence[Doubt]) -> Exception:
+def refusal(faults: Sequence[Fault]) -> Exception:
     """One error for all columns that are refused."""
-    groups: dict[str, list[Doubt]] = {}
-    for doubt in doubts:
-        groups.setdefault(doubt.cure, []).append(doubt)
+    groups: dict[str, list[Fault]] = {}
+    for fault in faults:
+        groups.setdefault(fault.cure, []).append(fault)
     parts = [
         "; ".join(f"column {d.name!r} of X {d.what}" for d in group) + f". {cure.replace('{kinds}', _kinds(group))}"
         for cure, group in groups.items()
     ]
-    text = parts[0] if len(doubts) == 1 else "\n- ".join([f"{len(doubts)} columns cannot be used as they are:", *parts])
-    return TypeError(text) if all(d.is_about_types for d in doubts) else ValueError(text)
+    text = parts[0] if len(faults) == 1 else "\n- ".join([f"{len(faults)} columns cannot be used as they are:", *parts])
+    return TypeError(text) if all(d.is_about_types for d in faults) else ValueError(text)
 
 
-def _kinds(doubts: Sequence[Doubt]) -> str:
-    given = ", ".join(f"{d.name!r}: 'categorical'" for d in doubts[:5])
-    return f"kinds={{{given}{', ...' if len(doubts) > 5 else ''}}}"
+def _kinds(faults: Sequence[Fault]) -> str:
+    given = ", ".join(f"{d.name!r}: 'categorical'" for d in faults[:5])
+    return f"kinds={{{given}{', ...' if len(faults) > 5 else ''}}}"
 
 
-def dates_in(name: Any, what: str) -> Doubt:
+def dates_in(name: Hashable, what: str) -> Fault:
     """A column of dates."""
     cure = "To use dates, convert them to numbers first, for example to days since a start date."
-    return Doubt(name, f"holds dates ({what})", cure, True)
+    return Fault(name, f"holds dates ({what})", cure, True)
 
 
-def doubt_cells(name: Any, values: Sequence[Any]) -> None:
+def refuse_dates(name: Hashable, values: Sequence[Hashable]) -> None:
     """Refuse dates among objects."""
     strange = next((v for v in values if isinstance(v, date)), None)
     if strange is not None:
-        raise DoubtfulColumn(dates_in(name, type(strange).__name__))
+        raise UnusableColumn(dates_in(name, type(strange).__name__))
 
 
-def doubt_row_numbers(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
+def warn_of_row_numbers(name: Hashable, values: Sequence[Hashable], counts: np.ndarray) -> None:
     """Warn of a column without a name that counts the rows."""
     if not (isinstance(name, str) and name.startswith("Unnamed: ") and counts.sum() == len(values) > 1):
         return
-    if all(isinstance(v, int) for v in values) and values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1:
+    numbers = [v for v in values if isinstance(v, int)]
+    if len(numbers) == len(values) and numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(values) - 1:
         warn_at_caller(
             f"column {name!r} of X holds row numbers, as pandas writes them to files: drop it, or read the file with "
             "index_col=0."
         )
 
 
-def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: bool) -> bool:
+def check_text(name: Hashable, values: Sequence[Hashable], counts: np.ndarray, is_merged: bool) -> bool:
     """Refuse text that is a slip in a column of numbers; warn where the column has few values, or
     rare ones are merged. Whether there is such text.
     """
@@ -131,9 +133,9 @@ def doubt_text(name: Any, values: Sequence[Any], counts: np.ndarray, is_merged: 
         convert = f"pandas.to_numeric(X[{name!r}]) makes numbers of all cells, if they are no codes"
     if len(values) > MANY_CATEGORIES and not is_merged:
         cure = f"Correct such cells, or convert the column: {convert}. {{kinds}} makes categories of all values."
-        raise DoubtfulColumn(Doubt(name, f"holds {slip.text}", cure))
+        raise UnusableColumn(Fault(name, f"holds {slip.text}", cure))
     if slip.n_cells <= max(1, SLIPS * slip.n_numbers):
-        kinds = _kinds([Doubt(name, "", "")])
+        kinds = _kinds([Fault(name, "", "")])
         warn_at_caller(
             f"column {name!r} of X holds {slip.text}, so all its values are categories. {convert}; {kinds} ends this "
             "warning."
@@ -150,13 +152,13 @@ class Slip(NamedTuple):
     is_code: bool  # whether nothing but leading zeros makes text of it
 
 
-def slip_in(cells: Sequence[Any], with_amounts: bool = False) -> Slip | None:
+def slip_in(cells: Sequence[Hashable], with_amounts: bool = False) -> Slip | None:
     """Which text stands among the known cells of a column of numbers, or of amounts."""
     counts = Counter(cells)
     return text_among_numbers(list(counts), np.array(list(counts.values()), dtype=np.int64), with_amounts)
 
 
-def text_among_numbers(values: Sequence[Any], counts: np.ndarray, with_amounts: bool = False) -> Slip | None:
+def text_among_numbers(values: Sequence[Hashable], counts: np.ndarray, with_amounts: bool = False) -> Slip | None:
     """The same of different values, and how many cells have each; None unless most cells are
     numbers and some are not.
     """
@@ -174,30 +176,30 @@ def text_among_numbers(values: Sequence[Any], counts: np.ndarray, with_amounts: 
     return Slip(f"{_short(values[others[0]])}{times}{more} among {n_numbers} {called}", n_cells, n_numbers, is_code)
 
 
-def is_numeric(value: Any) -> bool:
+def is_numeric(value: object) -> bool:
     """Whether a cell is a number, or text that can only be one: 007 is a code."""
     if isinstance(value, str):
         return NUMBER.fullmatch(value.strip()) is not None and not LEADING_ZERO.fullmatch(value.strip())
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
-def is_amount(value: Any) -> bool:
+def is_amount(value: object) -> bool:
     """Whether a cell is text that is an amount, by one decimal mark or the other."""
     return isinstance(value, str) and any(form.fullmatch(value.strip()) for form in AMOUNTS.values())
 
 
-def amount_in(values: Sequence[Any]) -> str | None:
+def amount_in(values: Sequence[Hashable]) -> str | None:
     """An example, if most values are amounts that no reader takes for numbers: 1.200,50 €."""
-    found = [v for v in values if is_amount(v)]
+    found = [v for v in values if isinstance(v, str) and is_amount(v)]
     return None if len(found) <= MOSTLY * len(values) else next((v for v in found if not is_numeric(v)), None)
 
 
-def are_dates(values: Sequence[Any]) -> bool:
+def are_dates(values: Sequence[Hashable]) -> bool:
     """Whether all values are dates as text."""
     return all(isinstance(v, str) and DATE_TEXT.fullmatch(v.strip()) for v in values)
 
 
-def doubt_gaps(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
+def warn_of_gap_texts(name: Hashable, values: Sequence[Hashable], counts: np.ndarray) -> None:
     """Warn of text that stands for missing cells, which would be a category."""
     found = [k for k, v in enumerate(values) if isinstance(v, str) and v.strip() in EMPTY_TEXTS]
     if not found:
@@ -205,7 +207,7 @@ def doubt_gaps(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
     texts = [values[k] for k in found]
     shown, n_cells = ", ".join(map(repr, texts)), int(counts[found].sum())
     what = "which counts as a category like any other; None or NaN marks missing cells"
-    kinds = _kinds([Doubt(name, "", "")])
+    kinds = _kinds([Fault(name, "", "")])
     cure = f"X[{name!r}].replace({texts!r}, numpy.nan) makes gaps of them, {kinds} ends this warning"
     warn_at_caller(
         f"column {name!r} of X holds the text {shown} in {n_cells} cell{'s' * (n_cells > 1)}, {what}. {cure}.",
@@ -213,18 +215,18 @@ def doubt_gaps(name: Any, values: Sequence[Any], counts: np.ndarray) -> None:
     )
 
 
-def doubt_written(name: Any, values: Sequence[Any], n_known: int) -> None:
+def warn_of_text_values(name: Hashable, values: Sequence[Hashable], n_known: int) -> None:
     """Warn of dates and amounts that are text, whose values would be categories."""
     what, convert = _written_as_text(name, values, n_known) if len(values) > 2 else ("", "")
     if what and not all(is_numeric(v) for v in values):
         warn_at_caller(
-            f"column {name!r} of X {what}, and each is a category. {convert}{_kinds([Doubt(name, '', '')])} ends this "
+            f"column {name!r} of X {what}, and each is a category. {convert}{_kinds([Fault(name, '', '')])} ends this "
             "warning.",
             in_search=f"column {name!r} of X holds dates or amounts as text, and each is a category. {convert}",
         )
 
 
-def _written_as_text(name: Any, values: Sequence[Any], n_known: int) -> tuple[str, str]:
+def _written_as_text(name: Hashable, values: Sequence[Hashable], n_known: int) -> tuple[str, str]:
     """What a column of dates, numbers or amounts holds, and how it becomes numbers, if any."""
     found, how_many = amount_in(values), f"{len(values)} different ones in {n_known} cells"
     if are_dates(values):
@@ -241,8 +243,8 @@ def _written_as_text(name: Any, values: Sequence[Any], n_known: int) -> tuple[st
     return f"holds amounts as text, such as {found!r}: {how_many}", convert
 
 
-def doubt_many(name: Any, values: Sequence[Any], n_known: int) -> None:
-    """Doubt text and categories of many values: an id says nothing, and many values cost much."""
+def check_many_values(name: Hashable, values: Sequence[Hashable], n_known: int) -> None:
+    """Fault text and categories of many values: an id says nothing, and many values cost much."""
     if len(values) <= MANY_CATEGORIES:
         return
     what, convert = _written_as_text(name, values, n_known)
@@ -252,14 +254,14 @@ def doubt_many(name: Any, values: Sequence[Any], n_known: int) -> None:
         cure = (
             f"{convert}Drop such columns, merge their rare values by max_categories or min_frequency, or pass {{kinds}}"
         )
-        raise DoubtfulColumn(Doubt(name, what, f"{cure} to use them as they are, at a high cost."))
-    kinds = _kinds([Doubt(name, "", "")])
+        raise UnusableColumn(Fault(name, what, f"{cure} to use them as they are, at a high cost."))
+    kinds = _kinds([Fault(name, "", "")])
     warn_at_caller(
         f"column {name!r} of X {what}; time grows with the values. {convert}max_categories or min_frequency merge rare "
         f"ones, {kinds} keeps them all and ends this warning."
     )
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,20 +1,48 @@
 """Data frames of pandas and polars and tables of pyarrow, without importing any unless one is met:
 columns out of them, and a frame of the same dtypes back.
 
-Values of a column in plain arrays and tuples, so that fitted models can be saved by any means.
-
-A category of pandas may be anything: text, a number, an interval, a date, a tuple. Its values are
-taken apart here into what serializers know, and put together again when they are asked for.
+The values of a column are kept in plain arrays and tuples, so that fitted models can be saved by
+any means: a category of pandas may be text, a number, an interval, a date or a tuple, and is taken
+apart into what serializers know (`PlainValues`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
-from latentia.arrays.namespace import to_numpy
+from latentia.arrays.namespace import Array, to_numpy
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+    from pandas.api.extensions import ExtensionDtype
+
+#: A data frame of any library.
+DataFrame: TypeAlias = "pandas.DataFrame | polars.DataFrame | pyarrow.Table"
+
+#: A table in memory that has been looked at: its rows and columns are known.
+Table: TypeAlias = "DataFrame | Array"
+
+#: What users pass as a table in memory.
+TableLike: TypeAlias = "Table | Sequence[Sequence[object]]"
+
+#: The dtype of a data frame's column, as its library has it.
+Dtype: TypeAlias = "ExtensionDtype | polars.DataType | pyarrow.DataType"
+
+
+def is_array(values: object) -> TypeGuard[Array]:
+    """Whether values are an array of any library, on any device."""
+    return hasattr(values, "__dlpack__")
+
+
+def on_host(values: object, dtype: type | None = None) -> np.ndarray:
+    """An array that lives anywhere, or what else NumPy reads, in NumPy."""
+    return np.asarray(to_numpy(values) if is_array(values) else values, dtype=dtype)
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
@@ -68,49 +96,72 @@ class ColumnType(NamedTuple):
         return self.name.lower().startswith(times)
 
 
-def frame_type(X: Any) -> str:
+@cache
+def _library(kind: type) -> str:
+    modules = {base.__module__.split(".")[0] for base in kind.__mro__}  # of subclasses, too
+    return next((m for m in ("pandas", "polars", "pyarrow") if m in modules), "array")
+
+
+def frame_type(X: object) -> str:
     """ "pandas", "polars", "pyarrow" or "array"."""
-    modules = {base.__module__.split(".")[0] for base in type(X).__mro__}  # of subclasses, too
-    return next((m for m in ("pandas", "polars", "pyarrow") if m in modules and hasattr(X, "columns")), "array")
+    kind: type = type(X)
+    return _library(kind) if hasattr(X, "columns") else "array"
 
 
-def column_names(X: Any) -> list[Any]:
-    if frame_type(X) == "array":
+def is_frame(X: object) -> TypeGuard[DataFrame]:
+    return frame_type(X) != "array"
+
+
+def is_pandas(X: object) -> TypeGuard[pandas.DataFrame]:
+    return frame_type(X) == "pandas"
+
+
+def is_polars(X: object) -> TypeGuard[polars.DataFrame]:
+    return frame_type(X) == "polars"
+
+
+def is_arrow(X: object) -> TypeGuard[pyarrow.Table]:
+    return frame_type(X) == "pyarrow"
+
+
+def is_textual(X: object) -> bool:
+    """Whether an array holds objects or text."""
+    return getattr(getattr(X, "dtype", None), "kind", None) in ("O", "U", "S")
+
+
+def column_names(X: Table) -> list[Hashable]:
+    if not is_frame(X):
         return list(range(X.shape[1]))
-    return list(X.column_names if frame_type(X) == "pyarrow" else X.columns)
+    return list(X.column_names) if is_arrow(X) else list(X.columns)
 
 
-def raw_column(X: Any, place: int) -> np.ndarray:
+def raw_column(X: Table, place: int) -> np.ndarray:
     """One column on the host."""
-    if frame_type(X) == "pandas":
+    if is_pandas(X):
         column = X.iloc[:, place]
-        return (
-            column.astype(object).to_numpy()
-            if column.dtype.kind not in "biuf" or column.isna().any()
-            else column.to_numpy()
-        )
-    if frame_type(X) == "polars":
+        is_plain = column.dtype.kind in "biuf" and (isinstance(column.dtype, np.dtype) or not column.isna().any())
+        return column.to_numpy() if is_plain else column.astype(object).to_numpy()
+    if is_polars(X):
         column = X.to_series(place)
-        return (
-            column.to_numpy() if column.dtype.is_numeric() and not column.null_count() else as_objects(column.to_list())
-        )
-    if frame_type(X) == "pyarrow":
+        is_plain = column.dtype.is_numeric() and not column.null_count()
+        return column.to_numpy() if is_plain else as_objects(column.to_list())
+    if is_arrow(X):
         column = X.column(place)
         is_plain = ColumnType(str(column.type)).is_number and not column.null_count
         return np.asarray(column) if is_plain else as_objects(column.to_pylist())
     return to_numpy(X[:, place])
 
 
-def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
+def distinct_values(X: Table, place: int) -> tuple[list[Hashable], np.ndarray]:
     """The different values of a column, and the number of each cell's value, -1 where missing.
 
     Those of a pandas category are in its order and may be absent; others are sorted, where they can
     be.
     """
-    if frame_type(X) == "pandas" and str(column_dtype(X, place)) == "category":
+    if is_pandas(X) and has_codes(X, place):
         column = X.iloc[:, place].cat
         return column.categories.tolist(), column.codes.to_numpy().astype(np.int64)
-    if frame_type(X) == "pyarrow" and getattr(column_dtype(X, place), "ordered", False):
+    if is_arrow(X) and getattr(X.schema.field(place).type, "ordered", False):
         column = X.column(place).unify_dictionaries().combine_chunks()
         return column.dictionary.to_pylist(), np.asarray(column.indices.fill_null(-1)).astype(np.int64)
     cells = raw_column(X, place)
@@ -127,27 +178,26 @@ def distinct_values(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
     return found, numbers
 
 
-def sorting_key(value: Any) -> tuple[str, Any]:
+def has_codes(X: Table, place: int) -> bool:
+    """Whether a column of pandas holds numbers of its categories."""
+    return is_pandas(X) and str(X.dtypes.iloc[place]) == "category"
+
+
+def sorting_key(value: object) -> tuple[str, float | str | bytes]:
     """Numbers before others, each type in its own order, or by its text."""
     if isinstance(value, int | float | np.number | np.bool_):
         return "", float(value)
     return type(value).__name__, value if isinstance(value, str | bytes) else str(value)
 
 
-def column_dtype(X: Any, place: int) -> Any:
-    """The dtype of one column of a data frame; "" for arrays."""
-    if frame_type(X) == "pandas":
-        return X.dtypes.iloc[place]
-    if frame_type(X) == "pyarrow":
-        return X.schema.field(place).type
-    return X.to_series(place).dtype if frame_type(X) == "polars" else ""
+def column_dtypes(X: DataFrame) -> list[Dtype]:
+    return list(X.schema.types if is_arrow(X) else X.dtypes)
 
 
-def column_type(X: Any, place: int) -> ColumnType:
+def _column_type(X: DataFrame, place: int, dtype: Dtype) -> ColumnType:
     """The dtype of one column in plain values; bool for objects that are all True, False or
     missing.
     """
-    dtype = column_dtype(X, place)
     name = str(dtype)
     if name == "category":
         return ColumnType(name, PlainValues.from_index(dtype.categories), bool(dtype.ordered))
@@ -163,14 +213,20 @@ def column_type(X: Any, place: int) -> ColumnType:
     return ColumnType(name)
 
 
-def column_types(X: Any) -> tuple[ColumnType, ...]:
+def column_types(X: Table) -> tuple[ColumnType, ...]:
     """The dtypes of a data frame's columns, none for an array."""
-    return () if frame_type(X) == "array" else tuple(column_type(X, k) for k in range(X.shape[1]))
+    if not is_frame(X):
+        return ()
+    return tuple(_column_type(X, k, dtype) for k, dtype in enumerate(column_dtypes(X)))
 
 
 def as_frame(
-    frame: str, names: Sequence[Any], columns: Sequence[np.ndarray], types: Sequence[ColumnType], index: Any = None
-) -> Any:
+    frame: str,
+    names: Sequence[Hashable],
+    columns: Sequence[np.ndarray],
+    types: Sequence[ColumnType],
+    index: pandas.Index | None = None,
+) -> DataFrame:
     """A data frame of these columns in their own dtypes; a column keeps its numbers where its dtype
     cannot hold them.
 
@@ -193,7 +249,7 @@ def as_frame(
     return table if index is None else table.set_index(index)
 
 
-def _as_pandas(cells: np.ndarray, kind: ColumnType) -> Any:
+def _as_pandas(cells: np.ndarray, kind: ColumnType) -> pandas.Series:
     import pandas
 
     if kind.categories is not None:
@@ -213,7 +269,7 @@ def _as_pandas(cells: np.ndarray, kind: ColumnType) -> Any:
     return series.astype(kind.float_name) if kind.is_integer else series
 
 
-def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:
+def _as_polars(name: Hashable, cells: np.ndarray, kind: ColumnType) -> polars.Series:
     import polars
 
     series = polars.Series(name, cells.tolist() if cells.dtype.kind in "OU" else cells)
@@ -228,7 +284,7 @@ def _as_polars(name: Any, cells: np.ndarray, kind: ColumnType) -> Any:
     return series if kind.is_integer and not whole else series.cast(dtype)
 
 
-def _as_arrow(cells: np.ndarray, kind: ColumnType) -> Any:
+def _as_arrow(cells: np.ndarray, kind: ColumnType) -> pyarrow.Array:
     import pyarrow
 
     if kind.is_bool:
@@ -253,7 +309,7 @@ class PlainValues(NamedTuple):
     parts: tuple[Any, ...]
 
     @classmethod
-    def from_values(cls, values: Sequence[Any]) -> PlainValues:
+    def from_values(cls, values: Sequence[Hashable]) -> PlainValues:
         """Values of one type as an array, others as they are."""
         if values and all(isinstance(v, str) for v in values):
             return cls("array", (np.array(values, dtype=str),))
@@ -262,7 +318,7 @@ class PlainValues(NamedTuple):
         return cls("objects", tuple(values))
 
     @classmethod
-    def from_index(cls, index: Any) -> PlainValues:
+    def from_index(cls, index: pandas.Index) -> PlainValues:
         """The categories of a pandas dtype."""
         form = type(index).__name__
         if form == "IntervalIndex":
@@ -292,7 +348,7 @@ class PlainValues(NamedTuple):
         """Whether they are numbers in an array."""
         return self.form == "array" and self.parts[0].dtype.kind in "biuf"
 
-    def tolist(self) -> list[Any]:
+    def tolist(self) -> list[Hashable]:
         """The values as they came."""
         if self.form == "objects":
             return list(self.parts)
@@ -302,7 +358,7 @@ class PlainValues(NamedTuple):
         """The values as an array of numbers, text or objects."""
         return self.parts[0] if self.form == "array" else as_objects(self.tolist())
 
-    def to_index(self) -> Any:
+    def to_index(self) -> pandas.Index:
         """The categories of a pandas dtype."""
         import pandas
 
@@ -327,12 +383,12 @@ def refuse_zone_files(name: str) -> None:
         raise ValueError(f"{name[:80]!r} is the time zone of a file; allowed are names such as 'Europe/Paris'.")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a value is a real number, and no bool."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def as_objects(values: Sequence[Any]) -> np.ndarray:
+def as_objects(values: Sequence[Hashable]) -> np.ndarray:
     """An array of these objects, tuples and arrays among them, one by one."""
     objects = np.empty(len(values), dtype=object)
     for number, value in enumerate(values):

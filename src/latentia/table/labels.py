@@ -1,14 +1,12 @@
-"""Labels as users pass them: classes, codes, unlabeled rows.
-
-Labels as a matrix of 0, 1 and unknown: a column per label, or a column per class.
-
-Continuous outputs that users hand in: checked, and in standard units.
+"""Labels as users pass them: classes, codes, unlabeled rows; a matrix of 0, 1 and unknown, with a
+column per label or per class; continuous outputs, checked and in standard units.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,7 +14,14 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from latentia.arrays.namespace import Array, asarray_like, is_sparse, namespace, to_numpy
 from latentia.engine.messages import warn_at_caller
-from latentia.table.frames import column_names, frame_type, is_missing
+from latentia.table.frames import DataFrame, column_names, is_array, is_frame, is_missing, on_host
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+#: Labels or outputs as users pass them.
+LabelsLike: TypeAlias = "Array | pandas.Series | polars.Series | DataFrame | Sequence[object]"
 
 #: What marks an unlabeled row besides None and NaN: an integer, "auto" (-1 among integers, unless
 #: -1 and 1 are all there is: then they are two classes), or None for no integer.
@@ -40,15 +45,16 @@ LISTS_OF_LABELS = (
 )
 
 
-def holds_lists(y: Any) -> bool:
+def holds_lists(y: LabelsLike) -> bool:
     """Whether the entries of a list, a column or an array of objects are lists."""
-    if isinstance(y, list | tuple):
+    if isinstance(y, Sequence):
         return any(isinstance(v, list | tuple | set) for v in y)
-    is_column = str(getattr(y, "dtype", "")).lower().startswith(("object", "list")) and len(y.shape) == 1
-    return is_column and any(isinstance(v, list | set | np.ndarray) for v in y)
+    if not hasattr(y, "dtype") or len(y.shape) != 1 or not str(y.dtype).lower().startswith(("object", "list")):
+        return False
+    return any(isinstance(v, list | set | np.ndarray) for v in y)
 
 
-def check_unlabeled(name: str, value: Any) -> None:
+def check_unlabeled(name: str, value: object) -> None:
     """ "auto", an integer or None."""
     if value is None or (isinstance(value, str) and value == "auto") or _is_integer(value):
         return
@@ -74,7 +80,7 @@ class SplitLabels(NamedTuple):
     n_assumed: int
 
 
-def read_labels(y: Any, n_rows: int, unlabeled: Mark) -> EncodedLabels:
+def read_labels(y: LabelsLike | None, n_rows: int, unlabeled: Mark) -> EncodedLabels:
     """Classes and codes of what a user passes to `fit`, who is told what was assumed."""
     encoded = encode_labels(y, n_rows, unlabeled)
     if encoded.n_assumed:
@@ -106,7 +112,7 @@ def warn_of_assumed(n_assumed: int, n_rows: int) -> None:
     warn_at_caller(f"{n_assumed} of {n_rows} labels are -1 and {what}", in_search=f"labels of -1 {what}")
 
 
-def encode_labels(y: Any, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabels:
+def encode_labels(y: LabelsLike | None, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabels:
     """Classes and codes of labels; unlabeled rows are those that `unlabeled`, None or NaN marks."""
     labels, is_unlabeled, n_assumed = split_unlabeled(y, n_rows, unlabeled)
     if is_unlabeled.all():
@@ -123,7 +129,7 @@ def encode_labels(y: Any, n_rows: int, unlabeled: Mark = "auto") -> EncodedLabel
     return EncodedLabels(classes, codes, n_assumed)
 
 
-def labels_to_score(y: Any, n_rows: int, unlabeled: Mark, classes: np.ndarray) -> SplitLabels:
+def labels_to_score(y: LabelsLike | None, n_rows: int, unlabeled: Mark, classes: np.ndarray) -> SplitLabels:
     """Labels that predictions are compared with; the user is told of rows that do not count.
 
     One who has named the integer that marks unlabeled rows knows of them already.
@@ -153,13 +159,13 @@ def check_comparable(labels: np.ndarray, classes: np.ndarray) -> None:
         raise unseen_class(labels[is_other].tolist()[0], classes)
 
 
-def unseen_class(label: Any, classes: np.ndarray) -> ValueError:
+def unseen_class(label: Hashable, classes: np.ndarray) -> ValueError:
     """What is wrong with a class that must be known and is not."""
     return ValueError(f"y holds the class {label!r}, which was not seen in fit. The classes are {classes.tolist()}.")
 
 
 def split_unlabeled(
-    y: Any, n_rows: int, unlabeled: Mark = "auto", classes: np.ndarray | None = None, is_told: bool = True
+    y: LabelsLike | None, n_rows: int, unlabeled: Mark = "auto", classes: np.ndarray | None = None, warn: bool = True
 ) -> SplitLabels:
     """Labels as they come, apart from the rows that have none; `classes` are those of a fit. Of a
     column with an axis of its own the user is told.
@@ -178,19 +184,19 @@ def split_unlabeled(
     is_integer = len(dtypes) == 1 and str(dtypes[0]).lower().startswith(("int", "uint"))
     # NaN among strings would become the string "nan"
     has_strings = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)
-    y = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=object if has_strings else None)
-    if y.ndim == 0:
-        raise ValueError(f"y is a {type(y.item()).__name__}; allowed is a list, an array or a column of labels.")
-    if y.ndim == 2 and y.shape[1] > 1:
+    column = on_host(y, dtype=object if has_strings else None)
+    if column.ndim == 0:
+        raise ValueError(f"y is a {type(column.item()).__name__}; allowed is a list, an array or a column of labels.")
+    if column.ndim == 2 and column.shape[1] > 1:
         raise ValueError(
-            f"y has shape {y.shape}; allowed is one class for each row. Several labels per row, a matrix of 0 and 1, "
-            "are for ProbitEmbeddingClassifier and LatentClassifier."
+            f"y has shape {column.shape}; allowed is one class for each row. Several labels per row, a matrix of 0 and "
+            "1, are for ProbitEmbeddingClassifier and LatentClassifier."
         )
-    y = column_or_1d(y, warn=is_told)
-    if y.shape[0] != n_rows:
-        raise ValueError(f"y has {y.shape[0]} entries and X has {n_rows} rows: they must be equal.")
-    is_unlabeled, n_assumed = _find_unlabeled(y, unlabeled, classes)
-    labels = y[~is_unlabeled]
+    column = column_or_1d(column, warn=warn)
+    if column.shape[0] != n_rows:
+        raise ValueError(f"y has {column.shape[0]} entries and X has {n_rows} rows: they must be equal.")
+    is_unlabeled, n_assumed = _find_unlabeled(column, unlabeled, classes)
+    labels = column[~is_unlabeled]
     if labels.dtype == object:
         types = {type(v) for v in labels.tolist()}
         if len(types) > 1 and any(issubclass(kind, str) for kind in types):
@@ -229,11 +235,11 @@ def _find_unlabeled(y: np.ndarray, mark: Mark, classes: np.ndarray | None) -> tu
     return marked, int(marked.sum() - missing.sum()) if mark == "auto" else 0
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def encode_known_labels(y: Any, classes: np.ndarray, n_rows: int, unlabeled: Mark = "auto") -> np.ndarray:
+def encode_known_labels(y: LabelsLike | None, classes: np.ndarray, n_rows: int, unlabeled: Mark = "auto") -> np.ndarray:
     """Codes of labels among known classes; -1 for unlabeled rows."""
     labels, is_unlabeled, _ = split_unlabeled(y, n_rows, unlabeled, classes)
     codes = np.full(n_rows, -1, dtype=np.int64)
@@ -268,16 +274,16 @@ class LabelMatrix(NamedTuple):
     names: np.ndarray | None  # of the columns of a data frame
 
 
-def encode_label_matrix(y: Any, n_rows: int, unlabeled: Mark) -> LabelMatrix:
+def encode_label_matrix(y: LabelsLike | None, n_rows: int, unlabeled: Mark) -> LabelMatrix:
     """A matrix of several columns is multilabel; else a class is a column each, two classes one.
 
     In a matrix -1 always marks an unknown entry; `unlabeled` is about rows of one label.
     """
     if is_sparse(y):
         y = y.toarray()
-    if holds_lists(y) and not _is_rectangular(y):
+    if y is not None and holds_lists(y) and not _is_rectangular(y):
         raise ValueError(LISTS_OF_LABELS)
-    shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
+    shape = np.asarray(y).shape if isinstance(y, Sequence) or y is None else tuple(y.shape)
     if len(shape) == 2 and shape[1] != 1:
         return _multilabel(y, n_rows)
     if len(shape) > 2:
@@ -296,15 +302,15 @@ def class_columns(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return columns
 
 
-def _is_rectangular(y: Any) -> bool:
+def _is_rectangular(y: Sequence[object] | Array) -> bool:
     """Whether lists are the rows of a matrix, and not the names of the labels of a row."""
     rows = [v for v in y if isinstance(v, list | tuple)]
     return len(rows) == len(y) and len({len(row) for row in rows}) == 1 and not any(isinstance(v, str) for v in rows[0])
 
 
-def read_label_matrix(y: Any, name: str = "y") -> np.ndarray:
+def read_label_matrix(y: LabelsLike, name: str = "y") -> np.ndarray:
     """Codes (N, L) of 0, 1 and -1, or an error that names what is wrong."""
-    values = y.toarray() if is_sparse(y) else np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+    values = y.toarray() if is_sparse(y) else on_host(y)
     if values.ndim != 2:
         raise ValueError(f"{name} has shape {values.shape}; a label matrix has the shape (n_samples, n_labels).")
     if values.dtype.kind == "O":
@@ -321,8 +327,8 @@ def read_label_matrix(y: Any, name: str = "y") -> np.ndarray:
     return np.where(np.isnan(values), -1, values).astype(np.int64)
 
 
-def _multilabel(y: Any, n_rows: int) -> LabelMatrix:
-    columns = column_names(y) if frame_type(y) != "array" else getattr(y, "columns", None)
+def _multilabel(y: LabelsLike, n_rows: int) -> LabelMatrix:
+    columns = column_names(y) if is_frame(y) else getattr(y, "columns", None)
     codes = read_label_matrix(y)
     if codes.shape[0] != n_rows:
         raise ValueError(f"y has {codes.shape[0]} rows and X has {n_rows}: they must be equal.")
@@ -381,7 +387,7 @@ NO_UNITS = OutputUnits(np.zeros(0), np.ones(0), True)
 NO_OUTPUT = "y has no output: all its entries are NaN."
 
 
-def read_outputs(y: Any, n_rows: int, may_be_unknown: bool = False) -> tuple[np.ndarray, bool]:
+def read_outputs(y: LabelsLike | None, n_rows: int, may_be_unknown: bool = False) -> tuple[np.ndarray, bool]:
     """Outputs (N, O), and whether they came as one column without an axis of its own.
 
     Those of a part of a table may all be unknown.
@@ -390,7 +396,7 @@ def read_outputs(y: Any, n_rows: int, may_be_unknown: bool = False) -> tuple[np.
         raise ValueError(
             "This regressor requires y to be passed, but the target y is None: give a number, or several, for each row."
         )
-    y = to_numpy(y) if hasattr(y, "__dlpack__") else y
+    y = to_numpy(y) if is_array(y) else y
     if isinstance(y, str | bytes):
         raise ValueError(f"y={y!r} is a string: pass the outputs themselves, for example the column of that name.")
     if np.isscalar(y) or getattr(y, "ndim", 1) == 0:

@@ -9,18 +9,25 @@ import difflib
 import math
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from latentia.arrays.namespace import to_numpy
+from latentia.table.frames import on_host
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+#: The argument `random_state` of estimators.
+RandomState: TypeAlias = int | np.random.RandomState | None
 
 
-def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:
+def _numbers(name: str, values: ArrayLike, allowed: str) -> np.ndarray:
     """An array of real numbers."""
     try:
-        found = np.asarray(to_numpy(values))
+        found = on_host(values)
         if found.dtype.kind == "c":  # which NumPy would take for their real parts
             raise ValueError
         return found.astype(np.float64)
@@ -30,13 +37,13 @@ def _numbers(name: str, values: Any, allowed: str) -> np.ndarray:
         raise ValueError(f"{name}={shown}; allowed are {allowed}.") from None
 
 
-def check_choice(name: str, value: Any, allowed: Collection[str], besides: str = "") -> None:
+def check_choice(name: str, value: object, allowed: Collection[str], besides: str = "") -> None:
     """One of some strings; `besides` names what else is allowed, where others check it."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}={value!r}; allowed are {', '.join(repr(a) for a in allowed)}{besides}.")
 
 
-def check_bool(name: str, value: Any) -> None:
+def check_bool(name: str, value: object) -> None:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={value!r}; allowed are True and False.")
@@ -44,7 +51,7 @@ def check_bool(name: str, value: Any) -> None:
 
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     *,
     gt: float | None = None,
     ge: float | None = None,
@@ -59,23 +66,25 @@ def check_number(
         f">= {ge}" if ge is not None else "",
         f"< {lt}" if lt is not None else "",
     ]
-    fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and _is_finite(value)
-    fits = fits and (gt is None or value > gt) and (ge is None or value >= ge) and (lt is None or value < lt)
-    if not fits:
+    found = _finite(value) if isinstance(value, kind) and not isinstance(value, bool | np.bool_) else None
+    fits = found is not None and (gt is None or found > gt) and (ge is None or found >= ge)
+    if found is None or not fits or (lt is not None and found >= lt):
         noun = "an integer" if integer else "a finite number"
         within = " ".join(["", " and ".join(b for b in bounds if b)]).rstrip()
         raise ValueError(f"{name}={value!r}; allowed is {noun}{within}{besides}.")
 
 
-def _is_finite(value: Any) -> bool:
+def _finite(value: Real) -> float | None:
+    """A number as a float; None for infinity and NaN."""
     try:
-        return math.isfinite(value)
+        found = float(value)
     except OverflowError:  # an integer that no float is as large as
-        return False
+        return None
+    return found if math.isfinite(found) else None
 
 
 #: Validates the value of the argument of that name.
-Check = Callable[[str, Any], None]
+Check = Callable[[str, object], None]
 
 
 def number(gt: float | None = None, ge: float | None = None, lt: float | None = None) -> Check:
@@ -93,7 +102,7 @@ def choice(*allowed: str) -> Check:
     return lambda name, value: check_choice(name, value, allowed)
 
 
-def registered(registry: Mapping[str, Any], *others: str) -> Check:
+def registered(registry: Mapping[str, object], *others: str) -> Check:
     """A check for the names of a registry, which may grow, and for some others."""
     return lambda name, value: check_choice(name, value, [*others, *registry])
 
@@ -101,7 +110,7 @@ def registered(registry: Mapping[str, Any], *others: str) -> Check:
 def optional(check: Check) -> Check:
     """A check that lets None pass, and says so."""
 
-    def check_unless_none(name: str, value: Any) -> None:
+    def check_unless_none(name: str, value: object) -> None:
         if value is None:
             return
         try:
@@ -112,7 +121,7 @@ def optional(check: Check) -> Check:
     return check_unless_none
 
 
-def check_options(estimator: Any) -> None:
+def check_options(estimator: BaseEstimator) -> None:
     """Validate constructor arguments by the tables `_CHECKS` of the estimator's classes."""
     for cls in reversed(type(estimator).__mro__):
         for name, check in vars(cls).get("_CHECKS", {}).items():
@@ -140,12 +149,12 @@ def name_hint(given: Collection[str], known: Collection[str]) -> str:
     return f" Did you mean {likely[0]!r}?" if likely else ""
 
 
-def random_generator(random_state: Any) -> np.random.Generator:
+def random_generator(random_state: RandomState) -> np.random.Generator:
     """The generator of scikit-learn's `random_state`; a RandomState moves on by one draw."""
     return np.random.default_rng(legacy_generator(random_state).randint(2**31 - 1))
 
 
-def legacy_generator(random_state: Any) -> np.random.RandomState:
+def legacy_generator(random_state: RandomState) -> np.random.RandomState:
     """scikit-learn's own generator, for what it splits."""
     try:
         return check_random_state(random_state)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -195,7 +194,9 @@ def _expm1_ratio(log_size: Array, power: Array) -> Array:
     return xp.where(flat, log_size, xp.expm1(safe * log_size) / safe)
 
 
-def learn_power_transform(X: Any, weight: np.ndarray | None, standardizer: Standardizer, columns: Any) -> Any:
+def learn_power_transform(
+    X: Array, weight: np.ndarray | None, standardizer: Standardizer, columns: Sequence[bool]
+) -> Standardizer | PowerTransform:
     """The transform of these columns (a mask) that known cells prefer; none, the standardizer."""
     counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     index = counted[evenly_spaced(counted.size, MAX_ROWS)]

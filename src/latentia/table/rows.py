@@ -1,12 +1,11 @@
-"""Rows that users hand in, as arrays of numbers.
-
-Rows of mixed tables: validated as they are, and encoded as numbers.
+"""Tables that users hand in: validated, as arrays of numbers or, with text and categories, as they
+are; refused where no estimator can read them; answered row by row.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from datetime import date
 from functools import wraps
@@ -14,12 +13,12 @@ from importlib import import_module
 from inspect import signature
 from numbers import Real
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from array_api_compat import device, is_array_api_obj, is_numpy_array
+from array_api_compat import device, is_numpy_array
 from sklearn import get_config
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import validate_data
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, stored_values, to_numpy
@@ -28,12 +27,28 @@ from latentia.engine.rows import Chunk, TableSource, Totals
 from latentia.engine.sweep import rows_per_chunk
 from latentia.engine.tree import leaves
 from latentia.table.cells import dates_in, refusal, slip_in
-from latentia.table.columns import as_numbers, check_finite, is_textual
-from latentia.table.frames import ColumnType, column_dtype, column_names, frame_type, is_missing, raw_column
+from latentia.table.encoder import as_numbers, check_finite
+from latentia.table.frames import (
+    ColumnType,
+    DataFrame,
+    Table,
+    TableLike,
+    column_dtypes,
+    column_names,
+    is_array,
+    is_frame,
+    is_missing,
+    is_pandas,
+    is_textual,
+    raw_column,
+)
+from latentia.table.labels import LabelsLike
 from latentia.table.lazy import lazy_table
 
 
-def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False, **options: Any) -> Any:
+def validate_rows(
+    estimator: BaseEstimator, X: TableLike, reset: bool, allow_text: bool = False, **options: object
+) -> Array:
     """Rows as a numeric array, NaN where a cell is missing.
 
     Text raises an error that names an estimator accepting it.
@@ -44,21 +59,20 @@ def validate_rows(estimator: Any, X: Any, reset: bool, allow_text: bool = False,
     X = X if allow_text else _with_nan(X)
     try:
         rows = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan", **options)
-        is_text = getattr(getattr(rows, "dtype", None), "kind", None) in ("O", "U", "S")
-        return rows.astype(np.float64) if is_text and not allow_text else rows  # scikit-learn lets some text pass
+        return rows.astype(np.float64) if is_textual(rows) and not allow_text else rows  # some text passes there
     except (TypeError, ValueError) as error:
-        if "infinity" in str(error) and frame_type(X) != "array":
+        if "infinity" in str(error) and is_frame(X):
             for place, name in enumerate(column_names(X)):
                 check_finite(as_numbers(raw_column(X, place), name), name)
         _refuse_objects(type(estimator).__name__, X, is_classifier(estimator), error)
         raise
 
 
-def _with_nan(X: Any) -> Any:
+def _with_nan(X: TableLike) -> TableLike:
     """X with NaN wherever an object is missing: scikit-learn takes NA of pandas for no number."""
     if isinstance(X, np.ndarray) and X.dtype == object:
         return np.where(is_missing(X), np.nan, X)
-    if frame_type(X) != "pandas":
+    if not is_pandas(X):
         return X
     table = X.copy(deep=False)
     for place, dtype in enumerate(X.dtypes):
@@ -68,7 +82,7 @@ def _with_nan(X: Any) -> Any:
     return table
 
 
-def _refuse_objects(who: str, X: Any, has_alternative: bool, error: Exception) -> None:
+def _refuse_objects(who: str, X: TableLike, has_alternative: bool, error: Exception) -> None:
     """Say which columns hold what is no number, if any do, and what to do about it."""
     found = _strange_cells(X)
     texts = [(name, cell, column) for name, cell, column in found if isinstance(cell, str | bytes)]
@@ -98,35 +112,35 @@ def _refuse_objects(who: str, X: Any, has_alternative: bool, error: Exception) -
         ) from error
 
 
-def plain_table(X: Any, allow_dates: bool = False) -> Any:
+def plain_table(X: TableLike, allow_dates: bool = False) -> TableLike:
     """X without a mask, its masked cells missing; refuses tables that no estimator can read, and
     says what to do.
 
     Columns of dates may pass, for who refuses them together with others.
     """
-    _refuse_no_table(X)
-    if type(X).__module__.startswith("narwhals"):  # a frame around one of another library
+    if hasattr(X, "to_native") and type(X).__module__.startswith("narwhals"):  # a frame around one of another library
         X = X.to_native()
     if type(X).__name__ == "RecordBatch":
         X = import_module("pyarrow").Table.from_batches([X])
-    if np.ma.isMaskedArray(X):
-        return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a lazy frame, which has no rows yet: call .collect() first.")
-    if isinstance(X, list | tuple):
+    if is_frame(X):
+        _check_frame(X, allow_dates)
+        return X
+    _refuse_no_table(X)
+    if np.ma.isMaskedArray(X):
+        return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biu" else X.dtype), np.nan)
+    if isinstance(X, Sequence):
         lengths = sorted({len(row) for row in X if isinstance(row, list | tuple)})
         if len(lengths) > 1:
             raise ValueError(f"X has rows of {lengths[0]} and of {lengths[-1]} cells: all rows must be equally long.")
-    if getattr(getattr(X, "dtype", None), "kind", None) in ("M", "m"):
+    elif getattr(getattr(X, "dtype", None), "kind", None) in ("M", "m"):
         raise refusal([dates_in(0, str(X.dtype))])
-    if frame_type(X) != "array":
-        _check_frame(X, allow_dates)
-    else:
-        _check_dimensions(X)
+    _check_dimensions(X)
     return X
 
 
-def _refuse_no_table(X: Any) -> None:
+def _refuse_no_table(X: object) -> None:
     """Refuse names of files, nothing, and records."""
     if X is None:
         raise ValueError("X is None; allowed is a table: a data frame, or an array of rows and columns.")
@@ -138,7 +152,7 @@ def _refuse_no_table(X: Any) -> None:
         raise TypeError("X is a list of dicts: pass a data frame, for example pandas.DataFrame(X).")
 
 
-def check_order(X: Any, y: Any) -> None:
+def check_order(X: object, y: object) -> None:
     """Refuse labels where the rows belong, and rows where the labels do; tell of labels whose rows
     have the same names in another order.
     """
@@ -151,7 +165,7 @@ def check_order(X: Any, y: Any) -> None:
         )
 
 
-def warn_of_other_order(X: Any, y: Any) -> None:
+def warn_of_other_order(X: object, y: object) -> None:
     """Rows and labels are matched by position: an index in another order is likely a slip."""
     indices: list[Any] = [getattr(values, "index", None) for values in (X, y)]
     if any(type(index).__module__.split(".")[0] != "pandas" for index in indices) or indices[0].equals(indices[1]):
@@ -164,7 +178,7 @@ def warn_of_other_order(X: Any, y: Any) -> None:
         )
 
 
-def _check_dimensions(X: Any) -> None:
+def _check_dimensions(X: TableLike) -> None:
     """Refuse a single column or row without an axis of its own."""
     shape = getattr(X, "shape", None)
     if isinstance(X, list | tuple) and X and all(isinstance(v, str | Real) or v is None for v in X):
@@ -181,7 +195,7 @@ def _check_dimensions(X: Any) -> None:
     )
 
 
-def _check_frame(X: Any, allow_dates: bool) -> None:
+def _check_frame(X: DataFrame, allow_dates: bool) -> None:
     """Refuse data frames without columns, with several of one name, or with dates."""
     names = column_names(X)
     if not names:
@@ -191,13 +205,17 @@ def _check_frame(X: Any, allow_dates: bool) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(f"X has several columns of the name {twice[0]!r}: give each column a name of its own.")
-    dtypes = [str(column_dtype(X, place)) for place in range(len(names))]
+    dtypes = [str(dtype) for dtype in column_dtypes(X)]
     dates = [dates_in(name, dtype) for name, dtype in zip(names, dtypes, strict=True) if ColumnType(dtype).is_date]
     if dates and not allow_dates:
         raise refusal(dates)
 
 
-def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+#: A method of an estimator, the first argument of which is a table.
+RowMethod = TypeVar("RowMethod", bound=Callable[..., Any])
+
+
+def method_of_rows(method: RowMethod) -> RowMethod:
     """A method that answers for each row of a table.
 
     A table that is not in memory is answered part by part, lazily. Under array API dispatch, rows
@@ -207,7 +225,7 @@ def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
     arguments = signature(method)
 
     @wraps(method)
-    def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+    def checked(estimator: BaseEstimator, X: TableLike, *args: object, **kwargs: object) -> object:
         table = lazy_table(X)
         if table is not None:
             estimator._require_fitted()
@@ -218,29 +236,29 @@ def method_of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
         _check_same_namespace(estimator, X, method.__name__)
         return method(estimator, X, *args, **kwargs)
 
-    return checked
+    return cast(RowMethod, checked)
 
 
 class AnswerPart:
     """A method of a fitted estimator, with its options, as a function of some rows."""
 
-    def __init__(self, estimator: Any, method: str, options: Mapping[str, Any] | None = None):
+    def __init__(self, estimator: BaseEstimator, method: str, options: Mapping[str, object] | None = None):
         self.options, self.method = dict(options or {}), method
         self.estimator = copy(estimator)
         if getattr(estimator, "callback", None) is not None:
             self.estimator.callback = None  # which need not travel, and is not called
 
-    def __call__(self, X: Any, y: Any = None) -> Any:
+    def __call__(self, X: TableLike, y: LabelsLike | None = None) -> Any:
         labels = () if y is None else (y,)
         return getattr(self.estimator, self.method)(X, *labels, **self.options)
 
 
-def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
+def _check_same_namespace(estimator: BaseEstimator, X: TableLike, method: str) -> None:
     if not get_config()["array_api_dispatch"]:
         return
     estimator._require_fitted()
     ours = next(leaves(estimator._model.params))
-    if is_array_api_obj(X) and not is_sparse(X):
+    if is_array(X) and not is_sparse(X):
         if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
             return
         what = f"an array of {namespace(X).__name__} on {device(X)}"
@@ -255,12 +273,12 @@ def _check_same_namespace(estimator: Any, X: Any, method: str) -> None:
     )
 
 
-def rows_for_estimator(X: Any) -> Any:
+def rows_for_estimator(X: Array) -> Array:
     """Rows as an estimator inside another takes them: in NumPy, unless dispatch is on."""
     return X if get_config()["array_api_dispatch"] or is_sparse(X) else to_numpy(X)
 
 
-def reject_missing(estimator: Any, X: Any) -> None:
+def reject_missing(estimator: BaseEstimator, X: Array) -> None:
     """Discriminative models reject missing values, and say what to put before them."""
     values = stored_values(X)
     xp = namespace(values)
@@ -273,7 +291,7 @@ def reject_missing(estimator: Any, X: Any) -> None:
         )
 
 
-def _strange_cells(X: Any) -> list[tuple[Any, Any, list[Any]]]:
+def _strange_cells(X: TableLike) -> list[tuple[Hashable, object, list[Hashable]]]:
     """Columns with a cell that is no number: their names, the first such cell, all known cells."""
     try:
         cells = np.asarray(X, dtype=object)
@@ -298,11 +316,11 @@ def _is_float(cell: Any) -> bool:
     return True
 
 
-def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
+def validate_table(estimator: BaseEstimator, X: TableLike, reset: bool) -> Table:
     """A numeric array, or a table of text and numbers as it is."""
     X = plain_table(X, allow_dates=reset)  # whoever learns the columns refuses all at once
-    X = _as_array(X) if isinstance(X, list | tuple) else X
-    if frame_type(X) == "array" and not (is_textual(X) and X.ndim == 2):
+    X = _as_array(X) if isinstance(X, Sequence) else X
+    if not is_frame(X) and not (is_textual(X) and X.ndim == 2):
         return validate_rows(estimator, X, reset, allow_text=True)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if X.shape[0] == 0:
@@ -310,7 +328,7 @@ def validate_table(estimator: Any, X: Any, reset: bool) -> Any:
     return X
 
 
-def _as_array(rows: list[Any] | tuple[Any, ...]) -> np.ndarray:
+def _as_array(rows: Sequence[Sequence[object]]) -> np.ndarray:
     """Rows of cells as an array, in which numbers beside text stay numbers."""
     found = np.asarray(rows)
     return np.asarray(rows, dtype=object) if found.dtype.kind in "US" else found

@@ -6,7 +6,7 @@ Dense rows are moved and scaled; sparse ones are scaled only, so that they stay 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,16 +16,17 @@ from scipy import sparse
 from latentia.arrays.namespace import Array, asarray_like, compute_dtype, is_sparse, namespace, to_numpy
 from latentia.engine.rows import ArraySource, Chunk, MaskedRows, MaskMissing, TableSource, Totals
 from latentia.engine.sweep import rows_per_chunk
+from latentia.table.frames import TableLike
 
 
 class ColumnError(ValueError):
     """What is wrong with the values of a column, which is known by its number here."""
 
-    def __init__(self, column: int, problem: str, name: Any = None):
+    def __init__(self, column: int, problem: str, name: Hashable = None):
         super().__init__(f"X has values in column {column if name is None else repr(name)} {problem}")
         self.column, self.problem = column, problem
 
-    def of_table(self, X: Any) -> ColumnError:
+    def of_table(self, X: TableLike) -> ColumnError:
         """The same with the name of the column, if the table has names."""
         names = getattr(X, "columns", None)
         return self if names is None else ColumnError(self.column, self.problem, list(names)[self.column])
@@ -54,13 +55,13 @@ class Scale:
         total = np.log(self.scale).sum()
         return np.full(rows.values.shape[0], total, dtype=self.scale.dtype)
 
-    def prepare(self, X: Any) -> MaskedRows:
+    def prepare(self, X: Array) -> MaskedRows:
         if is_sparse(X):
             return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
         return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
 
 
-def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
+def make_preprocessor(X: Array, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
     """How rows like these are prepared."""
     if is_sparse(X):
         return Scale(_root_mean_square(X, weight) if standardize else np.ones(X.shape[1], dtype=compute_dtype(X)))
@@ -72,7 +73,7 @@ def make_preprocessor(X: Any, weight: np.ndarray | None, standardize: bool) -> S
     return Standardizer(nothing, nothing + 1, None)
 
 
-def _root_mean_square(X: Any, weight: np.ndarray | None) -> np.ndarray:
+def _root_mean_square(X: Array, weight: np.ndarray | None) -> np.ndarray:
     """Of each column about zero; one for empty columns."""
     row_weight = np.ones(X.shape[0]) if weight is None else weight
     square = np.asarray(X.multiply(X).T @ row_weight).ravel() / row_weight.sum()

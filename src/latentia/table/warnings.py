@@ -1,18 +1,16 @@
-"""Warnings of columns by their numbers: none is known, or a few are far from all others.
+"""Warnings of what can be read and is yet unlikely to be meant: columns without a known number or
+with a few that are far from all others; a single class, or a target that is among the columns.
 
 A column splits at the middle between its least and its largest number. Let the larger part have the
 range r. The cells of the other part are far if the parts are more than `FAR` r apart, as 9999 among
-ages is: they set the scale of a column that is not transformed, and cost one that is some of what
-it tells.
-
-Labels that can be read and are yet unlikely to be meant: a single class, or a target that is
-among the columns.
+ages is: they set the scale of a column that is not transformed, and cost a transformed one part of
+its information.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import is_numpy_array
@@ -21,8 +19,8 @@ from sklearn.utils import _safe_indexing
 from latentia.arrays.namespace import Array, is_sparse, take_rows, to_numpy
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import evenly_spaced
-from latentia.table.frames import column_names, frame_type, is_missing, raw_column
-from latentia.table.labels import Mark, split_unlabeled
+from latentia.table.frames import Table, TableLike, column_names, is_frame, is_missing, raw_column
+from latentia.table.labels import LabelsLike, Mark, split_unlabeled
 from latentia.table.lazy import is_lazy
 from latentia.table.rows import plain_table
 
@@ -48,7 +46,7 @@ class FarCells(NamedTuple):
         return f"holds {self.values[0]:.15g}{others} in {self.n_far} of {self.n_known} known cells"
 
 
-def warn_of_empty_columns(names: Sequence[Any], is_empty: np.ndarray) -> None:
+def warn_of_empty_columns(names: Sequence[Hashable], is_empty: np.ndarray) -> None:
     """Warn of columns that have no known value and count nothing."""
     empty = [name for name, lacks in zip(names, is_empty.tolist(), strict=True) if lacks]
     if empty:
@@ -57,7 +55,7 @@ def warn_of_empty_columns(names: Sequence[Any], is_empty: np.ndarray) -> None:
 
 
 def warn_of_far_cells(
-    X: Array, weight: np.ndarray | None, std: np.ndarray, names: Sequence[Any], is_number: np.ndarray
+    X: Array, weight: np.ndarray | None, std: np.ndarray, names: Sequence[Hashable], is_number: np.ndarray
 ) -> None:
     """Warn of columns of numbers in which few cells are far from the others."""
     counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
@@ -68,13 +66,13 @@ def warn_of_far_cells(
         known = cells[~np.isnan(cells)]
         if known.size and 0 < np.subtract(*np.quantile(known, [0.75, 0.25])) < std[place]:
             found[place] = far_cells(to_numpy(X[:, place])[counted].astype(float))
-    told = {names[place]: far for place, far in found.items() if far is not None}
-    if told:
-        named = list(told)[:MAX_NAMED]
-        more = f"; {len(told) - len(named)} more columns do the like" if len(told) > len(named) else ""
+    shown = {names[place]: far for place, far in found.items() if far is not None}
+    if shown:
+        named = list(shown)[:MAX_NAMED]
+        more = f"; {len(shown) - len(named)} more columns do the like" if len(shown) > len(named) else ""
         away = f"more than {FAR} times as far from the other cells as these are from each other"
         warn_at_caller(
-            f"{'; '.join(f'column {name!r} of X {told[name]}' for name in named)}{more}, {away}. {CURE}",
+            f"{'; '.join(f'column {name!r} of X {shown[name]}' for name in named)}{more}, {away}. {CURE}",
             in_search=f"columns of X, such as {named[0]!r}, hold cells that are {away}. {CURE}",
         )
 
@@ -98,7 +96,7 @@ def far_cells(cells: np.ndarray) -> FarCells | None:
 ENOUGH, FIRST = 20, 50
 
 
-def doubt_labels(X: Any, y: Any, classes: np.ndarray, unlabeled: Mark) -> None:
+def warn_of_labels(X: TableLike, y: LabelsLike, classes: np.ndarray, unlabeled: Mark) -> None:
     """Warn of labels that teach nothing; X and y are as the user passed them."""
     if len(classes) == 1:
         warn_at_caller(
@@ -108,22 +106,22 @@ def doubt_labels(X: Any, y: Any, classes: np.ndarray, unlabeled: Mark) -> None:
     if is_lazy(X) or is_sparse(X) or len(classes) < 2:
         return
     X = plain_table(X)
-    if frame_type(X) == "array":
-        X = X if hasattr(X, "ndim") else np.asarray(X)
+    if not is_frame(X):
+        X = np.asarray(X) if isinstance(X, Sequence) else X
         if not is_numpy_array(X):  # an array on a device stays there
             return
     _warn_of_leaked_target(X, y, unlabeled)
 
 
-def _warn_of_leaked_target(X: Any, y: Any, unlabeled: Mark) -> None:
+def _warn_of_leaked_target(X: Table, y: LabelsLike, unlabeled: Mark) -> None:
     """A column that equals the labels, row by row."""
-    labels, is_unlabeled, _ = split_unlabeled(y, X.shape[0], unlabeled, is_told=False)
+    labels, is_unlabeled, _ = split_unlabeled(y, X.shape[0], unlabeled, warn=False)
     rows = np.flatnonzero(~is_unlabeled)
     if rows.size < ENOUGH:
         return
-    some = np.unique(np.linspace(0, rows.size - 1, FIRST).astype(int))  # tables may be sorted by their classes
-    head = _safe_indexing(X, rows[some])
-    places = [k for k in range(X.shape[1]) if _are_equal(head, k, labels[some])]
+    look = np.unique(np.linspace(0, rows.size - 1, FIRST).astype(int))  # tables may be sorted by their classes
+    head = _safe_indexing(X, rows[look])
+    places = [k for k in range(X.shape[1]) if _are_equal(head, k, labels[look])]
     if not places:
         return
     labeled = _safe_indexing(X, rows)
@@ -136,7 +134,7 @@ def _warn_of_leaked_target(X: Any, y: Any, unlabeled: Mark) -> None:
             )
 
 
-def _are_equal(X: Any, place: int, labels: np.ndarray) -> bool:
+def _are_equal(X: Table, place: int, labels: np.ndarray) -> bool:
     """Whether a column holds the labels, without a gap."""
     cells, wanted = raw_column(X, place), labels.tolist()
     if is_missing(cells).any():

@@ -1,30 +1,33 @@
-"""Sample weights, class priors and loss matrices, validated once, on entry.
-
-Cross-validation folds and held-out rows.
+"""Sample weights, class priors and loss matrices, validated once, on entry; folds and held-out rows
+of cross-validation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import BaseCrossValidator, KFold, StratifiedKFold
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.engine.messages import warn_at_caller
-from latentia.table.options import _numbers, check_number
+from latentia.table.frames import on_host
+from latentia.table.options import RandomState, _numbers, check_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 #: What is scored, where errors speak of it.
 LABELED = "row with a label"
 
 
 def check_weight(
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
     n_rows: int,
     codes: np.ndarray | None = None,
-    classes: Any = None,
+    classes: np.ndarray | None = None,
     may_be_zero: bool = False,
 ) -> np.ndarray | None:
     """Weights as float64, None where all are one; those of a part of a table may all be zero."""
@@ -42,7 +45,7 @@ def check_weight(
         raise ValueError(f"sample_weight holds {bad}; weights must be finite and not negative.")
     if not may_be_zero:
         check_total_weight(float(weight.max(initial=0.0)))
-    if codes is not None:
+    if codes is not None and classes is not None:
         warn_of_shares(weight)
         check_class_weights(np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(classes)), classes)
     return weight
@@ -80,7 +83,7 @@ def check_class_weights(in_class: np.ndarray, classes: np.ndarray) -> None:
 PRIOR_ROUNDING = 1e-6
 
 
-def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
+def check_priors(priors: str | Mapping[Hashable, float] | ArrayLike, classes: np.ndarray) -> np.ndarray | None:
     """Log class priors; None when they are to be counted."""
     n_classes = len(classes)
     allowed = (
@@ -113,7 +116,7 @@ def check_priors(priors: Any, classes: np.ndarray) -> np.ndarray | None:
     return np.log(values / total)
 
 
-def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
+def check_loss_matrix(loss_matrix: ArrayLike | None, n_classes: int) -> np.ndarray | None:
     """Losses (true class, predicted class); None for zero-one loss."""
     if loss_matrix is None:
         return None
@@ -132,13 +135,16 @@ def check_loss_matrix(loss_matrix: Any, n_classes: int) -> np.ndarray | None:
 #: Row numbers of the training part and of the test part.
 Fold = tuple[np.ndarray, np.ndarray]
 
+#: The argument `cv` of searches.
+FoldsLike: TypeAlias = "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] | None"
+
 ALLOWED = (
     "allowed are None (5 folds), an integer >= 2, a splitter with a method split, and pairs of training and test "
     "rows: row numbers of X, or masks"
 )
 
 
-def refuse_row_numbers(cv: Any) -> None:
+def refuse_row_numbers(cv: FoldsLike) -> None:
     """Folds of a sample cannot be told by the numbers of the rows of a table in parts."""
     if not (cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")):
         raise ValueError(
@@ -148,10 +154,10 @@ def refuse_row_numbers(cv: Any) -> None:
 
 
 def make_folds(
-    cv: Any,
+    cv: FoldsLike,
     codes: np.ndarray,
     weight: np.ndarray | None,
-    draw_seed: Callable[[], Any],
+    draw_seed: Callable[[], RandomState],
     groups: np.ndarray | None = None,
 ) -> list[Fold]:
     """Row numbers of each fold's parts, from any form of `cv`; the seed is drawn only if it is a
@@ -241,7 +247,7 @@ def folds_by_content(
     return folds
 
 
-def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> Any:
+def _shuffled(n_folds: int | np.integer, codes: np.ndarray, draw_seed: Callable[[], RandomState]) -> BaseCrossValidator:
     """Stratified folds, or plain ones where a class has fewer rows than there are folds."""
     check_number("cv", n_folds, ge=2, integer=True)
     if codes.size < n_folds:
@@ -252,7 +258,7 @@ def _shuffled(n_folds: Any, codes: np.ndarray, draw_seed: Callable[[], Any]) -> 
     return (KFold if rare else StratifiedKFold)(int(n_folds), shuffle=True, random_state=draw_seed())
 
 
-def _parts(pair: Any, n_rows: int, what: str) -> Fold:
+def _parts(pair: tuple[ArrayLike, ArrayLike], n_rows: int, what: str) -> Fold:
     """Row numbers of the two parts, from numbers or masks."""
     try:
         train, test = pair
@@ -261,8 +267,8 @@ def _parts(pair: Any, n_rows: int, what: str) -> Fold:
     return _part(train, n_rows, what), _part(test, n_rows, what)
 
 
-def _part(rows: Any, n_rows: int, what: str) -> np.ndarray:
-    given = np.asarray(to_numpy(rows))
+def _part(rows: ArrayLike, n_rows: int, what: str) -> np.ndarray:
+    given = on_host(rows)
     if given.ndim == 1 and given.dtype == bool and given.size == n_rows:
         return np.flatnonzero(given)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):

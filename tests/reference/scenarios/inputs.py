@@ -21,7 +21,7 @@ from latentia.estimators.base import reading as table_reading
 from latentia.scale import tables as small_tables
 from latentia.table import labels, power_transform, standardization, weights
 from latentia.table import labels as label_matrices
-from latentia.table.encoder import ColumnEncoder
+from latentia.table.columns import number_columns
 from latentia.table.labels import output_units, read_outputs
 
 from ..describe import answers, describe, learned, refusal
@@ -185,7 +185,7 @@ def encoders() -> dict[str, Any]:
             "new": encoder.encode(table.new, "missing"),
             "decoded": encoder.decode(np.nan_to_num(encoder.encode(table.new, "missing"), nan=0.8)),
         }
-    found["continuous"] = " ".join(ColumnEncoder.continuous(table.X[["size", "price"]].to_numpy()).kinds)
+    found["continuous"] = " ".join(number_columns(table.X[["size", "price"]].to_numpy()).kinds)
     return found
 
 

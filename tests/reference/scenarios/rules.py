@@ -31,8 +31,8 @@ from latentia.solvers.ascent import LBFGSHistory
 from latentia.solvers.em import RestartHistory, best_step
 from latentia.solvers.lbfgs import HeldOut
 from latentia.solvers.structural import best_structure, penalized
-from latentia.table.columns import Levels, Merging
-from latentia.table.encoder import join_distinct
+from latentia.table.columns import join_distinct
+from latentia.table.encoder import Levels, Merging
 from latentia.table.frames import PlainValues
 
 from ..describe import refusal

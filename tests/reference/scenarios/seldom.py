@@ -32,9 +32,9 @@ from latentia.scale import tables as small_tables
 from latentia.scale import tables as target_parts
 from latentia.scale.tables import LazyAnswers, join_answers
 from latentia.solvers.em import warn_if_decreased
-from latentia.table import cells as column_doubts
+from latentia.table import cells
 from latentia.table import columns as column_kinds
-from latentia.table.encoder import _with_unseen_values
+from latentia.table.columns import _with_unseen_values
 from latentia.table.labels import read_label_matrix, read_outputs
 from latentia.table.lazy import LazyTable
 from latentia.table.rows import method_of_rows
@@ -248,17 +248,17 @@ def many_values() -> dict[str, Any]:
     words = [f"word {k}" for k in range(40)]
     days = [f"2024-01-{k:02d}" for k in range(1, 32)]
     for name, values, n_known in (("few", words[:30], 30), ("often", words, 80), ("days", days, 62), ("7", words, 81)):
-        column_doubts.doubt_many(name, values, n_known)  # which may warn
+        cells.check_many_values(name, values, n_known)  # which may warn
     return {
         "refused": [
-            refusal(column_doubts.doubt_many, "id", words, 79),
-            refusal(column_doubts.doubt_many, "day", days, 61),
-            refusal(column_doubts.doubt_many, 3, [str(k) for k in range(31)], 31),
-            refusal(column_doubts.doubt_many, "both", [*words[:20], *map(str, range(20))], 45),
-            refusal(column_doubts.doubt_many, "dates and words", [*words[:20], *days], 52),
+            refusal(cells.check_many_values, "id", words, 79),
+            refusal(cells.check_many_values, "day", days, 61),
+            refusal(cells.check_many_values, 3, [str(k) for k in range(31)], 31),
+            refusal(cells.check_many_values, "both", [*words[:20], *map(str, range(20))], 45),
+            refusal(cells.check_many_values, "dates and words", [*words[:20], *days], 52),
         ],
         "slips": [
-            str(column_doubts.text_among_numbers(values, np.array(counts)))
+            str(cells.text_among_numbers(values, np.array(counts)))
             for values, counts in (
                 (["1", "2.5", "x"], [30, 20, 1]),
                 (["1", "2.5", "x", "y"], [30, 20, 2, 1]),

@@ -15,7 +15,7 @@ from latentia.apps.report.tables import codes_of, numbers_of, rows_of
 from latentia.arrays.namespace import is_sparse, to_numpy
 from latentia.estimators.base.classifier import decide
 from latentia.plot.general import class_names, factor_model, feature_names, preprocessor_of
-from latentia.table.frames import frame_type
+from latentia.table.frames import frame_type, on_host
 from latentia.table.labels import encode_known_labels, read_label_matrix
 from latentia.table.rows import plain_table
 
@@ -200,7 +200,7 @@ def _read_outputs(y: Any, n_rows: int) -> np.ndarray | None:
     """Numbers to be predicted, one column each."""
     if y is None:
         return None
-    numbers = np.asarray(to_numpy(y) if hasattr(y, "__dlpack__") else y, dtype=float).reshape(len(y), -1)
+    numbers = on_host(y, dtype=float).reshape(len(y), -1)
     if len(numbers) != n_rows:
         raise ValueError(f"y has {len(numbers)} entries and X has {n_rows} rows: they must be equal.")
     return numbers

@@ -52,7 +52,7 @@ from latentia.table.lazy import lazy_table, refuse_lazy
 from latentia.table.options import Check, check_options, name_hint, random_generator
 from latentia.table.rows import check_order
 from latentia.table.standardization import ColumnError
-from latentia.table.warnings import doubt_labels
+from latentia.table.warnings import warn_of_labels
 
 __all__ = ["CallbackSupportMixin", "StepNotifier", "notify_callbacks", "warn_unless_converged", "with_callbacks"]
 
@@ -256,7 +256,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         except ColumnError as error:
             raise error.of_table(X) from None
         if "classes_" in data.attributes and not data.attributes.get("multilabel_"):
-            doubt_labels(X, y, data.attributes["classes_"], getattr(self, "unlabeled", None))
+            warn_of_labels(X, y, data.attributes["classes_"], getattr(self, "unlabeled", None))
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier, one_blas_thread(self._works_by_chunks):
             fitted = self._train(data, rng, notifier)

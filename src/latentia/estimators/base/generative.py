@@ -53,6 +53,7 @@ from latentia.estimators.base.reading import read_in_memory, read_parts
 from latentia.estimators.base.tuning import LearnedOptionsMixin, column_starts, tempering_attributes
 from latentia.scale.tables import ClassReader
 from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
+from latentia.table.columns import number_columns
 from latentia.table.encoder import ColumnEncoder
 from latentia.table.frames import frame_type
 from latentia.table.lazy import lazy_table
@@ -68,7 +69,7 @@ from latentia.table.options import (
     random_generator,
 )
 from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
-from latentia.table.power_transform import learn_power_transform
+from latentia.table.power_transform import PowerTransform, learn_power_transform
 from latentia.table.rows import plain_table, validate_rows
 from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
 from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
@@ -177,7 +178,7 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
 
     def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
         """How the columns of a table, or of its digest, are read; what is learned from them."""
-        return ColumnEncoder.continuous(table), {}
+        return number_columns(table), {}
 
     def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
         """Rows like those of the fit, as numbers."""
@@ -400,7 +401,7 @@ class TableInput(ABC):
     n_classes: int
     log_prior: np.ndarray | None  # None: counted
     moments: ColumnMoments
-    preprocessor: Standardizer
+    preprocessor: Standardizer | PowerTransform
     encoder: ColumnEncoder
     attributes: Attributes
 

@@ -22,8 +22,15 @@ from latentia.engine.parts import ChunkedSource, Parts, count_labels, group_smal
 from latentia.engine.rows import ArraySource, MaskMissing, TableSource
 from latentia.estimators.base.estimator import Attributes, LatentEstimator, input_attributes
 from latentia.scale.tables import Classes, CountRows, TargetReader, Targets
-from latentia.table.columns import ColumnKind, as_numbers, holds_only_bits
-from latentia.table.encoder import ColumnEncoder, MemoryDigest, TableDigest, join_distinct
+from latentia.table.columns import (
+    ColumnKind,
+    MemoryDigest,
+    TableDigest,
+    holds_only_bits,
+    join_distinct,
+    number_columns,
+)
+from latentia.table.encoder import ColumnEncoder, as_numbers
 from latentia.table.frames import frame_type
 from latentia.table.labels import read_labels
 from latentia.table.lazy import LazyTable, RawPart
@@ -247,7 +254,7 @@ class NumberTableMixin(LatentEstimator):
 
     def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
         """How the parts of a table are read."""
-        return ColumnEncoder.continuous(table), {}
+        return number_columns(table), {}
 
     def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
         """Rows of a part as numbers."""

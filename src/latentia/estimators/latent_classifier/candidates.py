@@ -42,7 +42,7 @@ from latentia.estimators.latent_classifier.features import (
     with_gap_columns,
 )
 from latentia.estimators.softmax.multimodal import MultimodalSoftmaxClassifier
-from latentia.table.encoder import ColumnEncoder
+from latentia.table.columns import number_columns
 from latentia.table.options import check_number
 from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
 from latentia.table.power_transform import learn_power_transform
@@ -333,7 +333,7 @@ def as_numbers(data: GenerativeInput, columns: NumberColumns) -> GenerativeInput
         X=X,
         moments=moments,
         preprocessor=learn_power_transform(X, data.weight, standardizer, is_number),
-        encoder=ColumnEncoder.continuous(X),
+        encoder=number_columns(X),
     )
 
 
@@ -343,7 +343,7 @@ def as_numbers_in_parts(data: PartedInput, columns: NumberColumns) -> PartedInpu
     moments, some = source_moments(rows), rows.spread_rows(TRANSFORM_ROWS)
     standardizer = Standardizer.from_moments(*moments)
     preprocessor = learn_power_transform(some.X, some.weight, standardizer, _came_as_numbers(data, columns))
-    encoder = ColumnEncoder.continuous(some.X)
+    encoder = number_columns(some.X)
     return replace(data, parts=rows, moments=moments, preprocessor=preprocessor, encoder=encoder)
 
 
