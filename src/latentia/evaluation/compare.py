@@ -17,49 +17,65 @@ Rows without a label (None, NaN, and what the estimators' argument `unlabeled` s
 integers where none has it) are part of every training set and are never scored; rows of weight zero
 are neither trained on nor scored.
 
-What `compare` takes: estimators, data sets and folds in several forms, made uniform.
-
-What a comparison found, and how it is shown: plain text, rich tables, data frames.
+`compare` takes estimators, data sets and folds in several forms; a `Comparison` shows itself as
+plain text, rich tables and data frames.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import chain, count
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import stats
-from sklearn.base import clone, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from latentia.arrays.namespace import to_numpy
 from latentia.engine.messages import format_column
-from latentia.table.labels import EncodedLabels, Mark, check_unlabeled, encode_labels
-from latentia.table.options import integer, optional
+from latentia.table.frames import Table, TableLike, on_host
+from latentia.table.labels import EncodedLabels, LabelsLike, Mark, check_unlabeled, encode_labels
+from latentia.table.options import RandomState, integer, optional
 from latentia.table.rows import warn_of_other_order
-from latentia.table.weights import Fold, check_weight, make_folds
+from latentia.table.weights import Fold, FoldsLike, check_weight, make_folds
+
+if TYPE_CHECKING:
+    import pandas
+    from numpy.typing import ArrayLike
+    from rich.console import Group
 
 __all__ = ["Comparison", "compare", "corrected_t_test"]
 
+#: A score of a fitted estimator on rows and labels, with or without their weights.
+Scorer = Callable[..., float]
+
+#: The forms of the arguments of `compare`.
+EstimatorsLike: TypeAlias = (
+    BaseEstimator | Mapping[str, BaseEstimator] | Sequence[BaseEstimator | tuple[str, BaseEstimator]]
+)
+DatasetsLike: TypeAlias = "Mapping[str, tuple[TableLike, LabelsLike] | tuple[TableLike, LabelsLike, ArrayLike]]"
+ScoringLike: TypeAlias = str | Sequence[str] | Mapping[str, str | Scorer] | None
+
 
 def compare(
-    estimators: Any,
-    X: Any,
-    y: Any = None,
-    cv: Any = 5,
+    estimators: EstimatorsLike,
+    X: TableLike | DatasetsLike,
+    y: LabelsLike | None = None,
+    cv: FoldsLike = 5,
     *,
-    scoring: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    scoring: ScoringLike = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Comparison:
     """Cross-validate classifiers on the same folds and test each against the best.
 
@@ -116,8 +132,8 @@ def compare(
 
 
 def _comparison(
-    named: dict[str, Any],
-    scorers: dict[str, Any],
+    named: Mapping[str, BaseEstimator],
+    scorers: Mapping[str, Scorer],
     datasets: list[Dataset],
     folds: list[list[Fold]],
     trials: Iterator[_Trial],
@@ -130,13 +146,14 @@ def _comparison(
             name for row in grid for name, trial in zip(named, row, strict=True) if trial.fitted_on_labeled_only
         }
         scores.append(_score(dataset, parts, grid))
-    columns: dict[str, Any] = {field: np.stack([s[field] for s in scores]) for field in _PER_DATASET}
-    columns |= {field: tuple(s[field] for s in scores) for field in ("fold_accuracy", "fold_log_loss")}
+    columns = {field: np.stack([s[field] for s in scores]) for field in _PER_DATASET}
     return Comparison(
         datasets=tuple(dataset.name for dataset in datasets),
         estimators=tuple(named),
         fitted_on_labeled_only=frozenset(fitted_on_labeled_only),
         scores={name: np.stack([s["scores"][:, k] for s in scores]) for k, name in enumerate(scorers)},
+        fold_accuracy=tuple(s["fold_accuracy"] for s in scores),
+        fold_log_loss=tuple(s["fold_log_loss"] for s in scores),
         **columns,
     )
 
@@ -144,7 +161,7 @@ def _comparison(
 _PER_DATASET = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "p_value", "best", "rank", "fit_seconds")
 
 
-def corrected_t_test(differences: Any, test_over_train: float) -> tuple[float, float]:
+def corrected_t_test(differences: ArrayLike, test_over_train: float) -> tuple[float, float]:
     """Statistic and two-sided p-value of Nadeau and Bengio's test that paired differences over
     folds have mean zero.
     """
@@ -173,7 +190,12 @@ class _Trial(NamedTuple):
 
 
 def _trial(
-    dataset: Dataset, train: np.ndarray, test: np.ndarray, name: str, estimator: Any, scorers: dict[str, Any]
+    dataset: Dataset,
+    train: np.ndarray,
+    test: np.ndarray,
+    name: str,
+    estimator: BaseEstimator,
+    scorers: Mapping[str, Scorer],
 ) -> _Trial:
     """Fit on the training part, score the test part."""
     try:
@@ -193,12 +215,12 @@ def _trial(
     return _Trial(correct, loss, seconds, fitted_on_labeled_only, scores)
 
 
-def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: Any) -> tuple[Any, float, bool]:
+def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: BaseEstimator) -> tuple[BaseEstimator, float, bool]:
     """Fitted on the whole training part, or on its labeled rows if the estimator cannot use the
     others.
     """
 
-    def fit(rows: np.ndarray) -> tuple[Any, float]:
+    def fit(rows: np.ndarray) -> tuple[BaseEstimator, float]:
         weight = {} if dataset.weight is None else {weight_argument(name, estimator): dataset.weight[rows]}
         X, y = select_rows(dataset.X, rows), dataset.classes_of(rows)
         start = time.perf_counter()
@@ -217,7 +239,7 @@ def _fit(dataset: Dataset, train: np.ndarray, name: str, estimator: Any) -> tupl
     return *fit(train[known]), True  # it takes the mark of unlabeled rows for a class, or does not say whether
 
 
-def _score(dataset: Dataset, folds: list[Any], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
+def _score(dataset: Dataset, folds: list[Fold], grid: list[list[_Trial]]) -> dict[str, np.ndarray]:
     """Scores of one data set, each an array over the estimators."""
     tests = [test for _, test in folds]
     weight = np.ones(len(dataset.y_numpy)) if dataset.weight is None else dataset.weight
@@ -276,8 +298,8 @@ class Dataset(NamedTuple):
     """One data set."""
 
     name: str
-    X: Any
-    y: Any  # in the user's container, for the estimators
+    X: Table
+    y: Table  # in the user's container, for the estimators
     y_numpy: np.ndarray  # the same on the host
     labels: EncodedLabels
     weight: np.ndarray | None
@@ -288,7 +310,7 @@ class Dataset(NamedTuple):
         """Which rows may be scored (N,)."""
         return self.labels.codes >= 0
 
-    def classes_of(self, rows: np.ndarray) -> Any:
+    def classes_of(self, rows: np.ndarray) -> Table:
         """Labels of some rows; of labeled ones without objects, of which scikit-learn takes text
         alone.
         """
@@ -297,7 +319,7 @@ class Dataset(NamedTuple):
         return select_rows(self.y, rows)
 
 
-def folds_of(dataset: Dataset, cv: Any, random_state: Any) -> list[Fold]:
+def folds_of(dataset: Dataset, cv: FoldsLike, random_state: RandomState) -> list[Fold]:
     """Training and test rows of each fold."""
     try:
         return make_folds(cv, dataset.labels.codes, dataset.weight, lambda: random_state, dataset.groups)
@@ -306,7 +328,7 @@ def folds_of(dataset: Dataset, cv: Any, random_state: Any) -> list[Fold]:
         raise
 
 
-def named_estimators(estimators: Any) -> dict[str, Any]:
+def named_estimators(estimators: EstimatorsLike) -> dict[str, BaseEstimator]:
     """Names and classifiers, from any of the accepted forms."""
     if isinstance(estimators, Mapping):
         pairs = list(estimators.items())
@@ -332,7 +354,7 @@ def named_estimators(estimators: Any) -> dict[str, Any]:
     return {name: estimator for name, (_, estimator) in zip(names, pairs, strict=True)}
 
 
-def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
+def _all_named(pairs: Sequence[tuple[str | None, BaseEstimator]]) -> list[str]:
     """Names as text; an estimator without one gets that of its class, with the next free number
     where it is taken.
     """
@@ -349,7 +371,7 @@ def _all_named(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
 Marks = Mapping[str, Mark]
 
 
-def marks_of(named: Mapping[str, Any]) -> Marks:
+def marks_of(named: Mapping[str, BaseEstimator]) -> Marks:
     """The argument `unlabeled` of each estimator that has it, or wraps one that has."""
     marks = {
         f"{name}: {argument}": value
@@ -362,7 +384,13 @@ def marks_of(named: Mapping[str, Any]) -> Marks:
     return marks
 
 
-def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any, marks: Marks) -> list[Dataset]:
+def named_datasets(
+    X: TableLike | DatasetsLike,
+    y: LabelsLike | None,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    marks: Marks,
+) -> list[Dataset]:
     """Checked data sets, from either of the accepted forms."""
     bunch = "X" if _is_bunch(X) else None
     if isinstance(X, Mapping):
@@ -385,12 +413,12 @@ def named_datasets(X: Any, y: Any, sample_weight: Any, groups: Any, marks: Marks
     return [_checked_dataset(marks, str(name), *parts) for name, parts in X.items()]
 
 
-def _is_bunch(X: Any) -> bool:
+def _is_bunch(X: object) -> bool:
     """Whether this is what scikit-learn's loaders return unless asked for rows and labels."""
     return isinstance(X, Mapping) and "data" in X and "target" in X
 
 
-def named_scorers(scoring: Any) -> dict[str, Any]:
+def named_scorers(scoring: ScoringLike) -> dict[str, Scorer]:
     """Scorers by name, from one or several names of scikit-learn's, or a mapping to names or
     functions.
     """
@@ -408,7 +436,7 @@ def named_scorers(scoring: Any) -> dict[str, Any]:
     return {str(name): get_scorer(scorer) for name, scorer in pairs}
 
 
-def _listed(scoring: Any) -> list[str]:
+def _listed(scoring: Sequence[str]) -> list[str]:
     if not isinstance(scoring, Sequence) or not all(isinstance(name, str) for name in scoring):
         raise ValueError(
             f"scoring={scoring!r}; allowed are None, the name of a scorer, several names, or a mapping of names to "
@@ -417,7 +445,14 @@ def _listed(scoring: Any) -> list[str]:
     return list(scoring)
 
 
-def _checked_dataset(marks: Marks, name: str, X: Any, y: Any, weight: Any = None, groups: Any = None) -> Dataset:
+def _checked_dataset(
+    marks: Marks,
+    name: str,
+    X: TableLike,
+    y: LabelsLike,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> Dataset:
     """A data set whose labels and weights fit its rows."""
     warn_of_other_order(X, y)
     X, y = _rows(name, X), _one_column(y)
@@ -429,22 +464,19 @@ def _checked_dataset(marks: Marks, name: str, X: Any, y: Any, weight: Any = None
         )
     try:
         labels = _agreed_labels(y, n_rows, marks)
-        weight = check_weight(weight, n_rows)
+        weight = check_weight(sample_weight, n_rows)
     except ValueError as error:
         error.add_note(f"(data set {name!r})")
         raise
     if len(labels.classes) < 2:
         raise ValueError(f"y of data set {name!r} must have at least 2 classes, got {labels.classes.tolist()}")
-    if groups is not None:
-        groups = np.asarray(to_numpy(groups))
-        if groups.shape != (n_rows,):
-            raise ValueError(
-                f"groups has shape {groups.shape}, but X has {n_rows} rows: one group per row is expected."
-            )
-    return Dataset(name, X, y, np.asarray(to_numpy(y)), labels, weight, groups)
+    of_rows = None if groups is None else on_host(groups)
+    if of_rows is not None and of_rows.shape != (n_rows,):
+        raise ValueError(f"groups has shape {of_rows.shape}, but X has {n_rows} rows: one group per row is expected.")
+    return Dataset(name, X, y, on_host(y), labels, weight, of_rows)
 
 
-def _agreed_labels(y: Any, n_rows: int, marks: Marks) -> EncodedLabels:
+def _agreed_labels(y: LabelsLike, n_rows: int, marks: Marks) -> EncodedLabels:
     """Labels as the estimators read them, who must agree on the rows that have one."""
     first = encode_labels(y, n_rows, next(iter(marks.values()), "auto"))
     for mark in set(marks.values()):
@@ -456,7 +488,7 @@ def _agreed_labels(y: Any, n_rows: int, marks: Marks) -> EncodedLabels:
     return first
 
 
-def _rows(name: str, X: Any) -> Any:
+def _rows(name: str, X: TableLike) -> Table:
     """What has rows as it is, a list or tuple of rows as an array."""
     if isinstance(X, list | tuple):
         try:
@@ -468,18 +500,19 @@ def _rows(name: str, X: Any) -> Any:
     return X
 
 
-def _one_column(y: Any) -> Any:
-    """EncodedLabels in one dimension, also where they came as a column."""
+def _one_column(y: LabelsLike) -> Table:
+    """Labels in one dimension, also where they came as a column."""
     if isinstance(y, list | tuple):
         y = [v[0] if isinstance(v, list | tuple) and len(v) == 1 else v for v in y]
         # objects, lest NaN among strings become the string "nan"
         y = np.asarray(y, dtype=object if any(v is None or v != v for v in y) else None)
-    if len(getattr(y, "shape", ())) != 2 or y.shape[1] != 1:
-        return y
-    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]
+    labels = cast(Table, y)
+    if len(getattr(labels, "shape", ())) != 2 or labels.shape[1] != 1:
+        return labels
+    return labels.iloc[:, 0] if hasattr(labels, "iloc") else labels[:, 0]
 
 
-def weight_argument(name: str, estimator: Any) -> str:
+def weight_argument(name: str, estimator: BaseEstimator) -> str:
     """The keyword by which `fit` takes sample weights."""
     last, prefix = estimator, ""
     while isinstance(last, Pipeline):
@@ -489,11 +522,11 @@ def weight_argument(name: str, estimator: Any) -> str:
     return prefix + "sample_weight"
 
 
-def select_rows(X: Any, rows: np.ndarray) -> Any:
+def select_rows(X: Table, rows: np.ndarray) -> Table:
     """Rows of an array, a tensor, a sparse matrix, a data frame or a table of Arrow."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    return X.take(rows) if type(X).__module__.startswith("pyarrow") else X[rows]
+    return X.take(rows) if hasattr(X, "take") and type(X).__module__.startswith("pyarrow") else X[rows]
 
 
 #: Levels at which an estimator counts as significantly worse than the best, with the marks of the
@@ -592,7 +625,7 @@ class Comparison:
             for e, name in enumerate(self.estimators)
         ]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """One row per data set and estimator, as a pandas data frame."""
         pandas = _pandas()
         n_datasets, n_estimators = self.accuracy.shape
@@ -607,7 +640,7 @@ class Comparison:
             }
         )
 
-    def summary_frame(self) -> Any:
+    def summary_frame(self) -> pandas.DataFrame:
         """`summary` as a pandas data frame, one row per estimator."""
         return _pandas().DataFrame(self.summary()).set_index("estimator")
 
@@ -632,7 +665,7 @@ class Comparison:
             tables.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         return "".join(tables) + f"<p>{escape(self._legend()).replace(chr(10), '<br>')}</p>"
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> Group:
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text  # names may hold brackets, which a plain string would lose as markup
@@ -710,7 +743,7 @@ def _html_cell(cell: str) -> str:
     return f"<td><b>{text}</b></td>" if text.startswith("+") else f"<td>{text}</td>"
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType:
     try:
         import pandas
     except ImportError as error:

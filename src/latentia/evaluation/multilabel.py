@@ -4,16 +4,19 @@ in `y_true`) count nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from latentia.table.labels import read_label_matrix
+from latentia.table.labels import LabelsLike, read_label_matrix
 from latentia.table.options import check_choice, check_number
 from latentia.table.weights import check_weight
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def known_hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+
+def known_hamming_loss(y_true: LabelsLike, y_pred: LabelsLike, *, sample_weight: ArrayLike | None = None) -> float:
     """The share of known entries that are predicted wrongly.
 
     Parameters
@@ -39,7 +42,12 @@ def known_hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -
 
 
 def known_f1_score(
-    y_true: Any, y_pred: Any, *, average: str = "macro", zero_division: float = 0.0, sample_weight: Any = None
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    *,
+    average: str = "macro",
+    zero_division: float = 0.0,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """F1 score of the known entries: 2 TP / (2 TP + FP + FN).
 
@@ -79,7 +87,9 @@ def known_f1_score(
     return float(np.where(below > 0, 2 * hits / np.where(below > 0, below, 1.0), zero_division).mean())
 
 
-def _check(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check(
+    y_true: LabelsLike, y_pred: LabelsLike, sample_weight: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     truth, found = read_label_matrix(y_true, "y_true"), read_label_matrix(y_pred, "y_pred")
     if truth.shape != found.shape:
         raise ValueError(f"y_true has shape {truth.shape} and y_pred {found.shape}: they must be equal.")
