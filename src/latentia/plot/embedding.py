@@ -1,21 +1,29 @@
-"""An embedding: classes in one panel, or several labels in a panel each.
-
-Panels of an embedding: a plane with regions of labels or classes, or a line of histograms.
+"""The display of an embedding: classes in one panel, or several labels in a panel each. A panel is
+a plane with regions of labels or classes, or a line of histograms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import to_numpy
 from latentia.plot.general import choose_axes
-from latentia.table.labels import class_columns, encode_known_labels, read_label_matrix
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike, class_columns, encode_known_labels, read_label_matrix
 from latentia.table.options import check_number
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.typing import ColorType
 
 
 class EmbeddingDisplay:
@@ -65,7 +73,7 @@ class EmbeddingDisplay:
         weights: np.ndarray,
         intercepts: np.ndarray,
         *,
-        label_names: Any = None,
+        label_names: Sequence[Hashable] | None = None,
         axis_names: tuple[str, ...] = ("dimension 1", "dimension 2"),
         exclusive: bool = False,
     ):
@@ -80,12 +88,12 @@ class EmbeddingDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: LabelsLike,
         *,
         dims: tuple[int, ...] | None = None,
-        label_names: Any = None,
+        label_names: Sequence[Hashable] | None = None,
         **options: Any,
     ) -> EmbeddingDisplay:
         """Draw the rows X with labels y where a fitted estimator places them.
@@ -128,7 +136,7 @@ class EmbeddingDisplay:
         return display.plot(**options)
 
     def plot(
-        self, *, n_columns: int = 3, size: float = 8.0, panel: float | None = None, figure: Any = None
+        self, *, n_columns: int = 3, size: float = 8.0, panel: float | None = None, figure: Figure | None = None
     ) -> EmbeddingDisplay:
         """Draw.
 
@@ -156,16 +164,17 @@ class EmbeddingDisplay:
         n_rows = math.ceil(n_panels / n_columns)
         panel = (4.5 if n_panels == 1 else 2.8) if panel is None else panel
         is_own = figure is None
-        if is_own:
+        if figure is None:
             figure = plt.figure(figsize=(panel * n_columns, panel * n_rows + 0.4), layout="constrained")
         grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
         for unused in grid.ravel()[n_panels:]:
             unused.remove()
         for above in grid[-2, n_panels - n_columns * (n_rows - 1) :] if n_rows > 1 else []:
             above.tick_params(labelbottom=True)  # its lower neighbor is gone
-        self.figure_, self.axes_ = figure, grid.ravel()[:n_panels]
+        self.figure_: Figure = figure
+        self.axes_ = grid.ravel()[:n_panels]
         if self.exclusive:
-            self.lines_: list[Any] = []
+            self.lines_: list[Line2D | None] = []
             self._draw_classes(self.axes_[0], names, size)
         else:
             self.lines_ = [self._draw_label(ax, label, size) for label, ax in enumerate(self.axes_)]
@@ -188,12 +197,12 @@ class EmbeddingDisplay:
             raise ValueError(f"label_names has {len(names)} entries, {names}, but there are {n_names} {what}.")
         return [str(name) for name in names]
 
-    def _limits(self) -> list[Any]:
+    def _limits(self) -> tuple[Limits, Limits | None]:
         """Of the two axes; of the second None where there is but one dimension."""
-        found: list[Any] = [limits(column) for column in self.embedding.T]
-        return found if len(found) == 2 else [*found, None]
+        found = [limits(column) for column in self.embedding.T]
+        return found[0], found[1] if len(found) == 2 else None
 
-    def _draw_label(self, ax: Any, label: int, size: float) -> Any:
+    def _draw_label(self, ax: Axes, label: int, size: float) -> Line2D | None:
         """The rows by whether they have a label, and its decision line."""
         words = ["unknown", "absent", "present"]
         draw_groups(ax, self.embedding, self.labels[:, label] + 1, words, [UNKNOWN, ABSENT, PRESENT], size)
@@ -202,7 +211,7 @@ class EmbeddingDisplay:
         ax.set(xlim=across, ylim=up)
         return draw_decision(ax, self.weights[label], float(self.intercepts[label]), across, up)
 
-    def _draw_classes(self, ax: Any, names: list[str], size: float) -> None:
+    def _draw_classes(self, ax: Axes, names: list[str], size: float) -> None:
         """The rows by their class, those without one in gray."""
         own = self.labels[:, 0] if self.labels.shape[1] == 1 else np.argmax(self.labels, axis=1)
         own = np.where((self.labels < 0).any(axis=1), -1, own)
@@ -222,7 +231,7 @@ class EmbeddingDisplay:
             self.figure_.set_figheight(self.figure_.get_figheight() + LEGEND_LINE * (n_lines - 2))
 
 
-def _codes(estimator: Any, y: Any, n_rows: int) -> np.ndarray:
+def _codes(estimator: BaseEstimator, y: LabelsLike, n_rows: int) -> np.ndarray:
     """Labels (n_rows, n_labels) of 1, 0 and -1."""
     if estimator.multilabel_:
         codes = read_label_matrix(y)
@@ -251,7 +260,7 @@ GRID, BINS = 200, 40
 Limits = tuple[float, float]
 
 
-def class_colors(n_classes: int) -> list[Any]:
+def class_colors(n_classes: int) -> list[ColorType]:
     """A color for each class; beyond eight those of a larger palette."""
     if n_classes <= len(CLASS_COLORS):
         return list(CLASS_COLORS[:n_classes])
@@ -261,32 +270,34 @@ def class_colors(n_classes: int) -> list[Any]:
     return [palette(k % palette.N) for k in range(n_classes)]
 
 
-def fit_legend(figure: Any, handles: list[Any], names: list[str]) -> int:
+def fit_legend(figure: Figure, handles: Sequence[Artist], names: list[str]) -> int:
     """A legend above the panels, in as many columns as the figure is wide enough for; the number of
     its lines.
     """
     names = [name if len(name) <= LEGEND_LETTERS else f"{name[: LEGEND_LETTERS - 1]}…" for name in names]
-    options = {"loc": "outside upper center", "fontsize": "small", "frameon": False, "markerscale": 2}
+    look = {"fontsize": "small", "frameon": False, "markerscale": 2}
     for n_columns in range(max(1, min(LEGEND_COLUMNS, len(names))), 0, -1):
-        legend = figure.legend(handles, names, ncols=n_columns, **options)
+        legend = figure.legend(handles, names, loc="outside upper center", ncols=n_columns, **look)
         if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             break
         legend.remove()
     return -(-len(names) // n_columns)
 
 
-def draw_groups(ax: Any, points: np.ndarray, groups: np.ndarray, names: list[str], colors: Any, size: float) -> None:
+def draw_groups(
+    ax: Axes, points: np.ndarray, groups: np.ndarray, names: list[str], colors: Sequence[ColorType], size: float
+) -> None:
     """Points in the color of their group: in a plane as marks, on a line as stacked histograms."""
     parts = [points[groups == k] for k in range(len(names))]
     if points.shape[1] == 1:
-        edges = np.linspace(*limits(points[:, 0]), BINS + 1)
+        edges = np.linspace(*limits(points[:, 0]), BINS + 1).tolist()
         ax.hist([part[:, 0] for part in parts], edges, stacked=True, color=colors, label=names, linewidth=0)
         return
     for part, name, color in zip(parts, names, colors, strict=True):
-        ax.scatter(*part.T, s=size, color=color, alpha=0.7, linewidths=0, label=name)
+        ax.scatter(part[:, 0], part[:, 1], s=size, color=color, alpha=0.7, linewidths=0, label=name)
 
 
-def draw_decision(ax: Any, weight: np.ndarray, intercept: float, across: Limits, up: Limits | None) -> Any:
+def draw_decision(ax: Axes, weight: np.ndarray, intercept: float, across: Limits, up: Limits | None) -> Line2D | None:
     """Where a label is undecided, and a tint on the side where it is present; None if nowhere."""
     if not np.abs(weight).max() > 0:
         return None
@@ -303,9 +314,16 @@ def draw_decision(ax: Any, weight: np.ndarray, intercept: float, across: Limits,
 
 
 def draw_regions(
-    ax: Any, weights: np.ndarray, intercepts: np.ndarray, colors: Any, across: Limits, up: Limits | None
+    ax: Axes,
+    weights: np.ndarray,
+    intercepts: np.ndarray,
+    colors: Sequence[ColorType],
+    across: Limits,
+    up: Limits | None,
 ) -> None:
     """A tint of the class whose score is largest."""
+    from matplotlib.colors import to_rgb
+
     horizontal = np.linspace(*across, GRID)
     vertical = np.zeros(2) if up is None else np.linspace(*up, GRID)
     grid = np.stack(np.meshgrid(horizontal, vertical), axis=-1)[..., : weights.shape[1]]
@@ -314,7 +332,7 @@ def draw_regions(
         scores = np.concatenate([-scores, scores], axis=-1)
     best = np.argmax(scores, axis=-1)
     y = ax.get_ylim() if up is None else up
-    image = np.array([_rgb(color) for color in colors])[best]
+    image = np.array([to_rgb(color) for color in colors])[best]
     ax.imshow(image, extent=(*across, *y), origin="lower", aspect="auto", alpha=0.15, zorder=0, interpolation="nearest")
     ax.set(xlim=across, ylim=y)
 
@@ -324,12 +342,6 @@ def limits(values: np.ndarray) -> Limits:
     low, high = float(values.min()), float(values.max())
     room = 0.05 * (high - low if high > low else 1.0)
     return low - room, high + room
-
-
-def _rgb(color: Any) -> Any:
-    from matplotlib.colors import to_rgb
-
-    return to_rgb(color)
 
 
 def _line_in_box(normal: np.ndarray, offset: float, across: Limits, up: Limits) -> np.ndarray:

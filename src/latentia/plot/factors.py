@@ -1,19 +1,16 @@
-"""Rows in the plane of two latent factors, with an ellipse for each class.
-
-Which columns the latent factors tell of, as a table of colors.
-
-The graph of a latent classification model: the class, its factors, and the columns they feed.
-
-An image disclosed line by line: what the model makes of it, and how it would complete it.
+"""Displays of latent factors: rows in the plane of two, with an ellipse for each class; the columns
+that they explain, as a table of colors; the graph of class, factors and columns; and an image
+disclosed line by line, with how a generative model would complete it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -22,6 +19,7 @@ from latentia.families.latent_factors.answers import loading_correlations, stron
 from latentia.plot.embedding import NO_LABEL, UNKNOWN, class_colors
 from latentia.plot.general import (
     MIN_CORRELATION,
+    FactorModel,
     choose_axes,
     class_names,
     factor_strengths,
@@ -31,8 +29,14 @@ from latentia.plot.general import (
     require_classes,
     require_factor_model,
 )
-from latentia.table.labels import encode_known_labels
+from latentia.table.frames import Table, TableLike, on_host
+from latentia.table.labels import LabelsLike, encode_known_labels
 from latentia.table.options import check_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 #: Semi-axes of the ellipses, in standard deviations of their class.
 ELLIPSES = (1.0, 2.0)
@@ -82,7 +86,7 @@ class LatentMapDisplay:
         codes: np.ndarray,
         means: np.ndarray,
         stds: np.ndarray,
-        names: Any,
+        names: Sequence[str],
         *,
         factors: tuple[int, int] = (0, 1),
     ):
@@ -101,14 +105,14 @@ class LatentMapDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: LabelsLike | None = None,
         *,
         factors: tuple[int, int] | None = None,
         max_points: int = 2000,
         plot: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> LatentMapDisplay:
         """Draw rows where a fitted model with latent factors places them.
 
@@ -156,7 +160,7 @@ class LatentMapDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, *, ax: Any = None, size: float = 12.0) -> LatentMapDisplay:
+    def plot(self, *, ax: Axes | None = None, size: float = 12.0) -> LatentMapDisplay:
         """Draw.
 
         Parameters
@@ -179,14 +183,16 @@ class LatentMapDisplay:
         self.ax_, self.figure_, self.ellipses_ = ax, ax.figure, []
         for code, (name, color) in enumerate(zip(self.names, colors, strict=True)):
             mine = self.positions[self.codes == code]
-            ax.scatter(*mine.T, s=size, color=color, alpha=0.75, linewidths=0, label=name)
+            ax.scatter(mine[:, 0], mine[:, 1], s=size, color=color, alpha=0.75, linewidths=0, label=name)
             for scale in ELLIPSES:
                 width, height = 2 * scale * self.stds[code]
                 ellipse = Ellipse(self.means[code], width, height, fill=False, edgecolor=color, linewidth=1.5 / scale)
                 self.ellipses_.append(ax.add_patch(ellipse))
         if (self.codes < 0).any():
             unlabeled = self.positions[self.codes < 0]
-            ax.scatter(*unlabeled.T, s=size, color=UNKNOWN, linewidths=0, label=NO_LABEL, zorder=0.9)
+            ax.scatter(
+                unlabeled[:, 0], unlabeled[:, 1], s=size, color=UNKNOWN, linewidths=0, label=NO_LABEL, zorder=0.9
+            )
         ax.set(
             xlabel=f"{self.axis_names[0]}, standard deviations",
             ylabel=f"{self.axis_names[1]}, standard deviations",
@@ -196,7 +202,7 @@ class LatentMapDisplay:
         return self
 
 
-def _choose_factors(factors: Any, model: Any, means: np.ndarray) -> list[int]:
+def _choose_factors(factors: Sequence[int] | None, model: FactorModel, means: np.ndarray) -> list[int]:
     n_latent = means.shape[1]
     if n_latent < 2:
         raise ValueError(f"the model has {n_latent} latent factor; a map needs two of them.")
@@ -247,7 +253,13 @@ class LoadingsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, max_rows: int = 30, max_factors: int = 8, plot: bool = True, ax: Any = None
+        cls,
+        estimator: BaseEstimator,
+        *,
+        max_rows: int = 30,
+        max_factors: int = 8,
+        plot: bool = True,
+        ax: Axes | None = None,
     ) -> LoadingsDisplay:
         """Draw the loadings of a fitted model with latent factors.
 
@@ -283,7 +295,7 @@ class LoadingsDisplay:
         display = cls(correlations[order], [names[row] for row in order], [f"factor {k + 1}" for k in factors], note)
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, *, ax: Any = None, colormap: str = "RdBu_r") -> LoadingsDisplay:
+    def plot(self, *, ax: Axes | None = None, colormap: str = "RdBu_r") -> LoadingsDisplay:
         """Draw.
 
         Parameters
@@ -314,8 +326,8 @@ class LoadingsDisplay:
                 ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize="x-small", color=color)
         ax.set(xlabel="factor", title="What the factors tell of")
         if self.note:
-            place = {"xytext": (0, -38), "xycoords": "axes fraction", "textcoords": "offset points"}
-            ax.annotate(self.note, (0.5, 0), ha="center", va="top", fontsize="small", color="0.35", **place)
+            text = ax.annotate(self.note, (0.5, 0), (0, -38), "axes fraction", "offset points", ha="center", va="top")
+            text.set(fontsize="small", color="0.35")
         self.figure_.colorbar(self.image_, ax=ax, label="correlation", shrink=0.8, ticks=[-1, -0.5, 0, 0.5, 1])
         return self
 
@@ -373,12 +385,12 @@ class StructureDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         min_correlation: float = 0.15,
         max_columns: int = 24,
         plot: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> StructureDisplay:
         """Draw the graph of a fitted model with latent factors.
 
@@ -420,7 +432,7 @@ class StructureDisplay:
         )
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, *, ax: Any = None) -> StructureDisplay:
+    def plot(self, *, ax: Axes | None = None) -> StructureDisplay:
         """Draw.
 
         Parameters
@@ -470,7 +482,7 @@ class StructureDisplay:
         return [int(k) for k in np.argsort(center, kind="stable")]
 
 
-def _box(ax: Any, x: float, y: float, text: str) -> None:
+def _box(ax: Axes, x: float, y: float, text: str) -> None:
     style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.3"}
     ax.text(x, y, text, ha="center", va="center", fontsize="small", bbox=style, zorder=3)
 
@@ -527,7 +539,7 @@ class CompletionDisplay:
         probable: np.ndarray,
         classes: np.ndarray,
         *,
-        true_class: Any = None,
+        true_class: Hashable = None,
         lines: Sequence[int] | None = None,
     ):
         self.disclosed = disclosed
@@ -541,14 +553,14 @@ class CompletionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        image: Any,
+        estimator: BaseEstimator,
+        image: ArrayLike,
         *,
         shape: tuple[int, int],
         lines: Sequence[int] | None = None,
-        true_class: Any = None,
+        true_class: Hashable = None,
         plot: bool = True,
-        figure: Any = None,
+        figure: Figure | None = None,
     ) -> CompletionDisplay:
         """Disclose an image to a fitted model, and draw what it says.
 
@@ -582,7 +594,7 @@ class CompletionDisplay:
         check_is_fitted(estimator)
         require_classes(estimator)
         height, width = shape
-        pixels = np.asarray(to_numpy(image), dtype=float).ravel()
+        pixels = on_host(image, dtype=float).ravel()
         if height * width != pixels.size or pixels.size != estimator.n_features_in_:
             raise ValueError(
                 f"shape={shape!r} has {height * width} pixels, image {pixels.size}, and the model "
@@ -607,7 +619,7 @@ class CompletionDisplay:
         )
         return display.plot(figure) if plot else display
 
-    def plot(self, figure: Any = None) -> CompletionDisplay:
+    def plot(self, figure: Figure | None = None) -> CompletionDisplay:
         """Draw the four rows of pictures.
 
         Parameters
@@ -639,7 +651,7 @@ class CompletionDisplay:
         self.figure_, self.axes_ = figure, axes
         return self
 
-    def _draw_probabilities(self, axis: Any, step: int) -> None:
+    def _draw_probabilities(self, axis: Axes, step: int) -> None:
         """A bar for each class on an axis from 0 to 1, that of the true class in orange."""
         places = np.arange(len(self.classes))
         colors = ["tab:orange" if c == self.true_class else "tab:blue" for c in self.classes.tolist()]
@@ -650,7 +662,7 @@ class CompletionDisplay:
         axis.grid(axis="y", alpha=0.3)
 
 
-def _check_lines(lines: Any, height: int) -> list[int]:
+def _check_lines(lines: Sequence[int] | None, height: int) -> list[int]:
     """Numbers of lines from 0 to the height; by default in about five equal steps, and all."""
     if lines is None:
         return sorted({*range(0, height, max(1, round(height / 4))), height})
@@ -661,7 +673,7 @@ def _check_lines(lines: Any, height: int) -> list[int]:
     return [int(n) for n in steps]
 
 
-def _like_fitted(estimator: Any, rows: np.ndarray) -> Any:
+def _like_fitted(estimator: BaseEstimator, rows: np.ndarray) -> Table:
     """Rows as the estimator saw them: under the same names, or in the same array library."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:

@@ -1,26 +1,56 @@
-"""How often what is said to be probable turns out true.
-
-What a training maximized, after each sweep.
-
-What a search has tried, and how well each did.
-
-What displays ask of a fitted estimator: names, and the model that has the latent factors.
+"""Displays of any estimator: calibration, the objective after each sweep, what a search has tried;
+and what all displays ask of a fitted estimator: names, and the model that has the latent factors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.arrays.namespace import to_numpy
+from latentia.arrays.namespace import Array, to_numpy
+from latentia.engine.rows import Preprocessor
 from latentia.families.latent_factors.answers import loading_correlations
-from latentia.table.labels import Mark, check_unlabeled, encode_known_labels, read_label_matrix, split_unlabeled
+from latentia.table.frames import TableLike
+from latentia.table.labels import (
+    LabelsLike,
+    Mark,
+    check_unlabeled,
+    encode_known_labels,
+    read_label_matrix,
+    split_unlabeled,
+)
 from latentia.table.options import check_number
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+#: What a search has tried: a column of values for each setting and score.
+Trials: TypeAlias = "Mapping[str, Sequence[object]] | pandas.DataFrame"
+
+
+class FactorModel(Protocol):
+    """A fitted model with latent factors."""
+
+    classes_: np.ndarray
+    n_features_in_: int
+    priors_: Array
+    latent_means_: Array
+    latent_variances_: Array
+    loadings_: Array
+    loading_features_: np.ndarray
+    noise_variances_: Array
+    edges_: np.ndarray
+
+    def transform(self, X: TableLike) -> Array: ...
+
 
 #: Two-sided probability of the bars.
 CONFIDENCE = 0.95
@@ -75,7 +105,14 @@ class CalibrationDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, n_bins: int = 10, plot: bool = True, ax: Any = None
+        cls,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: LabelsLike,
+        *,
+        n_bins: int = 10,
+        plot: bool = True,
+        ax: Axes | None = None,
     ) -> CalibrationDisplay:
         """Compare the probabilities of a fitted classifier with the classes of rows.
 
@@ -109,14 +146,14 @@ class CalibrationDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
-        proba: Any,
+        y: LabelsLike,
+        proba: ArrayLike,
         *,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         unlabeled: Mark = "auto",
         n_bins: int = 10,
         plot: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> CalibrationDisplay:
         """Compare probabilities with what came true.
 
@@ -161,7 +198,7 @@ class CalibrationDisplay:
         display = cls(*_bins(proba[known], true[known], n_bins))
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, *, ax: Any = None, name: str | None = None, color: str = "#0072b2") -> CalibrationDisplay:
+    def plot(self, *, ax: Axes | None = None, name: str | None = None, color: str = "#0072b2") -> CalibrationDisplay:
         """Draw.
 
         Parameters
@@ -193,7 +230,7 @@ class CalibrationDisplay:
         return self
 
 
-def _codes(y: Any, shape: tuple[int, ...], classes: Any, unlabeled: Mark) -> np.ndarray:
+def _codes(y: LabelsLike, shape: tuple[int, ...], classes: ArrayLike | None, unlabeled: Mark) -> np.ndarray:
     """The column of the probabilities that each row's class has; -1 for unlabeled rows."""
     known = None if classes is None else np.asarray(classes)
     if known is not None and (known.shape != shape[1:] or len(set(known.tolist())) < known.size):
@@ -269,7 +306,9 @@ class ObjectiveCurveDisplay:
         self.reason = reason
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, plot: bool = True, ax: Any = None) -> ObjectiveCurveDisplay:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, plot: bool = True, ax: Axes | None = None
+    ) -> ObjectiveCurveDisplay:
         """Draw the curve of a fitted estimator.
 
         Parameters
@@ -293,7 +332,7 @@ class ObjectiveCurveDisplay:
         display = cls(values, name=type(estimator).__name__, reason=estimator.stopping_reason_)
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, *, ax: Any = None, color: str = "#0072b2") -> ObjectiveCurveDisplay:
+    def plot(self, *, ax: Axes | None = None, color: str = "#0072b2") -> ObjectiveCurveDisplay:
         """Draw.
 
         Parameters
@@ -393,7 +432,7 @@ class SearchResultsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, max_rows: int = 20, plot: bool = True, ax: Any = None
+        cls, estimator: BaseEstimator, *, max_rows: int = 20, plot: bool = True, ax: Axes | None = None
     ) -> SearchResultsDisplay:
         """Draw what a fitted estimator has tried.
 
@@ -429,7 +468,9 @@ class SearchResultsDisplay:
         display = cls([names[k] for k in order], scores[order], errors, score_name=name, more_is_better=more)
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, *, ax: Any = None, color: str = "#0072b2", best_color: str = "#d55e00") -> SearchResultsDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, color: str = "#0072b2", best_color: str = "#d55e00"
+    ) -> SearchResultsDisplay:
         """Draw.
 
         Parameters
@@ -465,14 +506,14 @@ class SearchResultsDisplay:
         return self
 
 
-def _score_that_chose(estimator: Any, table: Any) -> tuple[str, str | None, str, bool]:
+def _score_that_chose(estimator: BaseEstimator, table: Trials) -> tuple[str, str | None, str, bool]:
     """The score by which the best setting is the one that was taken."""
     if "mean_accuracy" in table and getattr(estimator, "best_score_", -1.0) > 0:  # a log loss is negated there
         return ACCURACY
     return next(score for score in SCORES if score[0] in table)
 
 
-def setting_names(table: Any) -> list[str]:
+def setting_names(table: Trials) -> list[str]:
     """A name for each line of a table of trials: the settings that differ between them."""
     known = [name for name in SETTINGS if name in table]
     columns = {name: [_plain(value) for value in table[name]] for name in known}
@@ -484,7 +525,7 @@ def setting_names(table: Any) -> list[str]:
     return [", ".join(f"{word} {value}" for word, value in zip(words, row, strict=True)) for row in rows]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, tuple | list | np.ndarray):
         return "(" + ", ".join(_plain(v) for v in value) + ")"
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
@@ -494,7 +535,7 @@ def _plain(value: Any) -> str:
 MIN_CORRELATION = 0.1
 
 
-def factor_model(estimator: Any) -> Any:
+def factor_model(estimator: BaseEstimator) -> FactorModel | None:
     """The fitted model with latent factors: the estimator itself, or the best such member of a
     stack; None if there is none.
     """
@@ -503,13 +544,13 @@ def factor_model(estimator: Any) -> Any:
     return model if hasattr(model, "loadings_") and model.latent_means_.shape[1] > 0 else None
 
 
-def factor_strengths(model: Any) -> np.ndarray:
+def factor_strengths(model: FactorModel) -> np.ndarray:
     """The strongest correlation of each latent factor with a column, without its sign."""
     correlations = loading_correlations(model.loadings_, model.loading_features_, model.noise_variances_)
     return np.abs(correlations).max(axis=0)
 
 
-def preprocessor_of(estimator: Any) -> Any:
+def preprocessor_of(estimator: BaseEstimator) -> Preprocessor | None:
     """How rows are standardized for the estimator, the best of a search, or the member of a stack
     that fills gaps; None if they are not.
     """
@@ -517,13 +558,13 @@ def preprocessor_of(estimator: Any) -> Any:
     return getattr(getattr(model, "_model", None), "preprocessor", None)
 
 
-def columns_without_values(estimator: Any) -> np.ndarray:
+def columns_without_values(estimator: BaseEstimator) -> np.ndarray:
     """Which columns had no known cell in `fit`, so that nothing is known of their gaps, (D,)."""
     empty = getattr(preprocessor_of(estimator), "empty_columns", None)
     return np.zeros(estimator.n_features_in_, bool) if empty is None else to_numpy(empty)
 
 
-def require_factor_model(estimator: Any) -> Any:
+def require_factor_model(estimator: BaseEstimator) -> FactorModel:
     """The same; an error that names what is allowed if there is none."""
     model = factor_model(estimator)
     if model is None:
@@ -534,7 +575,7 @@ def require_factor_model(estimator: Any) -> Any:
     return model
 
 
-def require_classes(estimator: Any) -> None:
+def require_classes(estimator: BaseEstimator) -> None:
     """Refuse an estimator of label matrices, in which a row has no class of its own."""
     if getattr(estimator, "multilabel_", False):
         raise ValueError(
@@ -543,7 +584,7 @@ def require_classes(estimator: Any) -> None:
         )
 
 
-def feature_names(estimator: Any) -> list[str]:
+def feature_names(estimator: BaseEstimator) -> list[str]:
     """Names of the columns; numbered from zero, as errors do, where they have none."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
@@ -551,7 +592,7 @@ def feature_names(estimator: Any) -> list[str]:
     return [f"column {place}" for place in range(estimator.n_features_in_)]
 
 
-def choose_axes(name: str, chosen: Any, n_axes: tuple[int, ...], n_latent: int) -> list[int]:
+def choose_axes(name: str, chosen: Sequence[int], n_axes: tuple[int, ...], n_latent: int) -> list[int]:
     """Different latent dimensions, as many as one of `n_axes`; an error that names what is
     allowed.
     """
@@ -563,7 +604,7 @@ def choose_axes(name: str, chosen: Any, n_axes: tuple[int, ...], n_latent: int) 
     return [int(k) for k in axes]
 
 
-def class_names(estimator: Any) -> list[str]:
+def class_names(estimator: BaseEstimator) -> list[str]:
     """Names of the classes, or of the labels of a matrix."""
     if getattr(estimator, "multilabel_", False):
         given = getattr(estimator, "label_names_", None)
@@ -571,7 +612,7 @@ def class_names(estimator: Any) -> list[str]:
     return [str(name) for name in estimator.classes_.tolist()]
 
 
-def loading_names(estimator: Any) -> list[str]:
+def loading_names(estimator: BaseEstimator) -> list[str]:
     """A name for each row of the loadings: the column, with its value where it has several rows."""
     names = feature_names(estimator)
     columns = np.asarray(to_numpy(estimator.loading_features_)).tolist()

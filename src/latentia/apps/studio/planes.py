@@ -11,7 +11,7 @@ import pandas
 from latentia.apps.report.tables import codes_of, numbers_of
 from latentia.arrays.namespace import to_numpy
 from latentia.plot.factors import LatentMapDisplay
-from latentia.plot.general import factor_model
+from latentia.plot.general import FactorModel, factor_model
 
 #: Values of a text column that get an axis of their own.
 MAX_LEVELS = 12
@@ -39,9 +39,9 @@ class FactorPlane(Plane):
 
     caption = "A row lies where its known cells place it. Ellipses: one and two standard deviations of a class."
 
-    def __init__(self, model: Any, frame: Any):
+    def __init__(self, model: Any, factors: FactorModel, frame: Any):
         found = LatentMapDisplay.from_estimator(model, frame[:2], plot=False)
-        self._model = factor_model(model)
+        self._model = factors
         self._factors, self.axis_names = list(found.factors), found.axis_names
         self._means, self._stds = found.means, found.stds
 
@@ -116,5 +116,5 @@ def plane_of(model: Any, frame: Any, groups: np.ndarray) -> Plane:
     """The plane of the model's factors, if it has two."""
     factors = factor_model(model)
     if factors is not None and factors.latent_means_.shape[1] >= 2:
-        return FactorPlane(model, frame)
+        return FactorPlane(model, factors, frame)
     return PrincipalPlane(model, frame, groups)
