@@ -40,7 +40,7 @@ CHECKED = [
     ProbitEmbeddingClassifier(max_iter=6, random_state=0),
 ]
 SLOWLY_CHECKED = [
-    LatentClassificationModel(**BRIEF),  # an average over numbers of components
+    LatentClassificationModel(**BRIEF),
     # a single factor is too few for the accuracy that scikit-learn asks for
     LatentClassificationModelCV([2], [1], cv=2, **BRIEF | {"max_iter": 8}),
     LatentClassifier(effort="fast", cv=2, **BRIEF | {"max_iter": 2}),

@@ -6,9 +6,8 @@ from tolerances import EQUAL
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.rows import ArraySource
-from latentia.engine.sweep import Likelihood
-from latentia.estimators.base import tuning as unlabeled_weight
-from latentia.estimators.base.generative import train_columns
+from latentia.estimators.base import training as unlabeled_weight
+from latentia.estimators.base.estimator import StepNotifier
 
 FEW_STEPS = {"n_init": 2, "max_iter": 3, "unlabeled": -1, "unlabeled_weight": 0.1, "random_state": 0}
 MODELS = [
@@ -35,8 +34,8 @@ def test_labels_of_rows_without_weight_are_not_seen(model, rows):
     columns = np.stack([~held_out, np.ones(60)], axis=1).astype(float)
 
     def models(labels):
-        data = model._read_in_memory(X, labels, None)
-        return [fit.model.log_proba(X) for fit in train_columns(model, data, columns, np.random.default_rng(0))]
+        data = model._read_input(X, labels, None)
+        return [fit.model.log_proba(X) for fit in model._train_columns(data, columns, np.random.default_rng(0))]
 
     mine, all_rows = models(y)
     others, all_others = models(np.where(held_out, 1 - y, y))
@@ -47,9 +46,9 @@ def test_labels_of_rows_without_weight_are_not_seen(model, rows):
 def test_the_choice_of_a_weight_for_unlabeled_rows_does_not_see_held_out_labels(rows):
     X, y, _ = rows
     model = GaussianMixtureClassifier(2, covariance="full", unlabeled=-1, random_state=0)
-    data = model._read_in_memory(X, y, None)
+    data = model._read_input(X, y, None)
     whole = data.make_source()
-    family = model._trained_family(model._make_family(data, whole, np.random.default_rng(0), None), data, Likelihood())
+    family = model._plan(data, whole, np.random.default_rng(0), StepNotifier()).trained
     folds = np.where(y >= 0, np.arange(60) % 3, -1)
     seen = []
     for labels in (y, np.where(folds == 0, 1 - y, y)):

@@ -468,3 +468,15 @@ def test_counts_are_as_spread_as_their_rows_weigh(in_parts, rng, monkeypatch):
     weighted = clone(model).fit(X_in, y_in, sample_weight=w_in)
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_sizes_that_were_found_and_are_given_make_the_same_model(rng, share, gaps):
+    X, y = load_iris(return_X_y=True)
+    X = np.where(rng.random(X.shape) < gaps, np.nan, X)
+    y = np.where(rng.random(y.size) < share, -1, y)
+    found = LatentClassificationModel(unlabeled=-1, random_state=0).fit(X, y)
+    given = LatentClassificationModel(found.n_latent_, found.n_components_, unlabeled=-1, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(found.predict_proba(X), given.predict_proba(X))
+    np.testing.assert_array_equal(found.loadings_, given.loadings_)

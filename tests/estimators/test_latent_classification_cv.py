@@ -12,7 +12,6 @@ from sklearn.model_selection import KFold
 from latentia import LatentClassificationModel
 from latentia.estimators import latent_classification as restart_selection
 from latentia.estimators import latent_classification_cv as size_search
-from latentia.estimators.base.generative import train_columns
 from latentia.estimators.latent_classification_cv import LatentClassificationModelCV, Search, Setting, score_folds
 
 X, y = load_iris(return_X_y=True)
@@ -39,12 +38,12 @@ def scored_by_hand(model, y, folds):
 
     EM makes so many steps, since it would stop by the weight of all folds of a batch.
     """
-    data = model._read_in_memory(X, y, None)
+    data = model._read_input(X, y, None)
     right, loss = [], []
     for train, test in folds:
         column = np.isin(np.arange(150), train)[:, None].astype(float)
         rng = np.random.default_rng(np.random.RandomState(model.random_state).randint(2**31 - 1))
-        log_proba = train_columns(model, data, column, rng)[0].model.log_proba(X[test])
+        log_proba = model._train_columns(data, column, rng)[0].model.log_proba(X[test])
         right.append(log_proba.argmax(axis=1) == y[test])
         loss.append(-log_proba[np.arange(len(test)), y[test]])
     return right, loss
@@ -77,7 +76,7 @@ def test_a_fold_in_a_batch_is_that_fold_alone_and_does_not_see_the_labels_held_o
     model = LatentClassificationModel(2, n_components, kinds=kinds, inference=inference, **QUICK)
     model.set_params(unlabeled_weight=1.0, n_init=1 if inference == "vb" else 2)
     folds = [(np.flatnonzero(np.arange(150) % 3 != k), np.flatnonzero(np.arange(150) % 3 == k)) for k in range(3)]
-    data = model._read_in_memory(rows, y, None)
+    data = model._read_input(rows, y, None)
     together = score_folds(model, data, folds)
     alone = score_folds(model, data, folds[1:2])[0]
     if inference == "ml":
@@ -97,9 +96,9 @@ def test_folds_in_one_batch_are_folds_one_after_the_other(monkeypatch):
     folds = list(KFold(3, shuffle=True, random_state=0).split(rows))
     model = LatentClassificationModel(1, 1, inference="ml", tol=1e-7, max_iter=5000, random_state=0)
     model.set_params(marginals="normal", ridge=0.0, unlabeled_weight=1.0)
-    data = model._read_in_memory(rows, codes, rng.uniform(1, 2, 120))
+    data = model._read_input(rows, codes, rng.uniform(1, 2, 120))
     batch = score_folds(model, data, folds)
-    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    monkeypatch.setattr(size_search, "trains_in_columns", lambda model: False)
     for one, other in zip(batch, score_folds(model, data, folds), strict=True):
         assert one[:3] == pytest.approx(other[:3], rel=1e-4)
     assert 0.3 > batch[0].log_loss > 0.01  # neither certain nor lost
@@ -144,7 +143,7 @@ def test_given_priors_are_those_of_the_final_fit_also_where_a_training_part_lack
     np.testing.assert_allclose(model.best_estimator_.priors_, priors)
     plain = LatentClassificationModelCV([1], [1], cv=folds, **QUICK | {"max_iter": 3}).fit(X, y)
     assert model.best_score_ == plain.best_score_  # folds are scored under the shares of their classes
-    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    monkeypatch.setattr(size_search, "trains_in_columns", lambda model: False)
     assert model.fit(X, y).best_score_ == plain.fit(X, y).best_score_
 
 
@@ -156,7 +155,7 @@ def test_a_category_that_a_training_part_lacks_is_no_error(rng, monkeypatch):
     model = LatentClassificationModelCV([1], [1], cv=2, handle_unknown="error", **QUICK).fit(table, classes)
     with pytest.raises(ValueError, match="'never', which fit did not see"):  # the final model keeps to its word
         model.predict(table.assign(text="never"))
-    monkeypatch.setattr(LatentClassificationModel, "_trains_in_columns", lambda self: False)
+    monkeypatch.setattr(size_search, "trains_in_columns", lambda model: False)
     model.fit(table, classes)  # where each fold is a fit of its own, too
 
 

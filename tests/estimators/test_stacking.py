@@ -395,14 +395,14 @@ def test_folds_of_categories_are_even():
     """Nearly as many rows in each, though sums of codes take few values."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice(list("abc"), size=(200, 8)))
-    data = LatentClassificationModel()._read_in_memory(X, np.arange(200) % 2, None)
+    data = LatentClassificationModel()._read_input(X, np.arange(200) % 2, None)
     assert np.ptp(np.bincount(assign_folds(data, 5), minlength=5)) <= 4
 
 
 def test_folds_of_a_sample_are_those_of_its_rows_alone(rng):
     """The other rows are not even looked at: a table has millions of them, a search a thousand."""
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
-    data = LatentClassificationModel()._read_in_memory(X, y, None)
+    data = LatentClassificationModel()._read_input(X, y, None)
     folds = search_folds(3, data, 40, 2, np.random.default_rng(0))
     rows = np.unique(np.concatenate([fold.test for fold in folds]))
     assert rows.size == 40

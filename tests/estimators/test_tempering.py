@@ -7,7 +7,7 @@ from sklearn.base import clone
 from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.estimators.base.generative_prediction import (
+from latentia.estimators.base.fitted_model import (
     MAX_TEMPERATURE,
     OFFSET_PRECISION,
     LabeledRows,
@@ -143,11 +143,3 @@ def test_refined_probabilities_are_tempered_too(rng):
     log_odds = [np.diff(one.predict_log_proba(X), axis=1)[:, 0] for one in (plain, tempered)]
     prior = np.diff(np.log(plain.priors_))[0]
     np.testing.assert_allclose(log_odds[1] - prior, (log_odds[0] - prior) / 3.0, rtol=1e-6, atol=1e-9)
-
-
-def test_densities_of_averaged_models_without_a_bound_have_no_gap(rng):
-    y = np.arange(60) % 2
-    X = rng.normal(size=(60, 3)) + y[:, None]
-    model = LatentClassificationModel(random_state=0, max_iter=20).fit(X, y)
-    assert len(model.averaged_components_) > 1
-    np.testing.assert_allclose(*model.score_samples(X, refine="importance"), rtol=1e-9)

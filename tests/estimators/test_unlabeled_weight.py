@@ -6,8 +6,8 @@ from tolerances import REFIT
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.rows import ArraySource
-from latentia.estimators.base import tuning as unlabeled_weight
-from latentia.estimators.base.tuning import N_FOLDS, WEIGHTS, assign_folds
+from latentia.estimators.base import training as unlabeled_weight
+from latentia.estimators.base.training import N_FOLDS, WEIGHTS, assign_folds
 
 MODELS = [
     GaussianMixtureClassifier(2, n_init=2, tol=1e-3, unlabeled=-1, random_state=0),

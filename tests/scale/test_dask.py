@@ -9,7 +9,7 @@ import pytest
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.parts import group_small
-from latentia.estimators.base import generative as generative_input
+from latentia.estimators.base import reading as generative_input
 from latentia.estimators.base import reading as table_reading
 from latentia.scale import dask as dask_tables
 from latentia.scale import tables as small_tables

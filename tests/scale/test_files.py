@@ -216,7 +216,7 @@ def test_bad_files_are_named(frame, tmp_path, small_parts):
 MEMORY = """
 import resource, sys
 import latentia
-from latentia.inputs import scanned_tables
+from latentia.table import scanned_tables
 scanned_tables.CACHE_MIB = 0  # nothing is small
 model = latentia.GaussianMixtureClassifier(covariance="diag", max_iter=2, random_state=0, callback=lambda step: True)
 for path in sys.argv[1:]:

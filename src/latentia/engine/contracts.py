@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -122,6 +122,10 @@ class EMFamily(Family):
     def move_statistics(self, stats: Stats, params: Params, new: Params) -> Stats:
         """Statistics of some parameters, about the points where those of new ones are taken."""
         return stats
+
+    def rough(self, is_small: bool = False) -> Self:
+        """The same, as exact as comparing settings takes; if asked, with few latent variables."""
+        return self
 
 
 class SmoothFamily(Family):
@@ -247,6 +251,10 @@ class GenerativeFamily(EMFamily):
     @abstractmethod
     def n_free(self, n_features: int) -> int:
         """Number of free parameters, class priors included where they are counted."""
+
+    def canonical(self, params: Params) -> tuple[Self, Params]:
+        """The family and, of parameters that say the same, those that are published."""
+        return self, params
 
 
 class ConditionalFamily(Family):

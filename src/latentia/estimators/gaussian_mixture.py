@@ -11,27 +11,37 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from latentia.arrays.namespace import namespace, to_numpy
+from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, to_numpy, transpose
 from latentia.engine.contracts import Objective
-from latentia.engine.rows import Chunk, TableSource, Totals
+from latentia.engine.rows import Chunk, MaskedRows, TableSource, Totals
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_class
 from latentia.estimators.base.estimator import Attributes, StepNotifier
-from latentia.estimators.base.generative import TrainingTable, warn_of_idle_components
-from latentia.estimators.base.generative_prediction import ClassComponentMixin, FittedModel
-from latentia.estimators.base.streaming import StreamMixin
+from latentia.estimators.base.fitted_model import FittedModel
+from latentia.estimators.base.generative import GenerativeClassifier, warn_of_idle_components
+from latentia.estimators.base.reading import NumberTable, TrainingTable, read_training_table
+from latentia.estimators.base.training import Plan
 from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
 from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures, GaussianPrior, conjugate_prior
-from latentia.solvers import EM, AcceleratedEM, Solver
+from latentia.solvers import EM, AcceleratedEM
 from latentia.solvers.em import WINDOW
-from latentia.table.encoder import ColumnEncoder
 from latentia.table.options import Check, check_choice, check_number, choice, registered
-from latentia.table.standardization import ColumnMoments, Standardizer
+from latentia.table.rows import method_of_rows
 
 
-class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixtures, BayesianGaussianMixtures]):
+def check_n_components(name: str, value: Any) -> None:
+    """A number of components for all classes or for each, or "bic"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["bic"], ", an int, or one int per class")
+    else:
+        for size in np.atleast_1d(np.asarray(value, dtype=object)).tolist():
+            check_number(name, size, ge=1, integer=True, besides=", one for each class, or 'bic'")
+
+
+class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativeClassifier):
     """A mixture of Gaussians for each class, with missing cells and unlabeled rows.
 
     Each class c has the density ``sum_k weight_ck N(x; mean_ck, covariance_ck)``; rows are
@@ -161,8 +171,11 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
     array([[1., 0., 0.]])
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {"covariance": registered(COVARIANCES, "auto"), "solver": choice("lbfgs")}
-    _weight_of_few_labels = 0.0  # clusters are then found where no class is
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "n_components": check_n_components,
+        "covariance": registered(COVARIANCES, "auto"),
+        "solver": choice("lbfgs"),
+    }
 
     def __init__(
         self,
@@ -217,70 +230,65 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
         self.callback = callback
         self.verbose = verbose
 
-    def _check_options(self) -> None:
-        super()._check_options()
-        if isinstance(self.n_components, str):
-            check_choice("n_components", self.n_components, ["bic"], ", an int, or one int per class")
-        else:
-            for size in np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist():
-                check_number("n_components", size, ge=1, integer=True, besides=", one for each class, or 'bic'")
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        common_scale = self.covariance != "auto" and COVARIANCES[self.covariance].common_scale
+        form, power = NumberTable(takes_gaps=True), self.marginals == "power"
+        return read_training_table(self, form, X, y, sample_weight, power, common_scale)
 
-    @property
-    def _common_scale(self) -> bool:
-        """Whether columns keep the proportions of their units."""
-        return self.covariance != "auto" and COVARIANCES[self.covariance].common_scale
+    def _plan(
+        self,
+        table: TrainingTable,
+        rows: TableSource,
+        rng: np.random.Generator,
+        notifier: StepNotifier,
+        is_stream: bool = False,
+    ) -> Plan:
+        family, posterior = self._family(table, rows, rng, notifier), None
+        has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
+        if has_prior and self.inference == "vb" and self._objective().rises_under_em:
+            posterior = BayesianGaussianMixtures(family, empty_columns=table.empty_columns)
+        return Plan(
+            family,
+            posterior or family,
+            EM(self.max_iter, self.tol) if posterior is None else AcceleratedEM(self.max_iter, WINDOW * self.tol),
+            n_starts=self._n_starts() if (family.n_components > 1).any() else 1,
+            weight_of_few_labels=0.0,  # clusters are then found where no class is
+        )
 
-    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        return Standardizer.from_moments(*moments, common_scale=self._common_scale)
-
-    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
-        return [not self._common_scale] * len(encoder.kinds)
-
-    def _make_family(
-        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
+    def _family(
+        self, table: TrainingTable, rows: TableSource, rng: np.random.Generator, notifier: StepNotifier
     ) -> GaussianMixtures:
-        def tell_of(family: GaussianMixtures, trained: Any) -> StepNotifier:
-            return self._tell_of(family, trained, data, notifier)
+        """Covariances and numbers of components, looked for where they are left to the rows."""
 
-        shift = data.preprocessor.shift
+        def watch(family: GaussianMixtures, trained: Any) -> StepNotifier:
+            return self._watch(Plan(family, trained, EM(1, self.tol), 1), table, notifier)
+
+        shift = table.preprocessor.shift
         floor = max(self.var_floor, float(namespace(shift).finfo(shift.dtype).eps))
         name = self.covariance
         if name == "auto" and (self.inference == "ml" or not self._objective().rises_under_em):
             name = "diag"
         elif name == "auto":
-            source, empty = source.labeled_only(), data.empty_columns
-            name = most_evident_covariance(source, data.n_classes, floor, empty, rng, tell_of)
+            rows = rows.labeled_only()
+            name = most_evident_covariance(rows, table.n_classes, floor, table.empty_columns, rng, watch)
         covariance = COVARIANCES[name](floor)
         if isinstance(self.n_components, str):
-            n_features = data.n_features - data.preprocessor.n_empty_columns
-            n_init = self._n_init_given()
-            search = ComponentSearch(covariance, data.n_classes, n_features, n_init, EM(self.max_iter, self.tol))
-            return GaussianMixtures(search.run(source.labeled_only(), rng, tell_of), covariance, data.log_prior)
+            n_features = table.n_features - table.preprocessor.n_empty_columns
+            solver = EM(self.max_iter, self.tol)
+            search = ComponentSearch(covariance, table.n_classes, n_features, self._n_starts(), solver)
+            return GaussianMixtures(search.run(rows.labeled_only(), rng, watch), covariance, table.log_prior)
         sizes = np.asarray(self.n_components, dtype=int)
-        sizes = np.full(data.n_classes, sizes) if sizes.ndim == 0 else sizes
-        if sizes.shape != (data.n_classes,):
+        sizes = np.full(table.n_classes, sizes) if sizes.ndim == 0 else sizes
+        if sizes.shape != (table.n_classes,):
             raise ValueError(
-                f"n_components={self.n_components!r} has {sizes.size} entries, but y has {data.n_classes} classes; "
+                f"n_components={self.n_components!r} has {sizes.size} entries, but y has {table.n_classes} classes; "
                 "allowed are an int, one int per class, or 'bic'."
             )
-        totals = data.label_totals
+        totals = table.label_totals
         n_unlabeled = totals[-1].n_rows if -1 in totals else 0
-        n_rows = np.array([totals[c].n_rows + n_unlabeled for c in range(data.n_classes)])
-        warn_of_idle_components(sizes, n_rows, [f"class {label!r}" for label in data.attributes["classes_"].tolist()])
-        return GaussianMixtures(sizes, covariance, data.log_prior)
-
-    def _make_posterior_family(self, family: GaussianMixtures, data: TrainingTable) -> BayesianGaussianMixtures | None:
-        has_prior = conjugate_prior(family.covariance_type, GaussianPrior()) is not None
-        return BayesianGaussianMixtures(family, empty_columns=data.empty_columns) if has_prior else None
-
-    def _em_solver(self, family: GaussianMixtures | BayesianGaussianMixtures) -> Solver[Any]:
-        if isinstance(family, BayesianGaussianMixtures):
-            return AcceleratedEM(self.max_iter, WINDOW * self.tol)
-        return super()._em_solver(family)
-
-    def _n_restarts(self, family: GaussianMixtures | BayesianGaussianMixtures) -> int:
-        model = family.model if isinstance(family, BayesianGaussianMixtures) else family
-        return super()._n_restarts(family) if (model.n_components > 1).any() else 1
+        n_rows = np.array([totals[c].n_rows + n_unlabeled for c in range(table.n_classes)])
+        warn_of_idle_components(sizes, n_rows, [f"class {label!r}" for label in table.attributes["classes_"].tolist()])
+        return GaussianMixtures(sizes, covariance, table.log_prior)
 
     def _model_attributes(self, model: FittedModel[GaussianMixtures]) -> Attributes:
         params, preprocessor = model.params, model.preprocessor
@@ -295,9 +303,58 @@ class GaussianMixtureClassifier(ClassComponentMixin, StreamMixin[GaussianMixture
             "covariances_": model.family.covariance_type.in_units(params.covariance, preprocessor.scale),
         }
 
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._model.family.n_components.sum())
+
+    @method_of_rows
+    def responsibilities(self, X: Any) -> Array:
+        """Probabilities p(c, k | x) of the components of all classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        responsibilities : array of shape (n_samples, `n_components_`.sum())
+            The components of the first class, then those of the second, and so on: those of a class
+            add up to its probability.
+        """
+        rows_in = self._check_rows(X)
+        model = self._model
+        family, params = model.family, model.params
+        flat = family.present.ravel().nonzero()[0]
+
+        def components(rows: MaskedRows) -> Array:
+            posterior = family.infer(params, rows)
+            xp = namespace(posterior.log_joint)
+            scale = softmax(model.temper(posterior.log_joint, rows), axis=-2) / posterior.normalizer
+            each = posterior.unnormalized * scale[:, None, :]  # (C, K, N), some of them padding
+            each = xp.reshape(each, (-1, each.shape[-1]))
+            return transpose(xp.take(each, asarray_like(flat, each, dtype=xp.int64), axis=0))
+
+        return model.map_rows(rows_in, components, family.floats_per_row(params))
+
+    @method_of_rows
+    def transform(self, X: Any) -> Array:
+        """The same as `responsibilities`: what the model knows of the latent variables of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        responsibilities : array of shape (n_samples, `n_components_`.sum())
+        """
+        return self.responsibilities(X)
+
 
 #: A notifier that sees models of a family; the second is what is trained, its posterior or itself.
-TellOf = Callable[[Any, Any], StepNotifier]
+Watch = Callable[[Any, Any], StepNotifier]
 
 #: The most components that n_components="bic" tries for a class.
 MAX_COMPONENTS = 10
@@ -320,7 +377,7 @@ def most_evident_covariance(
     floor: float,
     empty_columns: np.ndarray | None,
     rng: np.random.Generator,
-    tell_of: TellOf,
+    watch: Watch,
 ) -> str:
     """The covariances of one Gaussian a class with the largest evidence of the labeled rows."""
     if source.n_features > MAX_MATRIX_COLUMNS:
@@ -329,7 +386,7 @@ def most_evident_covariance(
     for name in CANDIDATES:
         model = GaussianMixtures(np.ones(n_classes, dtype=int), COVARIANCES[name](floor))
         family = BayesianGaussianMixtures(model, empty_columns=empty_columns)
-        params, notifier = family.init(source, rng, 1), tell_of(model, family)
+        params, notifier = family.init(source, rng, 1), watch(model, family)
         solution = EM(EVIDENCE_ITERATIONS, 1e-3).solve(RowProblem(family, Likelihood(), source), params, notifier)
         evidence[name] = solution.value[0]
         if name == "full":
@@ -348,7 +405,7 @@ class ComponentSearch(NamedTuple):
     n_init: int
     solver: EM
 
-    def run(self, source: TableSource, rng: np.random.Generator, tell_of: TellOf) -> np.ndarray:
+    def run(self, source: TableSource, rng: np.random.Generator, watch: Watch) -> np.ndarray:
         """A class stops growing after two numbers without gain, all of them when a callback stops
         the fit.
         """
@@ -359,7 +416,7 @@ class ComponentSearch(NamedTuple):
             if k > 1 and not growing.any():
                 break
             family = GaussianMixtures(np.where(growing, k, sizes), self.covariance)
-            notifier = tell_of(family, family)
+            notifier = watch(family, family)
             params = family.init(source, rng, self.n_init if k > 1 else 1)
             problem = RowProblem(family, Likelihood(), source)
             fitted = self.solver.solve(problem, params, notifier).params

@@ -1,24 +1,11 @@
 """Latent classification models for tables of mixed columns with missing cells.
 
-How latent classification models read tables of numbers, text and categories.
-
-How latent classification models are trained: sizes, posterior or point, solver, which start
-wins.
-
-Prediction methods that only latent classification models have: factors, components, refined
-densities.
-
-What a fitted latent classification model shows of its parameters.
-
-The choice among restarts by training accuracy, as the papers make it.
+The choice among starts by training accuracy, as the papers make it, is at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from dataclasses import replace
-from itertools import cycle
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,28 +15,20 @@ from latentia.arrays.namespace import Array, asarray_like, logsumexp, namespace,
 from latentia.engine.contracts import Objective, Params
 from latentia.engine.rows import ArraySource, Chunk, MaskedRows, TableSource, Totals
 from latentia.engine.sweep import rows_per_chunk
-from latentia.estimators.base.estimator import Attributes, StepNotifier, input_attributes
-from latentia.estimators.base.generative import (
-    GenerativeClassifier,
-    GenerativeFit,
-    TrainingTable,
-    warn_of_idle_components,
-)
-from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin, Tempering
-from latentia.estimators.base.reading import sized_by_weight
-from latentia.estimators.base.streaming import StreamMixin
-from latentia.estimators.base.tuning import WEIGHTS
-from latentia.families.latent_factors.answers import importance_scores, to_canonical_form
-from latentia.families.latent_factors.e_step import BoundRules
+from latentia.estimators.base.estimator import Attributes, StepNotifier
+from latentia.estimators.base.fitted_model import FittedModel
+from latentia.estimators.base.generative import GenerativeClassifier, warn_of_idle_components
+from latentia.estimators.base.reading import MixedTable, TrainingTable, read_training_table
+from latentia.estimators.base.training import MAX_ITER, Plan
+from latentia.families.latent_factors.answers import importance_scores
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
-from latentia.families.latent_factors.parameters import FactorParams
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
-from latentia.solvers import EM, AcceleratedEM, Solution, Solver, StructuralEM
+from latentia.solvers import EM, AcceleratedEM, Solution, StructuralEM
 from latentia.solvers.em import WINDOW
 from latentia.solvers.structural import best_structure
-from latentia.table.columns import MemoryDigest, check_min_frequency, learn_columns
-from latentia.table.encoder import ColumnEncoder, Merging
+from latentia.table.columns import check_min_frequency
+from latentia.table.encoder import Merging
 from latentia.table.options import (
     Check,
     check_choice,
@@ -61,73 +40,6 @@ from latentia.table.options import (
     random_generator,
 )
 from latentia.table.rows import is_complete, method_of_rows, validate_table
-from latentia.table.standardization import ColumnMoments, Standardizer
-from latentia.table.weights import check_weight
-
-
-class MixedTableMixin(GenerativeClassifier[LatentFactors, BayesianLatentFactors]):
-    """Reads columns by their kinds, and shows what it read."""
-
-    kinds: Any
-    max_categories: int | None
-    min_frequency: int | float | None
-    handle_unknown: str
-    _CHECKS: ClassVar[dict[str, Check]] = {
-        "max_categories": optional(integer(ge=1)),
-        "min_frequency": check_min_frequency,
-        "handle_unknown": choice("missing", "error"),
-    }
-
-    @property
-    def categories_(self) -> list[np.ndarray | None]:
-        """Values of each binary, categorical or ordinal column, one for each code; None for others.
-
-        Kept by the encoder, in a form that any serializer takes.
-        """
-        return self._model.encoder.categories
-
-    @property
-    def infrequent_categories_(self) -> list[np.ndarray | None]:
-        """Values of each column that share a code because they are rare; None where none do."""
-        return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
-
-    def _validate_table(self, X: Any, reset: bool) -> Any:
-        return validate_table(self, X, reset)
-
-    def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
-        merging = Merging(self.max_categories, self.min_frequency)
-        encoder = learn_columns(table, self.kinds, COLUMN_MODELS, merging)
-        return encoder, {"kinds_": encoder.kinds}
-
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        data = super()._read_input(X, y, sample_weight)
-        return replace(data, encoder=sized_by_weight(data.encoder, data.rows, COLUMN_MODELS))
-
-    def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
-        return encoder.encode(self._validate_table(X, reset=False), self.handle_unknown)
-
-    def _read_rows(self, X: Any, sample_weight: Any = None) -> tuple[Array, ColumnEncoder, Attributes]:
-        blank = self._blank_copy()
-        table = blank._validate_table(X, reset=True)
-        encoder, learned = self._make_encoder(MemoryDigest(table, check_weight(sample_weight, table.shape[0])))
-        return encoder.encode(table, self.handle_unknown), encoder, input_attributes(blank) | learned
-
-    def _check_rows(self, X: Any) -> Array:
-        self._require_fitted()
-        return self._encode_table(X, self._model.encoder)
-
-    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        standardizer = Standardizer.from_moments(*moments)
-        return standardizer.only([COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds])
-
-    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
-        return [COLUMN_MODELS[kind].is_standardized for kind in encoder.kinds]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = True
-        return tags
-
 
 #: Factors where their number is left to us: of a posterior, and of a point.
 MAX_AUTO_LATENT = 8
@@ -136,25 +48,8 @@ POINT_N_LATENT = 2
 #: Starts of a posterior with several components.
 POSTERIOR_N_INIT = 5
 
-#: Components of the models that are averaged over where all sizes are left to us, beside one. Each
-#: needs a weight of labeled rows, and one of rows for each column. The weights of unlabeled rows,
-#: where these are left to us too, are all tried with one component and in turn with more.
-AVERAGED_COMPONENTS = (2, 3, 4, 6)
-LABELS_PER_COMPONENT = 3
-
-#: How often the one whose weight labels have chosen counts.
-CHOSEN_VOTES = 3
-
-#: They need neither converge as far as a model that stands alone, nor see all rows.
-AVERAGED_TOL = 3.0
-AVERAGED_ROWS = 5000
-
-
-#: Where models of columns with bounds are only compared: how far bounds settle, how many factors
-#: there are at most, and iterations of EM.
-ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
-ROUGH_N_LATENT = 4
-ROUGH_MAX_ITER = 12
+#: Iterations of EM where models of columns with bounds are only compared.
+ROUGH_STEPS = 12
 
 
 def size_or_auto(least: int) -> Check:
@@ -169,257 +64,7 @@ def size_or_auto(least: int) -> Check:
     return check
 
 
-class FactorTrainingMixin(StreamMixin[LatentFactors, BayesianLatentFactors]):
-    """The family, the solver and the starts that the options ask for."""
-
-    _starts_from_posterior = True
-    n_latent: int | str
-    n_components: int | str
-    noise: str
-    structure: str
-    selection: str
-    ridge: float
-    bound_tol: float
-    bound_max_iter: int
-    refine: str | None
-    _CHECKS: ClassVar[dict[str, Check]] = {
-        "n_latent": size_or_auto(0),
-        "n_components": size_or_auto(1),
-        "ridge": number(ge=0),
-        "noise": choice("auto", "tied", "untied"),
-        "structure": choice("full", "learn"),
-        "selection": choice("accuracy", "likelihood"),
-        "bound_tol": number(ge=0),
-        "bound_max_iter": integer(ge=1),
-    }
-
-    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
-        if not self._averages(data):
-            return super()._train(data, rng, notifier)
-        sizes, weights = self._averaged_components(data), self._averaged_weights(data)
-        # before rows are drawn, which weights stand for
-        sample_seed, *seeds = rng.integers(2**31, size=1 + len(sizes) + len(weights))
-        fit = super()._train(data, rng, notifier)
-        settings = list(zip(sizes, cycle(weights or [fit.unlabeled_weight])))
-        settings += [(1, weight) for weight in weights if weight != fit.unlabeled_weight]
-        if data.rows.n_rows > AVERAGED_ROWS:
-            data = data.sample(np.random.default_rng(sample_seed), AVERAGED_ROWS)
-        others: list[FittedModel] = []
-        for (n_components, weight), seed in zip(settings, seeds, strict=False):
-            if notifier.stopped:
-                break
-            own = {"n_components": n_components, "unlabeled_weight": weight, "n_init": 1}
-            other = copy(self).set_params(tol=AVERAGED_TOL * self.tol, **own)
-            others.append(other._train(data, np.random.default_rng(seed), notifier).model)
-        votes = CHOSEN_VOTES if weights else 1
-        return fit._replace(model=replace(fit.model, others=tuple(others), n_votes=votes))
-
-    def _averages(self, data: TrainingTable) -> bool:
-        """Whether predictions are averaged over models.
-
-        Bounds of other columns than continuous ones would take too long.
-        """
-        if self._trains_points() or self.refine is not None:
-            return False
-        return self.n_latent == self.n_components == "auto" and set(data.encoder.kinds) == {"continuous"}
-
-    def _averaged_components(self, data: TrainingTable) -> list[int]:
-        """Numbers of components of the models that predictions are averaged over, beside one."""
-        labeled = sum(totals.weight for code, totals in data.rows.label_totals.items() if code >= 0)
-        most = min(labeled / LABELS_PER_COMPONENT, data.rows.total_weight / data.n_features)
-        return [m for m in AVERAGED_COMPONENTS if m <= most]
-
-    def _averaged_weights(self, data: TrainingTable) -> list[float]:
-        """Weights of unlabeled rows that predictions are averaged over, if there is a choice."""
-        unlabeled = data.rows.label_totals.get(-1)
-        if self.unlabeled_weight != "auto" or unlabeled is None or not unlabeled.n_weighted:
-            return []
-        return list(WEIGHTS)
-
-    def _make_family(
-        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> LatentFactors:
-        n_latent = self._choose_n_latent(data)
-        n_components = 1 if isinstance(self.n_components, str) else self.n_components
-        warn_of_idle_components([n_components], [data.rows.n_rows], ["X"])
-        return LatentFactors(
-            ColumnLayout.from_kinds(data.encoder.modeled_kinds, data.encoder.sizes),
-            data.n_classes,
-            n_latent,
-            n_components,
-            tied=self.noise == "tied" or (self.noise == "auto" and (self._trains_points() or n_components == 1)),
-            var_floor=self.var_floor,
-            complete=is_complete(data.rows, data.moments.weight_sum),
-            all_edges=self.structure == "full" or n_latent == 0,
-            log_prior=data.log_prior,
-            ridge=self.ridge,
-            bound_tol=self.bound_tol,
-            bound_max_iter=self.bound_max_iter,
-        )
-
-    def _open_family(self, family: LatentFactors) -> LatentFactors:
-        other = copy(family)
-        other.complete = False  # later batches may have gaps
-        return other
-
-    def _choose_n_latent(self, data: TrainingTable) -> int:
-        if not isinstance(self.n_latent, str):
-            return int(self.n_latent)
-        if self._trains_points():
-            return POINT_N_LATENT
-        return min(MAX_AUTO_LATENT, data.n_features - data.preprocessor.n_empty_columns)
-
-    def _trains_points(self) -> bool:
-        return self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
-
-    def _make_posterior_family(self, family: LatentFactors, data: TrainingTable) -> BayesianLatentFactors | None:
-        return BayesianLatentFactors(family) if family.all_edges else None
-
-    def _rough(self, family: LatentFactors | BayesianLatentFactors) -> tuple[Any, int]:
-        layout = (family.model if isinstance(family, BayesianLatentFactors) else family).layout
-        max_iter = ROUGH_MAX_ITER if layout.n_bounded else super()._rough(family)[1]
-        return family.with_bounds(ROUGH_BOUNDS, ROUGH_N_LATENT), max_iter
-
-    def _choose_tempering(
-        self, model: FittedModel, source: TableSource, is_posterior: bool, with_offsets: bool = True
-    ) -> Tempering:
-        rough = replace(model, family=model.family.with_bounds(ROUGH_BOUNDS))
-        return super()._choose_tempering(rough, source, is_posterior, with_offsets)
-
-    def _n_restarts(self, family: LatentFactors | BayesianLatentFactors) -> int:
-        if isinstance(family, BayesianLatentFactors):
-            if isinstance(self.n_init, str):
-                return 1 if family.model.n_components == 1 else POSTERIOR_N_INIT
-            return int(self.n_init)
-        return super()._n_restarts(family) if family.n_latent > 0 or family.n_components > 1 else 1
-
-    def _trains_in_columns(self) -> bool:
-        """Whether folds can be columns of weights: EM alone, and no graph to be learned."""
-        return self._objective().rises_under_em and self.structure == "full"
-
-    def _em_solver(self, family: LatentFactors | BayesianLatentFactors) -> Solver[Any]:
-        if isinstance(family, BayesianLatentFactors):
-            return AcceleratedEM(self.max_iter, WINDOW * self.tol)
-        em = EM(self.max_iter, self.tol)
-        return em if family.all_edges else StructuralEM(em)
-
-    def _select_restart(
-        self,
-        family: LatentFactors | BayesianLatentFactors,
-        solution: Solution,
-        source: TableSource,
-        rng: np.random.Generator,
-    ) -> int:
-        if isinstance(family, BayesianLatentFactors):
-            return super()._select_restart(family, solution, source, rng)
-        return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
-
-    def _finish(self, model: FittedModel[LatentFactors]) -> FittedModel[LatentFactors]:
-        family = model.family if model.family.all_edges else model.family.with_edges(model.params.edges)
-        return replace(model, family=family, params=to_canonical_form(model.params))
-
-
-class LatentFactorMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativePredictMixin):
-    """Posterior means of the factors, probabilities of the components, refined densities."""
-
-    _model: FittedModel[LatentFactors]
-    refine: str | None
-    n_importance_samples: int
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self._model.family.n_latent)
-
-    @method_of_rows
-    def transform(self, X: Any) -> Array:
-        """Posterior means of the latent factors, given the known cells of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-
-        Returns
-        -------
-        Z : array of shape (n_samples, n_latent)
-        """
-        rows_in = self._check_rows(X)
-        family, params = self._model.family, self._model.params
-
-        def means(rows: MaskedRows) -> Array:
-            scores, z = family.latent_means(params, rows)
-            xp = namespace(scores)
-            flat = xp.reshape(scores, (-1, scores.shape[-1]))  # classes and components together
-            responsibilities = xp.reshape(softmax(flat, axis=0), scores.shape)
-            return xp.sum(responsibilities[..., None] * z, axis=(0, 1))
-
-        return self._model.map_rows(rows_in, means, family.floats_per_row(params))
-
-    @method_of_rows
-    def responsibilities(self, X: Any) -> Array:
-        """Probabilities p(m | x) of the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-
-        Returns
-        -------
-        responsibilities : array of shape (n_samples, n_components)
-        """
-        rows_in = self._check_rows(X)
-        family, params = self._model.family, self._model.params
-
-        def components(rows: MaskedRows) -> Array:
-            posterior = family.infer(params, rows)
-            class_probs = softmax(posterior.log_joint, axis=-2)
-            return transpose(namespace(class_probs).sum(class_probs[:, None, :] * posterior.component, axis=0))
-
-        return self._model.map_rows(rows_in, components, family.floats_per_row(params))
-
-    def _joint_log_proba(self, X: Any) -> Array:
-        return super()._joint_log_proba(X) if self.refine is None else self._refined_joint_log_proba(X)
-
-    def _refined_joint_log_proba(self, X: Any) -> Array:
-        """Log p(x, c) by importance sampling, tempered, averaged over the members."""
-        model, rng = self._model, random_generator(self.random_state)
-        most = max(one.family.n_latent for one in model.members)
-        normals = rng.standard_normal((self.n_importance_samples, most))
-
-        def score(family: LatentFactors, params: FactorParams, rows: MaskedRows) -> Array:
-            return importance_scores(family, params, rows, normals[:, : family.n_latent])
-
-        def joint(rows: MaskedRows) -> Array:
-            return transpose(model.scores(rows, score) - model.preprocessor.log_det_jacobian(rows))
-
-        return model.map_rows(X, joint, sum(one.family.floats_per_row(one.params) for one in model.members))
-
-    @method_of_rows
-    def score_samples(self, X: Any, refine: str | None = None) -> Any:
-        """Log p(x), the density of the known cells of each row: low for outliers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; missing cells are allowed.
-        refine : {"importance"} or None, default=None
-            "importance" returns the bound and its importance-sampling estimate; their difference is
-            the bound's gap.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples,), or two of them
-        """
-        rows_in = self._check_rows(X)
-        if refine is None:
-            return logsumexp(self._joint_log_proba(rows_in), axis=-1)
-        optional(choice("importance"))("refine", refine)
-        bound, refined = super()._joint_log_proba(rows_in), self._refined_joint_log_proba(rows_in)
-        return logsumexp(bound, axis=-1), logsumexp(refined, axis=-1)
-
-
-class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFactorMixin):
+class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GenerativeClassifier):
     """Naive Bayes on latent factors, joined to a mixture of factor analyzers.
 
     A class has a normal distribution over `n_latent` independent factors z; a component m, whose
@@ -436,10 +81,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         columns is allowed. "auto": with posteriors a generous number, of which needless factors
         lose their loadings; two for points.
     n_components : int or "auto", default="auto"
-        Number of mixture components, which the classes share. "auto": one. If `n_latent` is "auto"
-        too, posteriors are trained and all columns are continuous, predictions are the average of
-        models with one to six components; attributes, factors and components are those of the
-        model with one.
+        Number of mixture components, which the classes share. "auto": one.
     noise : {"auto", "tied", "untied"}, default="auto"
         Whether the components share the noise variances of the continuous columns. "auto": those
         of points do, those of posteriors do not.
@@ -468,8 +110,7 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Densities, samples and imputations are those of the raw column.
     unlabeled_weight : float or "auto", default="auto"
         Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.1
-        where fewer than 30 rows have labels. Where predictions average over models, these have
-        other weights, too.
+        where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
         labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
@@ -562,9 +203,6 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         Noise variances, in squared units of the columns; NaN for binary and categorical ones.
     edges_ : ndarray of shape (n_features, n_latent)
         Which factors feed which columns.
-    averaged_components_ : list of int
-        Components of each model that predictions average over; first, and often alone, the one
-        whose parameters are above.
     unlabeled_weight_, temperature_ : float
         Given or chosen.
     class_offsets_ : array of shape (n_classes,)
@@ -596,6 +234,17 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
     """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
+        "n_latent": size_or_auto(0),
+        "n_components": size_or_auto(1),
+        "noise": choice("auto", "tied", "untied"),
+        "structure": choice("full", "learn"),
+        "selection": choice("accuracy", "likelihood"),
+        "ridge": number(ge=0),
+        "bound_tol": number(ge=0),
+        "bound_max_iter": integer(ge=1),
+        "max_categories": optional(integer(ge=1)),
+        "min_frequency": check_min_frequency,
+        "handle_unknown": choice("missing", "error"),
         "refine": optional(choice("importance")),
         "n_importance_samples": integer(ge=1),
     }
@@ -675,8 +324,172 @@ class LatentClassificationModel(MixedTableMixin, FactorTrainingMixin, LatentFact
         self.callback = callback
         self.verbose = verbose
 
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        merging = Merging(self.max_categories, self.min_frequency)
+        form = MixedTable(self.kinds, merging, self.handle_unknown, COLUMN_MODELS)
+        return read_training_table(self, form, X, y, sample_weight, self.marginals == "power")
+
+    def _check_rows(self, X: Any) -> Array:
+        self._require_fitted()
+        return self._model.encoder.encode(validate_table(self, X, reset=False), self.handle_unknown)
+
+    def _plan(
+        self,
+        table: TrainingTable,
+        rows: TableSource,
+        rng: np.random.Generator,
+        notifier: StepNotifier,
+        is_stream: bool = False,
+    ) -> Plan:
+        trains_points = self.inference == "ml" or self.structure == "learn" or not self._objective().rises_under_em
+        family = self._family(table, trains_points, is_stream)
+        rough_steps = ROUGH_STEPS if family.layout.n_bounded else MAX_ITER
+        if self.inference == "vb" and family.all_edges:  # other objectives than the likelihood start from its mean
+            n_starts = 1 if family.n_components == 1 else POSTERIOR_N_INIT
+            n_starts = n_starts if isinstance(self.n_init, str) else int(self.n_init)
+            accelerated = AcceleratedEM(self.max_iter, WINDOW * self.tol)
+            return Plan(family, BayesianLatentFactors(family), accelerated, n_starts, rough_steps=rough_steps)
+        em = EM(self.max_iter, self.tol)
+        n_starts = self._n_starts() if family.n_latent > 0 or family.n_components > 1 else 1
+
+        def choose_start(solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
+            return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
+
+        solver = em if family.all_edges else StructuralEM(em)
+        return Plan(family, family, solver, n_starts, choose_start, rough_steps)
+
+    def _family(self, table: TrainingTable, trains_points: bool, is_stream: bool) -> LatentFactors:
+        """The sizes and the form of the model that the options ask for."""
+        n_latent, n_components = self.n_latent, self.n_components
+        if isinstance(n_latent, str):
+            n_known = table.n_features - table.preprocessor.n_empty_columns
+            n_latent = POINT_N_LATENT if trains_points else min(MAX_AUTO_LATENT, n_known)
+        n_components = 1 if isinstance(n_components, str) else n_components
+        warn_of_idle_components([n_components], [table.rows.n_rows], ["X"])
+        return LatentFactors(
+            ColumnLayout.from_kinds(table.encoder.modeled_kinds, table.encoder.sizes),
+            table.n_classes,
+            n_latent,
+            n_components,
+            tied=self.noise == "tied" or (self.noise == "auto" and (trains_points or n_components == 1)),
+            var_floor=self.var_floor,
+            complete=not is_stream and is_complete(table.rows, table.moments.weight_sum),  # later batches may have gaps
+            all_edges=self.structure == "full" or n_latent == 0,
+            log_prior=table.log_prior,
+            ridge=self.ridge,
+            bound_tol=self.bound_tol,
+            bound_max_iter=self.bound_max_iter,
+        )
+
     def _model_attributes(self, model: FittedModel[LatentFactors]) -> Attributes:
         return model_attributes(model)
+
+    @property
+    def categories_(self) -> list[np.ndarray | None]:
+        """Values of each binary, categorical or ordinal column, one for each code; None for others.
+
+        Kept by the encoder, in a form that any serializer takes.
+        """
+        return self._model.encoder.categories
+
+    @property
+    def infrequent_categories_(self) -> list[np.ndarray | None]:
+        """Values of each column that share a code because they are rare; None where none do."""
+        return [None if levels is None else levels.merged() for levels in self._model.encoder.levels]
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._model.family.n_latent)
+
+    @method_of_rows
+    def transform(self, X: Any) -> Array:
+        """Posterior means of the latent factors, given the known cells of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        Z : array of shape (n_samples, n_latent)
+        """
+        rows_in = self._check_rows(X)
+        family, params = self._model.family, self._model.params
+
+        def means(rows: MaskedRows) -> Array:
+            scores, z = family.latent_means(params, rows)
+            xp = namespace(scores)
+            flat = xp.reshape(scores, (-1, scores.shape[-1]))  # classes and components together
+            responsibilities = xp.reshape(softmax(flat, axis=0), scores.shape)
+            return xp.sum(responsibilities[..., None] * z, axis=(0, 1))
+
+        return self._model.map_rows(rows_in, means, family.floats_per_row(params))
+
+    @method_of_rows
+    def responsibilities(self, X: Any) -> Array:
+        """Probabilities p(m | x) of the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+
+        Returns
+        -------
+        responsibilities : array of shape (n_samples, n_components)
+        """
+        rows_in = self._check_rows(X)
+        family, params = self._model.family, self._model.params
+
+        def components(rows: MaskedRows) -> Array:
+            posterior = family.infer(params, rows)
+            class_probs = softmax(posterior.log_joint, axis=-2)
+            return transpose(namespace(class_probs).sum(class_probs[:, None, :] * posterior.component, axis=0))
+
+        return self._model.map_rows(rows_in, components, family.floats_per_row(params))
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        return super()._joint_log_proba(X) if self.refine is None else self._refined_joint_log_proba(X)
+
+    def _refined_joint_log_proba(self, X: Any) -> Array:
+        """Log p(x, c) by importance sampling, tempered."""
+        model, family, params = self._model, self._model.family, self._model.params
+        draws = random_generator(self.random_state).standard_normal((self.n_importance_samples, family.n_latent))
+
+        def joint(rows: MaskedRows) -> Array:
+            scores = model.temper(importance_scores(family, params, rows, draws), rows)
+            return transpose(scores - model.preprocessor.log_det_jacobian(rows))
+
+        return model.map_rows(X, joint, family.floats_per_row(params))
+
+    @method_of_rows
+    def score_samples(self, X: Any, refine: str | None = None) -> Any:
+        """Log p(x), the density of the known cells of each row: low for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+        refine : {"importance"} or None, default=None
+            "importance" returns the bound and its importance-sampling estimate; their difference is
+            the bound's gap.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,), or two of them
+        """
+        rows_in = self._check_rows(X)
+        if refine is None:
+            return logsumexp(self._joint_log_proba(rows_in), axis=-1)
+        optional(choice("importance"))("refine", refine)
+        bound, refined = super()._joint_log_proba(rows_in), self._refined_joint_log_proba(rows_in)
+        return logsumexp(bound, axis=-1), logsumexp(refined, axis=-1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
 
 
 def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
@@ -707,7 +520,6 @@ def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
         "intercepts_": xp.take(params.offsets * scale + shift, by_column, axis=-1),
         "noise_variances_": asarray_like(noise, params.means),
         "edges_": edges,
-        "averaged_components_": [int(one.family.n_components) for one in model.members],
     }
 
 

@@ -31,13 +31,9 @@ from latentia.estimators.base.classifier import (
     delegated_on_rows,
 )
 from latentia.estimators.base.estimator import Attributes, LatentEstimator, StepNotifier, on_device_of
-from latentia.estimators.base.generative import (
-    GenerativeInput,
-    PartedInput,
-    TrainingTable,
-    check_objective,
-    train_columns,
-)
+from latentia.estimators.base.generative import check_objective
+from latentia.estimators.base.reading import GenerativeInput, PartedInput, TrainingTable
+from latentia.estimators.base.training import choose_tempering, choose_unlabeled_weight
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.solvers import Outcome
 from latentia.table.encoder import ColumnEncoder
@@ -264,6 +260,11 @@ class _FoldScore(NamedTuple):
     seconds: float
 
 
+def trains_in_columns(model: LatentClassificationModel) -> bool:
+    """Whether folds can be columns of weights: EM alone, and no graph to be learned."""
+    return model._objective().rises_under_em and model.structure == "full"
+
+
 def score_folds(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[_FoldScore]:
     """How well a model of each training part knows the classes of the test part.
 
@@ -274,7 +275,7 @@ def score_folds(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # columns or values that a fold happens to lack
-        predict = _fold_batch if model._trains_in_columns() else _fold_by_fold
+        predict = _fold_batch if trains_in_columns(model) else _fold_by_fold
         log_proba = predict(model, data, folds)
     seconds = (time.perf_counter() - started) / len(folds)
     scores = []
@@ -286,16 +287,23 @@ def score_folds(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> lis
     return scores
 
 
+def _weight_of_unlabeled_rows(model: LatentClassificationModel, data: GenerativeInput) -> float:
+    """What `fit` would give unlabeled rows."""
+    rng, source = random_generator(model.random_state), data.make_source()
+    plan = model._plan(data, source, rng, StepNotifier())
+    return choose_unlabeled_weight(plan, source, model.unlabeled_weight, rng).unlabeled_weight
+
+
 def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[np.ndarray]:
     weight = np.ones(data.codes.shape) if data.weight is None else data.weight
     columns = np.zeros((len(weight), len(folds)))
     for number, (train, _) in enumerate(folds):
         columns[train, number] = weight[train]
-    fits = train_columns(model, data, columns, random_generator(model.random_state))
+    fits = model._train_columns(data, columns, random_generator(model.random_state))
     log_proba = []
     for fit, column, (_, test) in zip(fits, columns.T, folds, strict=True):
         source = ArraySource(data.X, data.codes, column, data.preprocessor.prepare)
-        tempering = model._choose_tempering(fit.model, source, fit.is_posterior)
+        tempering = choose_tempering(fit.model, source, model.temperature, fit.is_posterior)
         log_proba.append(to_numpy(replace(fit.model, tempering=tempering).log_proba(take_rows(data.X, test))))
     return log_proba
 
@@ -544,9 +552,6 @@ class LatentClassificationModelCV(
             refuse_row_numbers(self.cv)
         return self._model_with(DEFAULT_SETTING)._read_input(X, y, sample_weight)
 
-    def _n_rows(self, X: Any, data: TrainingTable) -> int:
-        return data.rows.n_rows
-
     def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> SearchedModel:
         state = legacy_generator(self.random_state)
         scoring = self.scoring or ("log_loss" if is_mixed(data.encoder) else "accuracy")
@@ -556,7 +561,7 @@ class LatentClassificationModelCV(
         search = Search(folds, scoring, self.patience if self.search == "greedy" else None, self.n_jobs)
         seed, n_rows = int(state.randint(2**31 - 1)), min(len(train) for train, _ in folds)
         groups = search_settings(self._grids(), data, n_rows)
-        weight = self._candidate(data.encoder, groups[0][0], seed)._weight_of_unlabeled_rows(some)
+        weight = _weight_of_unlabeled_rows(self._candidate(data.encoder, groups[0][0], seed), some)
         trials = search.run(
             groups,
             lambda setting: self._candidate(data.encoder, setting, seed, weight),

@@ -39,7 +39,7 @@ from latentia.estimators.base.estimator import (
     input_attributes,
     solution_attributes,
 )
-from latentia.estimators.base.reading import NumberTableMixin, read_parts
+from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.families.blocks.bounds import positive_half_line
 from latentia.families.blocks.weights import GammaPrior
 from latentia.families.probit_embedding.family import (
@@ -165,9 +165,7 @@ def check_n_latent(name: str, value: Any) -> None:
         check_number(name, value, ge=1, integer=True, besides=", 'auto' or 'evidence'")
 
 
-class ProbitEmbeddingClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassOrLabelsClassifier, NumberTableMixin
-):
+class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassOrLabelsClassifier):
     """A linear embedding and a probit classifier per label in it, learned by variational Bayes.
 
     A row x lies at ``z ~ N(Q'x, latent_noise^2 I)`` and has label o if ``w_o'z + b_o + N(0, 1) >
@@ -336,8 +334,9 @@ class ProbitEmbeddingClassifier(
         self.callback = callback
         self.verbose = verbose
 
-    def _validate_table(self, X: Any, reset: bool) -> Array:
-        return read_rows(self, X, reset)
+    def _check_rows(self, X: Any) -> Array:
+        self._require_fitted()
+        return EmbeddedTable().validate(self, X, reset=False)
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         return read_input(self._blank_copy(), X, y, sample_weight)
@@ -568,11 +567,13 @@ class PartedInput(NamedTuple):
 TrainingTable = EmbeddingInput | PartedInput
 
 
-def read_rows(estimator: Any, X: Any, reset: bool) -> Array:
-    """Rows as numbers, dense or sparse, without missing cells."""
-    X = validate_rows(estimator, X, reset, accept_sparse="csr")
-    reject_missing(estimator, X)
-    return sparse.csr_array(X) if is_sparse(X) else X
+class EmbeddedTable(NumberTable):
+    """Tables of numbers without gaps, dense or sparse."""
+
+    def validate(self, estimator: Any, X: Any, reset: bool) -> Array:
+        X = validate_rows(estimator, X, reset, accept_sparse="csr")
+        reject_missing(estimator, X)
+        return sparse.csr_array(X) if is_sparse(X) else X
 
 
 def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
@@ -580,7 +581,7 @@ def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
     table = lazy_table(X)
     if table is not None:
         return _read_in_parts(blank, table, y, sample_weight)
-    X = read_rows(blank, X, reset=True)
+    X = EmbeddedTable().validate(blank, X, reset=True)
     labels = encode_label_matrix(y, X.shape[0], blank.unlabeled)
     weight = check_weight(sample_weight, X.shape[0])
     if weight is not None:
@@ -593,7 +594,7 @@ def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
 
 
 def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> PartedInput:
-    read = read_parts(blank, table, y, sample_weight, LabelMatrixReader(blank.unlabeled))
+    read = read_parts(blank, EmbeddedTable(), table, y, sample_weight, LabelMatrixReader(blank.unlabeled))
     targets, multilabel = read.targets, isinstance(read.targets, LabelColumns)
     sums = _label_sums(read.rows)
     if read.rows.is_weighted:

@@ -72,6 +72,7 @@ class ColumnKind(Protocol):
 
     is_coded: ClassVar[bool]  # whether they become the codes 0, 1, ... of the sorted values of their column
     is_count: ClassVar[bool]  # whether only whole numbers from zero on are allowed
+    is_standardized: ClassVar[bool]  # whether they are brought to standard units
     needs_size: ClassVar[bool]  # whether `column_size` must see the cells of its columns
     n_categories: ClassVar[int | None]  # how many values a coded column has; None for as many as it shows
 

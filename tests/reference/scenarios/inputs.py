@@ -18,10 +18,13 @@ from latentia import (
 )
 from latentia.engine.rows import ArraySource
 from latentia.estimators.base import reading as table_reading
+from latentia.estimators.base.reading import MixedTable
+from latentia.families.latent_factors.kinds import COLUMN_MODELS
 from latentia.scale import tables as small_tables
 from latentia.table import labels, power_transform, standardization, weights
 from latentia.table import labels as label_matrices
 from latentia.table.columns import number_columns
+from latentia.table.encoder import Merging
 from latentia.table.labels import output_units, read_outputs
 
 from ..describe import answers, describe, learned, refusal
@@ -175,7 +178,8 @@ def encoders() -> dict[str, Any]:
         "ordinal": {"kinds": ["continuous"] * 2 + ["binary"] * 2 + ["categorical", "ordinal", "ordinal"]},
     }.items():
         model = LatentClassificationModel(0, **options)
-        rows, encoder, attributes = model._read_rows(table.X)
+        form = MixedTable(model.kinds, Merging(model.max_categories, model.min_frequency), "missing", COLUMN_MODELS)
+        rows, encoder, attributes = form.read(model, table.X)
         found[name] = {
             "rows": rows if isinstance(rows, np.ndarray) else np.asarray(rows),
             "kinds": " ".join(encoder.kinds),

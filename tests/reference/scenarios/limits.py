@@ -49,9 +49,9 @@ LOW: list[tuple[str, dict[str, Any]]] = [
     ("table.standardization", {"N_PILOT_ROWS": 9}),
     ("table.columns", {"SCAN_ROWS": 7}),
     ("table.warnings", {"ENOUGH": 5, "FIRST": 6}),
-    ("estimators.base.generative", {"TRANSFORM_ROWS": 17}),
-    ("estimators.base.tuning", {"MAX_HELD_OUT_ROWS": 24, "MIN_LABELED": 9}),
-    ("estimators.base.tuning", {"MAX_TEMPERED_ROWS": 13}),
+    ("estimators.base.reading", {"MAX_ROWS": 17}),
+    ("estimators.base.training", {"MAX_HELD_OUT_ROWS": 24, "MIN_LABELED": 9}),
+    ("estimators.base.training", {"MAX_TEMPERED_ROWS": 13}),
     ("estimators.latent_classification", {"ACCURACY_ROWS": 15}),
     ("estimators.latent_classifier.classifier", {"EXPLAINED_ROWS": 8}),
     (

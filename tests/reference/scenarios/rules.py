@@ -12,8 +12,8 @@ from latentia import MixtureOfExpertsClassifier
 from latentia.engine.rows import ArraySource
 from latentia.estimators import latent_classification_cv as size_grid
 from latentia.estimators import latent_classification_cv as size_search
-from latentia.estimators.base import generative_prediction as tempering
-from latentia.estimators.base import tuning as unlabeled_weight
+from latentia.estimators.base import fitted_model as tempering
+from latentia.estimators.base import training as unlabeled_weight
 from latentia.estimators.latent_classification_cv import Search, Setting
 from latentia.estimators.latent_classifier import candidates as folds
 from latentia.estimators.latent_classifier import features
@@ -186,10 +186,8 @@ def rows_of_searches() -> dict[str, Any]:
     table = numbers()
     from latentia import LatentClassifier
 
-    data = (
-        LatentClassifier(unlabeled=-1)
-        ._reader()
-        ._read_in_memory(table.X, table.y, np.where(np.arange(43) % 9 == 0, 0.0, table.weight))
+    data = LatentClassifier(unlabeled=-1)._read_input(
+        table.X, table.y, np.where(np.arange(43) % 9 == 0, 0.0, table.weight)
     )
     source = ArraySource(table.X, table.y, table.weight)
     rng = np.random.default_rng

@@ -346,7 +346,7 @@ def stacks_of_large_tables() -> dict[str, Any]:
     with (
         patch("latentia.estimators.base.reading.SMALL_MIB", 0),
         patch.object(small_tables, "SMALL_TABLE_MIB", 0),
-        patch("latentia.estimators.base.generative.SAMPLE_MIB", 80 * 8 * 5 / 2**20),
+        patch("latentia.estimators.base.reading.SAMPLE_MIB", 80 * 8 * 5 / 2**20),
     ):
         stack.fit(lazy.drop(columns=["y"]), lazy["y"])
     new = table.new.drop(columns=["old", "grade"])

@@ -79,7 +79,7 @@ def candidates() -> dict[str, Any]:
     tables = {"numbers": numbers(), "labeled": numbers(unlabeled=0.0), "mixed": mixed()}
     for name, table in tables.items():
         model = LatentClassifier(unlabeled=-1 if name != "mixed" else None)
-        data = model._reader()._read_in_memory(table.X, table.y, None)
+        data = model._read_input(table.X, table.y, None)
         for effort in ("fast", "balanced", "best"):
             options = Options(3, 70, 0.01)
             found[f"{name} {effort}"] = " / ".join(

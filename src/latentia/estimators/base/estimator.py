@@ -37,7 +37,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, is_sparse, namespace
 from latentia.arrays.parallel import one_blas_thread
@@ -50,7 +50,7 @@ from latentia.scale.tables import bring_small
 from latentia.solvers import Outcome, Solution, Step, StepCallback
 from latentia.table.lazy import lazy_table, refuse_lazy
 from latentia.table.options import Check, check_options, name_hint, random_generator
-from latentia.table.rows import check_order
+from latentia.table.rows import check_order, reject_missing, validate_rows
 from latentia.table.standardization import ColumnError
 from latentia.table.warnings import warn_of_labels
 
@@ -184,6 +184,8 @@ class TrainingInput(Protocol):
     @property
     def X(self) -> Array: ...
     @property
+    def n_rows(self) -> int: ...  # of the table, with those that were dropped
+    @property
     def attributes(self) -> Attributes: ...  # what is learned from the input alone
     @property
     def label_counts(self) -> LabelCounts | None: ...  # None for numbers
@@ -262,7 +264,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             fitted = self._train(data, rng, notifier)
         attributes = data.attributes | self._fitted_attributes(data, fitted)
         seconds = time.perf_counter() - started
-        attributes["training_record_"] = training_record(self._n_rows(X, data), data, seconds)
+        attributes["training_record_"] = training_record(data.n_rows, data, seconds)
         warn_unless_converged(self, fitted.outcome)
         self._set_learned(on_device_of(attributes, data.X))
         return self
@@ -277,10 +279,6 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             return X, y, sample_weight
         small = None if self._leaves_rows_in_place else bring_small(table, y, sample_weight)
         return small or (X, y, sample_weight)
-
-    def _n_rows(self, X: Any, data: Any) -> int:
-        """How many rows the table has."""
-        return int(_num_samples(X))
 
     def summary(self) -> str:
         """What the estimator was given and has learned, in words and numbers.
@@ -349,6 +347,13 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _require_fitted(self) -> None:
         check_is_fitted(self, "_model")
+
+    def _check_rows(self, X: Any) -> Array:
+        """Rows to predict, as numbers; those of most models have no gaps."""
+        self._require_fitted()
+        rows = validate_rows(self, X, reset=False)
+        reject_missing(self, rows)
+        return rows
 
 
 def is_learned(name: str) -> bool:

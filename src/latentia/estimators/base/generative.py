@@ -1,62 +1,59 @@
-"""The way from a user's table to a fitted generative model, shared by all generative classifiers.
+"""Generative classifiers: models of p(x, c), with missing cells, unlabeled rows and any objective.
 
-rows -> validated -> standardized source -> EM from several restarts -> the best restart
-     -> L-BFGS if the objective is discriminative
-
-Options of generative classifiers: what is allowed, and what is worth a word.
-
-What generative classifiers take from rows besides their training.
-
-What `fit` of a generative model was given, validated and encoded: in memory, or in parts.
-
-One generative model for each column of row weights, all of them trained as one batch.
-
-A fold of cross-validation is a column with zeros for the rows held out: all folds, and the model of
-all rows, are restarts of one run over the same rows.
+`fit` reads the table, lets the model say what is trained and how (a `Plan`), chooses the weight of
+unlabeled rows, raises the likelihood from several starts, then the objective if it is another, and
+tempers what it has learned. Predictions ask the joint density of rows and classes.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentia.arrays.namespace import Array, log_softmax, namespace, take_rows, to_numpy
-from latentia.engine.contracts import G, GenerativeFamily, Objective, P, Params, PosteriorFamily
+from latentia.arrays.namespace import (
+    Array,
+    log_softmax,
+    logsumexp,
+    namespace,
+    take_rows,
+    to_numpy,
+    transpose,
+)
+from latentia.engine.contracts import Objective, PosteriorFamily, SmoothFamily
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.parts import ChunkedSource
-from latentia.engine.rows import (
-    ArraySource,
-    Chunk,
-    LabelTotals,
-    MaskedRows,
-    Preprocessor,
-    Source,
-    TableSource,
-    Totals,
-    map_rows,
+from latentia.engine.rows import ArraySource, MaskedRows, TableSource
+from latentia.engine.sweep import OBJECTIVES, Likelihood, RowProblem, check_compatible
+from latentia.engine.tree import select_restart
+from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
+from latentia.estimators.base.estimator import Attributes, StepNotifier, solution_attributes
+from latentia.estimators.base.fitted_model import (
+    FillOptions,
+    FittedModel,
+    Tempering,
+    keep_observed,
+    tempering_attributes,
 )
-from latentia.engine.sweep import OBJECTIVES, Likelihood, RowProblem, check_compatible, rows_per_chunk
-from latentia.engine.tree import leaves, select_restart
-from latentia.estimators.base.estimator import (
-    Attributes,
-    LabelCounts,
-    StepNotifier,
-    input_attributes,
-    solution_attributes,
+from latentia.estimators.base.reading import GenerativeInput, TrainingTable
+from latentia.estimators.base.streaming import Stream
+from latentia.estimators.base.training import (
+    GenerativeFit,
+    Plan,
+    choose_tempering,
+    choose_unlabeled_weight,
+    log_jacobian_sum,
+    model_at,
+    raise_columns,
+    raise_likelihood,
+    validation_loss,
 )
-from latentia.estimators.base.generative_prediction import FittedModel, GenerativePredictMixin
-from latentia.estimators.base.reading import read_in_memory, read_parts
-from latentia.estimators.base.tuning import LearnedOptionsMixin, column_starts, tempering_attributes
-from latentia.scale.tables import ClassReader
-from latentia.solvers import EM, LBFGS, Outcome, Solution, Solver
-from latentia.table.columns import number_columns
-from latentia.table.encoder import ColumnEncoder
+from latentia.solvers import LBFGS, Outcome
 from latentia.table.frames import frame_type
-from latentia.table.lazy import lazy_table
+from latentia.table.labels import encode_known_labels
+from latentia.table.lazy import refuse_lazy
 from latentia.table.options import (
     Check,
     check_bool,
@@ -68,12 +65,8 @@ from latentia.table.options import (
     optional,
     random_generator,
 )
-from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
-from latentia.table.power_transform import PowerTransform, learn_power_transform
-from latentia.table.rows import plain_table, validate_rows
-from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
-from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
-from latentia.table.weights import check_loss_matrix, check_priors
+from latentia.table.rows import method_of_rows, plain_table, validate_rows
+from latentia.table.weights import check_weight
 
 
 def check_objective(name: str, value: Any) -> None:
@@ -124,26 +117,13 @@ def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str
 DEFAULT_N_INIT = 10
 
 
-class GenerativeFit(NamedTuple):
-    """A trained model and how its solver went."""
-
-    model: FittedModel
-    solution: Solution
-    log_jacobian: float  # what the log density of all rows loses to the units of X
-    is_posterior: bool  # whether the value of the solution is a bound of the evidence
-    unlabeled_weight: float
-
-    @property
-    def outcome(self) -> Outcome:
-        return self.solution.outcomes[0]
-
-
-class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
-    """Fits a family's parameters. Subclasses say which family, and what is learned."""
+class GenerativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier):
+    """A model of p(x, c). Subclasses say what is trained (`_plan`), and what users see of it."""
 
     _leaves_rows_in_place = True
-    #: Whether L-BFGS starts from a posterior's mean, where the points that EM finds cost more.
-    _starts_from_posterior = False
+    _model: FittedModel[Any]
+    _stream_: Stream
+    n_features_in_: int
     _CHECKS: ClassVar[dict[str, Check]] = {
         "objective": check_objective,
         "inference": choice("vb", "ml"),
@@ -163,184 +143,84 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
     }
 
     @abstractmethod
-    def _make_family(
-        self, data: TrainingTable, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> G:
-        """The family to be fitted."""
+    def _plan(
+        self,
+        table: TrainingTable,
+        rows: TableSource,
+        rng: np.random.Generator,
+        notifier: StepNotifier,
+        is_stream: bool = False,
+    ) -> Plan:
+        """What is trained on these rows, and how; more of a stream may follow."""
 
     @abstractmethod
     def _model_attributes(self, model: FittedModel) -> Attributes:
         """The learned parameters in the units of X."""
 
-    def _validate_table(self, X: Any, reset: bool) -> Any:
-        """The table as it is encoded; scikit-learn leaves its marks on `self`."""
-        return validate_rows(self, X, reset)
-
-    def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
-        """How the columns of a table, or of its digest, are read; what is learned from them."""
-        return number_columns(table), {}
-
-    def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
-        """Rows like those of the fit, as numbers."""
-        return self._validate_table(X, reset=False)
-
-    def _read_rows(self, X: Any, sample_weight: Any = None) -> tuple[Array, ColumnEncoder, Attributes]:
-        """Rows in memory as numbers, how they were encoded, and what is learned from them."""
-        blank = self._blank_copy()
-        table = plain_table(X)
-        rows = blank._validate_table(table, reset=True)
-        encoder, learned = self._make_encoder(rows if frame_type(table) == "array" else table)
-        return rows, encoder, input_attributes(blank) | learned
-
-    def _make_preprocessor(self, moments: ColumnMoments, encoder: ColumnEncoder) -> Standardizer:
-        """How rows are standardized."""
-        return Standardizer.from_moments(*moments)
-
-    def _transformed_columns(self, encoder: ColumnEncoder) -> list[bool]:
-        """Which columns may be made normal by a power transform."""
-        return [True] * len(encoder.kinds)
-
-    def _make_posterior_family(self, family: G, data: TrainingTable) -> P | None:
-        """The family whose parameters are the posterior of `family`'s; None for points."""
-        return None
-
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        table = lazy_table(X)
-        if table is None:
-            rows, encoder, targets, attributes, _ = read_in_memory(self, X, y, sample_weight)
-        else:
-            reader = ClassReader(self.unlabeled)
-            rows, encoder, targets, attributes, _ = read_parts(self, table, y, sample_weight, reader)
-        classes = targets.classes
-        log_prior = check_priors(self.priors, classes)
-        check_loss_matrix(self.loss_matrix, len(classes))
-        moments = source_moments(rows)
-        preprocessor: Any = self._make_preprocessor(moments, encoder)
-        if self.marginals == "power":
-            some = rows.spread_rows(TRANSFORM_ROWS)
-            preprocessor = learn_power_transform(some.X, some.weight, preprocessor, self._transformed_columns(encoder))
-        names = attributes.get("feature_names_in_", np.arange(rows.n_features)).tolist()
-        if preprocessor.empty_columns is not None:
-            warn_of_empty_columns(names, to_numpy(preprocessor.empty_columns))
-        seen = rows if isinstance(rows, ArraySource) else rows.spread_rows(TRANSFORM_ROWS)
-        is_number = np.array([levels is None for levels in encoder.levels])
-        warn_of_far_cells(seen.X, seen.weight, to_numpy(moments.std), names, is_number)
-        learned: dict[str, Any] = {"n_classes": len(classes), "log_prior": log_prior, "moments": moments}
-        learned |= {"preprocessor": preprocessor, "encoder": encoder}
-        learned |= {"attributes": {**attributes, "classes_": classes}}
-        if isinstance(rows, ArraySource):
-            return GenerativeInput(**learned, X=rows.X, codes=rows.y, weight=rows.weight)
-        assert isinstance(rows, ChunkedSource)
-        return PartedInput(**learned, parts=rows)
-
-    def _read_in_memory(self, X: Any, y: Any, sample_weight: Any) -> GenerativeInput:
-        """The same for estimators that search, which have refused tables in parts."""
-        data = self._read_input(X, y, sample_weight)
-        assert isinstance(data, GenerativeInput)
-        return data
-
     def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> GenerativeFit:
-        objective = self._objective()
-        source, held_out = self._hold_out(data.make_source(), objective, rng)
-        family = self._make_family(data, source if objective.rises_under_em else source.labeled_only(), rng, notifier)
-        trained = self._trained_family(family, data, objective)
-        self._tell_of(family, trained, data, notifier)
-        choice = self._choose_by_held_out_labels(trained, source, rng)
-        source = source.with_unlabeled_weight(choice.unlabeled_weight)
-        em_source = source if objective.rises_under_em else source.labeled_only()  # as the thesis does (3.3.2)
-        solution = self._run_em_restarts(trained, em_source, rng, notifier)
-        if notifier.stopped and not objective.rises_under_em:
+        objective, held_out = self._objective(), None
+        rows: TableSource = data.make_source()
+        rises_under_em = objective.rises_under_em
+        if self.early_stopping and not rises_under_em:
+            rows, held_out = rows.hold_out(self.validation_fraction, rng)
+        plan = self._plan(data, rows if rises_under_em else rows.labeled_only(), rng, notifier)
+        self._watch(plan, data, notifier)
+        choice = choose_unlabeled_weight(plan, rows, self.unlabeled_weight, rng)
+        rows = rows.with_unlabeled_weight(choice.unlabeled_weight)
+        labeled = rows if rises_under_em else rows.labeled_only()  # as the thesis does (3.3.2)
+        solution = raise_likelihood(plan, labeled, rng, notifier)
+        if notifier.stopped and not rises_under_em:
             solution = solution._replace(outcomes=[Outcome.STOPPED])
-            objective, source = Likelihood(), em_source
-        elif not objective.rises_under_em:
+            objective, rows = Likelihood(), labeled
+        elif not rises_under_em:
+            family = plan.family
             check_compatible(family, objective, needs_em=False, needs_gradient=True)
-            if isinstance(trained, PosteriorFamily):
-                solution, trained = solution._replace(params=trained.predictive(solution.params)), family
-                self._tell_of(family, trained, data, notifier)
+            assert isinstance(family, SmoothFamily)
+            if plan.is_posterior:
+                solution, plan = solution._replace(params=plan.trained.predictive(solution.params)), plan.points
+                self._watch(plan, data, notifier)
             validate = None if held_out is None else validation_loss(family, held_out)
-            solver: Solver[Any] = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
-            solution = solver.solve(RowProblem(family, objective, source), solution.params, notifier)
-        model = self._model_at(family, trained, data, select_restart(solution.params, 0))
-        is_posterior = isinstance(trained, PosteriorFamily)
-        tempering = choice.tempering or self._choose_tempering(model, source, is_posterior)
-        model = replace(model, tempering=tempering)
-        log_jacobian = log_jacobian_sum(source, data.preprocessor) if objective.is_density else 0.0
-        return GenerativeFit(model, solution, log_jacobian, is_posterior, choice.unlabeled_weight)
-
-    def _model_at(self, family: G, trained: G | P, data: TrainingTable, params: Params) -> FittedModel[G]:
-        """The model at parameters of the family that is trained, a posterior or the points."""
-        point = trained.predictive(params) if isinstance(trained, PosteriorFamily) else params
-        return self._finish(FittedModel(family, point, data.preprocessor, data.encoder))
-
-    def _tell_of(self, family: G, trained: G | P, data: TrainingTable, notifier: StepNotifier) -> StepNotifier:
-        """The notifier, which from now on sees models of this family."""
-        notifier.attributes_at = lambda params: (
-            data.attributes | self._attributes_of(self._model_at(family, trained, data, params))
+            solver = LBFGS(self.max_iter, self.tol, validate=validate, patience=self.n_iter_no_change)
+            problem = RowProblem(family, objective, rows)
+            solution = solver.solve(problem, solution.params, notifier)
+        model = model_at(plan.family, plan.trained, data, select_restart(solution.params, 0))
+        tempering = choice.tempering if self.temperature == "auto" else None
+        model = replace(
+            model, tempering=tempering or choose_tempering(model, rows, self.temperature, plan.is_posterior)
         )
+        log_jacobian = log_jacobian_sum(rows, data.preprocessor) if objective.is_density else 0.0
+        return GenerativeFit(model, solution, log_jacobian, plan.is_posterior, choice.unlabeled_weight)
+
+    def _train_columns(
+        self, data: GenerativeInput, columns: np.ndarray, rng: np.random.Generator
+    ) -> list[GenerativeFit]:
+        """What each of the columns (N, S) of weights makes of the likelihood.
+
+        Options that look for something (`unlabeled_weight="auto"`) must have been set to numbers.
+        """
+        plan = self._plan(data, data.make_source(), rng, StepNotifier())
+        return raise_columns(plan, data, columns, float(self.unlabeled_weight), rng)
+
+    def _watch(self, plan: Plan, table: TrainingTable, notifier: StepNotifier) -> StepNotifier:
+        """The notifier, which from now on sees models of this plan."""
+
+        def attributes_at(params: Any) -> Attributes:
+            return table.attributes | self._attributes_of(model_at(plan.family, plan.trained, table, params))
+
+        notifier.attributes_at = attributes_at
         return notifier
-
-    def _trained_family(self, family: G, data: TrainingTable, objective: Objective) -> G | P:
-        """What the solver sees: the posterior, or the points themselves."""
-        posterior = None
-        if self.inference == "vb" and (objective.rises_under_em or self._starts_from_posterior):
-            posterior = self._make_posterior_family(family, data)
-        return family if posterior is None else posterior
-
-    def _weight_of_unlabeled_rows(self, data: TrainingTable) -> float:
-        """What `fit` would give unlabeled rows."""
-        rng, source = random_generator(self.random_state), data.make_source()
-        family = self._make_family(data, source, rng, StepNotifier())
-        trained = self._trained_family(family, data, self._objective())
-        return self._choose_by_held_out_labels(trained, source, rng).unlabeled_weight
 
     def _objective(self) -> Objective:
         if isinstance(self.objective, Objective):
             return self.objective
         return OBJECTIVES[self.objective](self.trade_off, self.margin, self.ramp)
 
-    def _hold_out(
-        self, source: TableSource, objective: Objective, rng: np.random.Generator
-    ) -> tuple[TableSource, ArraySource | None]:
-        """Rows to train on, and labeled rows that say when L-BFGS stops."""
-        if not self.early_stopping or objective.rises_under_em:
-            return source, None
-        return source.hold_out(self.validation_fraction, rng)
-
-    def _run_em_restarts(
-        self, family: G | P, source: TableSource, rng: np.random.Generator, notifier: StepNotifier
-    ) -> Solution:
-        """EM from all restarts in one batch; the winner alone is returned."""
-        is_point = isinstance(family, GenerativeFamily)
-        params = family.init(source.labeled_only() if is_point else source, rng, self._n_restarts(family))
-        problem = family.specialized_problem(Likelihood(), source) or RowProblem(family, Likelihood(), source)
-        solution = self._em_solver(family).solve(problem, params, notifier)
-        return solution.select_restart(self._select_restart(family, solution, source, rng))
-
-    def _em_solver(self, family: G | P) -> Solver[Any]:
-        """The solver of the likelihood."""
-        return EM(self.max_iter, self.tol)
-
-    def _n_restarts(self, family: G | P) -> int:
-        """Number of restarts of EM."""
-        return self._n_init_given()
-
-    def _n_init_given(self) -> int:
+    def _n_starts(self) -> int:
         """The number that the options ask for."""
         return DEFAULT_N_INIT if isinstance(self.n_init, str) else int(self.n_init)
 
-    def _select_restart(self, family: G | P, solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
-        """Which restart wins."""
-        return int(np.argmax(solution.value))
-
-    def _finish(self, model: FittedModel) -> FittedModel:
-        """The model as it is published."""
-        return model
-
     def _attributes_of(self, model: FittedModel) -> Attributes:
         return {"_model": model, **self._model_attributes(model)}
-
-    def _n_rows(self, X: Any, data: TrainingTable) -> int:
-        return data.rows.n_rows
 
     def _fitted_attributes(self, data: TrainingTable, fitted: GenerativeFit) -> Attributes:
         attributes = solution_attributes(fitted.solution, log_jacobian=fitted.log_jacobian)
@@ -356,178 +236,247 @@ class GenerativeClassifier(LearnedOptionsMixin[G, P], GenerativePredictMixin):
         tags.array_api_support = True
         return tags
 
+    def _check_rows(self, X: Any) -> Array:
+        """Rows to predict, as numbers."""
+        self._require_fitted()
+        return validate_rows(self, X, reset=False)
 
-#: One confident mistake must not decide when to stop.
-MAX_LOG_LOSS = 50.0
+    def _joint_log_proba(self, X: Any) -> Array:
+        model = self._model
 
+        def joint(rows: MaskedRows) -> Array:
+            return transpose(model.scores(rows) - model.preprocessor.log_det_jacobian(rows))
 
-def log_jacobian_sum(source: Source, preprocessor: Preprocessor) -> float:
-    """What the change of units takes from the log density of all rows."""
+        return model.map_rows(X, joint, model.score_floats_per_row())
 
-    def visit(chunk: Chunk) -> Totals:
-        log_det = preprocessor.log_det_jacobian(chunk.rows)
-        return {"sum": namespace(log_det).sum(chunk.weighted(log_det))}
+    @method_of_rows
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
 
-    size = rows_per_chunk(3 * source.n_features, preprocessor.shift)
-    return float(to_numpy(source.sum_over_chunks(visit, size)["sum"]))
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
 
-
-def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:
-    """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
-    weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
-
-    def loss(params: Params) -> float:
-        def scores(rows: MaskedRows) -> Array:
-            return log_softmax(family.scores(params, rows), axis=-2)
-
-        max_rows = rows_per_chunk(family.score_floats_per_row(params), next(leaves(params)))
-        parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
-        log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
-        wrong = np.argmax(log_proba, axis=0) != held_out.y
-        log_loss = np.minimum(-log_proba[held_out.y, np.arange(held_out.n_rows)], MAX_LOG_LOSS)
-        return float((weight * (wrong + 1e-3 * log_loss / MAX_LOG_LOSS)).sum() / weight.sum())
-
-    return loss
-
-
-#: Samples of tables have at most so many MiB.
-SAMPLE_MIB = 64
-
-
-@dataclass(frozen=True)
-class TableInput(ABC):
-    """What was learned from the rows before training."""
-
-    n_classes: int
-    log_prior: np.ndarray | None  # None: counted
-    moments: ColumnMoments
-    preprocessor: Standardizer | PowerTransform
-    encoder: ColumnEncoder
-    attributes: Attributes
-
-    @property
-    @abstractmethod
-    def rows(self) -> TableSource:
-        """The raw rows."""
-
-    @property
-    def n_features(self) -> int:
-        return self.rows.n_features
-
-    @property
-    def label_totals(self) -> dict[int, LabelTotals]:
-        return self.rows.label_totals
-
-    @property
-    def label_counts(self) -> LabelCounts:
-        return LabelCounts.of_totals(self.label_totals)
-
-    @property
-    def missing_shares(self) -> np.ndarray:
-        """The share of each column's cells that are missing, by weight."""
-        known = to_numpy(self.moments.weight_sum).astype(float)
-        return np.clip(1 - known / self.rows.total_weight, 0.0, 1.0)
-
-    @property
-    def empty_columns(self) -> np.ndarray | None:
-        """Which columns have no value; None if all have some."""
-        empty = self.preprocessor.empty_columns
-        return None if empty is None else to_numpy(empty)
-
-    def sample(self, rng: np.random.Generator, n_rows: int | None = None) -> GenerativeInput:
-        """Random rows of the table, so many at most; by default as many as may be brought into
-        memory.
+        Returns
+        -------
+        log_joint : array of shape (n_samples, n_classes)
         """
-        n_rows = SAMPLE_MIB * 2**20 // (8 * self.n_features) if n_rows is None else n_rows
-        some = self.rows.subset(self.rows.sample_numbers(n_rows, rng))
-        learned = {field.name: getattr(self, field.name) for field in fields(TableInput)}
-        learned["moments"] = source_moments(some)
-        return GenerativeInput(**learned, X=some.X, codes=some.y, weight=some.weight)
+        return self._joint_log_proba(self._check_rows(X))
 
+    def _log_proba(self, X: Any) -> Array:
+        return log_softmax(self._joint_log_proba(self._check_rows(X)), axis=-1)
 
-@dataclass(frozen=True)
-class GenerativeInput(TableInput):
-    """A table in memory."""
+    @method_of_rows
+    def score_samples(self, X: Any) -> Array:
+        """Log p(x), the density of the known cells of each row: low for outliers.
 
-    X: Array  # (N, D) numbers, NaN where a cell is missing
-    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
-    weight: np.ndarray | None
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks a missing cell.
 
-    @property
-    def counted_codes(self) -> np.ndarray:
-        """The class codes of the rows that have a weight."""
-        return self.codes if self.weight is None else self.codes[self.weight > 0]
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+        """
+        return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
-    @property
-    def labeled_weight(self) -> float:
-        """What the labeled rows weigh together."""
-        labeled = self.codes >= 0
-        return float(labeled.sum() if self.weight is None else self.weight[labeled].sum())
+    @method_of_rows
+    def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
+        """Rows with each missing cell replaced by what the known cells of its row say of it.
 
-    @property
-    def rows(self) -> ArraySource:
-        return ArraySource(self.X, self.codes, self.weight)
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+        y : array-like of shape (n_samples,), default=None
+            Classes of the rows, where they are known: their cells are completed given the class.
+            Rows marked as unlabeled, as in `fit`, are completed as without y.
+        method : {"mean", "median", "mode"}, default="mean"
+            "mean": expected values. "median": the same, but of a column that `marginals` has
+            transformed the original of the expected transformed cell, the median if there is one
+            class and component, and about it else. "mode": the most probable value of binary
+            columns, the nearest of integer ones, medians of others. Columns of categories, and a
+            data frame's columns of bool, always get their most probable value. No cell of a
+            transformed column is expected beyond the values that `fit` has seen.
+        condition : {"class"} or None, default=None
+            Of rows without a known class. "class": given the most probable class of the row; None:
+            averaged over the classes.
 
-    def subset(self, index: np.ndarray) -> GenerativeInput:
-        """The rows of these numbers, in increasing order."""
-        if index.size == self.codes.size:
-            return self
-        weight = None if self.weight is None else self.weight[index]
-        return replace(self, X=take_rows(self.X, index), codes=self.codes[index], weight=weight)
+        Returns
+        -------
+        X_complete : array of shape (n_samples, n_features), or a data frame for models of frames
+            Known cells are unchanged; values of a column of categories that were not seen in `fit`
+            count as missing. A data frame has the columns and dtypes of the one fitted (a column of
+            integers becomes one of floats, nullable ones of nullable floats, where an expectation
+            lies between them), and in pandas the index of `X`. Of a column without any known cell
+            in `fit`, which has warned of it, nothing is known: numbers are 0, as by scikit-learn's
+            ``SimpleImputer(keep_empty_features=True)``, and categories stay missing.
+        """
+        check_choice("method", method, ["mean", "median", "mode"])
+        optional(choice("class"))("condition", condition)
+        rows_in = self._check_rows(X)
+        options = FillOptions(method == "mode", method == "mean", condition == "class")
+        if y is None:
+            filled = self._fill(rows_in, -1, options)
+        else:
+            codes = encode_known_labels(y, self.classes_, rows_in.shape[0], self.unlabeled)
+            order = np.argsort(codes, kind="stable")  # rows of one class after the other
+            by_class = [(code, order[codes[order] == code]) for code in np.unique(codes).tolist()]
+            parts = [self._fill(take_rows(rows_in, index), code, options) for code, index in by_class]
+            filled = take_rows(namespace(parts[0]).concat(parts, axis=0), np.argsort(order))
+        encoder, table = self._model.encoder, plain_table(X if hasattr(X, "shape") else np.asarray(X))
+        index = getattr(table, "index", None) if frame_type(table) == "pandas" else None
+        filled = encoder.round_whole(filled) if options.mode else filled
+        return encoder.decode(keep_observed(rows_in, filled), index, source=table)
 
-    def make_source(self) -> ArraySource:
-        """The rows as they are modeled."""
-        return self.rows.with_preprocess(self.preprocessor.prepare)
+    def _fill(self, X: Array, code: int, options: FillOptions) -> Array:
+        """Rows of one class, -1 for any, as the model expects them."""
+        model = self._model
 
+        def fill(rows: MaskedRows) -> Array:
+            if rows.observed is None:
+                return model.preprocessor.inverse_transform(rows.values)
+            return model.impute(rows, code, options)
 
-@dataclass(frozen=True)
-class PartedInput(TableInput):
-    """A table in parts, wherever they are."""
+        return model.map_rows(X, fill, model.impute_floats_per_row())
 
-    parts: ChunkedSource
+    def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
+        """Draw rows from the model.
 
-    @property
-    def rows(self) -> ChunkedSource:
-        return self.parts
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        y : class or array-like of shape (n_samples,), default=None
+            The class of all rows, or of each; drawn from the class priors by default.
+        component : int, default=None
+            The component of all rows; drawn from the class's own mixing weights by default.
 
-    def make_source(self) -> ChunkedSource:
-        """The rows as they are modeled."""
-        return self.parts.with_preprocess(self.preprocessor.prepare)
+        Returns
+        -------
+        X : array of shape (n_samples, n_features), or a data frame like the one fitted
+            Rounded to whole numbers where the dtype of a column is one of integers.
+        y : ndarray of shape (n_samples,)
+        """
+        self._require_fitted()
+        rng = random_generator(self.random_state)
+        codes = self._sample_codes(n_samples, y, rng)
+        if component is not None:  # every class that is drawn must have it
+            sizes = np.broadcast_to(self._model.family.n_components, (len(self.classes_),))
+            check_number("component", component, ge=0, lt=int(sizes[codes].min()), integer=True)
+        return self._model.sample(codes, rng, component), self.classes_[codes]
 
-    @property
-    def X(self) -> Array:
-        """What learned arrays are like; the rows are elsewhere."""
-        return self.moments.mean[None, :]
+    def _sample_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
+        """Codes of the classes to sample from."""
+        check_number("n_samples", n_samples, ge=1, integer=True)
+        if y is None:
+            prior = np.exp(to_numpy(self._model.params.log_prior).astype(float))
+            return rng.choice(len(prior), n_samples, p=prior / prior.sum())
+        labels = np.full(n_samples, y) if np.ndim(y) == 0 else np.asarray(y)
+        if labels.shape != (n_samples,):
+            raise ValueError(f"y has shape {labels.shape}; allowed are one class, or n_samples={n_samples} classes.")
+        codes = encode_known_labels(labels, self.classes_, n_samples, self.unlabeled)
+        if (codes < 0).any():
+            raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
+        return codes
 
+    def _n_free_params(self) -> int:
+        """Number of free parameters; columns without any value have none."""
+        self._require_fitted()
+        return self._model.n_free(self.n_features_in_ - self._model.preprocessor.n_empty_columns)
 
-#: What training sees.
-TrainingTable = GenerativeInput | PartedInput
+    def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
+        joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
+        codes = encode_known_labels(y, self.classes_, joint.shape[0], self.unlabeled)
+        own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+        return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
 
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, forgetting: float = 0.7
+    ) -> Self:
+        """Learn from another batch of rows, and forget the rows.
 
-def train_columns(
-    estimator: GenerativeClassifier, data: GenerativeInput, columns: np.ndarray, rng: np.random.Generator
-) -> list[GenerativeFit]:
-    """What each of the columns (N, S) of weights makes of the likelihood.
+        The first batch is fitted as `fit` would: units, power transforms, categories, the starts
+        and what is chosen by the data stay as it suggests. So it should be a fair sample, of some
+        hundred rows, with every class in it.
 
-    `n_init` restarts of each; options that look for something (`unlabeled_weight="auto"`,
-    `temperature="auto"`) must have been set to numbers.
-    """
-    notifier = StepNotifier()
-    factor = float(estimator.unlabeled_weight)
-    whole = data.make_source()
-    family = estimator._make_family(data, whole, rng, notifier)
-    trained = estimator._trained_family(family, data, Likelihood())
-    n_init = estimator._n_restarts(trained)
-    weight = np.repeat(columns, n_init, axis=1) * np.where(data.codes < 0, factor, 1.0)[:, None]
-    source = ArraySource(data.X, data.codes, weight, whole.preprocess)
-    restarts = np.split(np.arange(weight.shape[1]), columns.shape[1])  # of each column
-    params = column_starts(trained, source, restarts, rng)
-    problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
-    solution = estimator._em_solver(trained).solve(problem, params)
-    fits: list[Any] = []
-    for index in restarts:
-        mine = solution.take_restarts(index.tolist())
-        own = mine.select_restart(estimator._select_restart(trained, mine, source.take_restarts(index), rng))
-        model = estimator._model_at(family, trained, data, select_restart(own.params, 0))
-        fits.append(GenerativeFit(model, own, 0.0, isinstance(trained, PosteriorFamily), factor))
-    return fits
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; missing cells are allowed.
+        y : array-like of shape (n_samples,)
+            Classes, and marks of unlabeled rows, as in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream; needed in the first call. After `fit`, a new stream begins,
+            by default with the classes of that fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        forgetting : float, default=0.7
+            How fast earlier batches fade, more than 0.5 and at most 1: batch t has the share
+            ``t ** -forgetting``. With 1 all batches count alike, also those that were read with
+            poor parameters; less forgets more.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_number("forgetting", forgetting, gt=0.5)
+        if forgetting > 1:
+            raise ValueError(f"forgetting={forgetting}; allowed are numbers > 0.5 and <= 1.")
+        for what, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+            refuse_lazy(what, values, "partial_fit takes a batch in memory: pass one part after the other, or call fit")
+        stream = getattr(self, "_stream_", None)
+        if stream is None:
+            stream, source = self._start_stream(X, y, classes, sample_weight)
+        else:
+            self._check_classes(classes)
+            source = self._read_batch(stream, X, y, sample_weight)
+            stream = stream.learn(source, forgetting)
+        data = stream.data
+        model = model_at(stream.family, stream.trained, data, select_restart(stream.params, 0))
+        tempering = Tempering(getattr(self, "temperature_", 1.0))  # of the batches before, if this has no labels
+        if (source.y >= 0).any() or not isinstance(self.temperature, str):
+            is_posterior = isinstance(stream.trained, PosteriorFamily)  # offsets, of few classes maybe, are left out
+            tempering = choose_tempering(model, source, self.temperature, is_posterior, with_offsets=False)
+        model = replace(model, tempering=tempering)
+        attributes = data.attributes | stream.attributes | self._attributes_of(model)
+        self._set_learned(attributes | tempering_attributes(model))
+        return self
+
+    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream, ArraySource]:
+        self._check_options()
+        if not self._objective().rises_under_em:
+            raise ValueError(f"objective={self.objective!r}: partial_fit trains by objective='likelihood' alone.")
+        classes = getattr(self, "classes_", None) if classes is None else classes
+        if classes is None:
+            raise ValueError("classes=None: the first call of partial_fit needs the classes of the whole stream.")
+        data = self._read_input(X, y, sample_weight)
+        assert isinstance(data, GenerativeInput)
+        found, given = data.attributes["classes_"].tolist(), sorted(set(np.asarray(classes).tolist()))
+        if found != given:
+            raise ValueError(
+                f"classes={given}, but the first batch has rows of {found}: it must have rows of every class, and of "
+                "no other."
+            )
+        rng, source, notifier = random_generator(self.random_state), data.make_source(), StepNotifier()
+        if self.callback is not None:
+            notifier.listeners.append(lambda step: bool(self.callback(step)))
+        plan = self._plan(data, source, rng, notifier, is_stream=True)
+        self._watch(plan, data, notifier)
+        unlabeled_weight = choose_unlabeled_weight(plan, source, self.unlabeled_weight, rng).unlabeled_weight
+        source = source.with_unlabeled_weight(unlabeled_weight)
+        params = raise_likelihood(plan, source, rng, notifier).params
+        return Stream.begin(plan.family, plan.trained, params, data, source, unlabeled_weight), source
+
+    def _read_batch(self, stream: Stream, X: Any, y: Any, sample_weight: Any) -> ArraySource:
+        rows = self._check_rows(X)
+        codes = encode_known_labels(y, self.classes_, rows.shape[0], self.unlabeled)
+        weight = check_weight(sample_weight, rows.shape[0])
+        source = ArraySource(rows, codes, weight, stream.data.preprocessor.prepare)
+        return source.with_unlabeled_weight(stream.unlabeled_weight)
+
+    def _check_classes(self, classes: Any) -> None:
+        if classes is not None and sorted(set(np.asarray(classes).tolist())) != self.classes_.tolist():
+            raise ValueError(f"classes={list(classes)}, but the stream began with {self.classes_.tolist()}.")

@@ -2,16 +2,16 @@
 
 A table in memory is read in one piece. One in parts is read in two passes: the first takes a digest
 of each part, from which columns and classes are learned by the same rules; the second encodes the
-rows where they are, and keeps them there.
-
-Estimators of tables of numbers that have no gaps: how they read rows, also part by part.
+rows where they are, and keeps them there. What a model takes for a table is an object: numbers
+(`NumberTable`), or columns of all kinds (`MixedTable`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,23 +19,33 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, compute_dtype, take_rows, to_numpy
 from latentia.engine.parts import ChunkedSource, Parts, count_labels, group_small, join_sources
-from latentia.engine.rows import ArraySource, MaskMissing, TableSource
-from latentia.estimators.base.estimator import Attributes, LatentEstimator, input_attributes
-from latentia.scale.tables import Classes, CountRows, TargetReader, Targets
+from latentia.engine.rows import ArraySource, LabelTotals, MaskMissing, TableSource
+from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, input_attributes
+from latentia.scale.tables import Classes, ClassReader, CountRows, TargetReader, Targets
 from latentia.table.columns import (
     ColumnKind,
     MemoryDigest,
     TableDigest,
     holds_only_bits,
     join_distinct,
+    learn_columns,
     number_columns,
 )
-from latentia.table.encoder import ColumnEncoder, as_numbers
+from latentia.table.encoder import ColumnEncoder, Merging, as_numbers
 from latentia.table.frames import frame_type
 from latentia.table.labels import read_labels
-from latentia.table.lazy import LazyTable, RawPart
-from latentia.table.rows import reject_missing, validate_rows
-from latentia.table.weights import check_class_weights, check_total_weight, check_weight
+from latentia.table.lazy import LazyTable, RawPart, lazy_table
+from latentia.table.power_transform import MAX_ROWS, learn_power_transform
+from latentia.table.rows import plain_table, reject_missing, validate_rows, validate_table
+from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
+from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
+from latentia.table.weights import (
+    check_class_weights,
+    check_loss_matrix,
+    check_priors,
+    check_total_weight,
+    check_weight,
+)
 
 #: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
 #: stay, up to so many times as much, as long as everyone who works there has two.
@@ -53,9 +63,103 @@ class ReadTable(NamedTuple):
     n_rows: int  # of the table, with those that were dropped
 
 
-def read_in_memory(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ReadTable:
-    """A table in memory."""
-    X, encoder, attributes = estimator._read_rows(X, sample_weight)
+@dataclass(frozen=True)
+class NumberTable:
+    """Tables of numbers, which stay as they are."""
+
+    takes_gaps: bool = False  # whether cells may be missing
+
+    def validate(self, estimator: LatentEstimator, X: Any, reset: bool) -> Array:
+        """Rows as numbers; scikit-learn leaves its marks on the estimator."""
+        rows = validate_rows(estimator, X, reset)
+        if not self.takes_gaps:
+            reject_missing(estimator, rows)
+        return rows
+
+    def learn(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
+        """How the columns of a table, or of its digest, are read; what is learned from them."""
+        return number_columns(table), {}
+
+    def encode(self, estimator: LatentEstimator, X: Any, encoder: ColumnEncoder) -> Array:
+        """Rows like those of the fit, as numbers."""
+        return self.validate(estimator, X, reset=False)
+
+    def read(
+        self, estimator: LatentEstimator, X: Any, sample_weight: Any = None
+    ) -> tuple[Array, ColumnEncoder, Attributes]:
+        """Rows in memory as numbers, how they were encoded, and what is learned from them."""
+        blank, table = estimator._blank_copy(), plain_table(X)
+        rows = self.validate(blank, table, reset=True)
+        encoder, learned = self.learn(rows if frame_type(table) == "array" else table)
+        return rows, encoder, input_attributes(blank) | learned
+
+    def is_standardized(self, encoder: ColumnEncoder) -> list[bool]:
+        """Which columns are brought to standard units."""
+        return [True] * len(encoder.columns)
+
+    def with_sizes(self, encoder: ColumnEncoder, rows: TableSource) -> ColumnEncoder:
+        """The encoder, once the rows have their weights."""
+        return encoder
+
+
+@dataclass(frozen=True)
+class MixedTable:
+    """Tables of numbers, text and categories, read column by column."""
+
+    kinds: Any  # as users name them
+    merging: Merging  # of rare levels
+    handle_unknown: str  # levels that were not in the fit
+    known_kinds: Mapping[str, type[ColumnKind]]
+
+    def validate(self, estimator: LatentEstimator, X: Any, reset: bool) -> Any:
+        """The table as it is encoded; scikit-learn leaves its marks on the estimator."""
+        return validate_table(estimator, X, reset)
+
+    def learn(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
+        """How the columns of a table, or of its digest, are read; what is learned from them."""
+        encoder = learn_columns(table, self.kinds, self.known_kinds, self.merging)
+        return encoder, {"kinds_": encoder.kinds}
+
+    def encode(self, estimator: LatentEstimator, X: Any, encoder: ColumnEncoder) -> Array:
+        """Rows like those of the fit, as numbers."""
+        return encoder.encode(validate_table(estimator, X, reset=False), self.handle_unknown)
+
+    def read(
+        self, estimator: LatentEstimator, X: Any, sample_weight: Any = None
+    ) -> tuple[Array, ColumnEncoder, Attributes]:
+        """Rows in memory as numbers, how they were encoded, and what is learned from them."""
+        blank = estimator._blank_copy()
+        table = validate_table(blank, X, reset=True)
+        encoder, learned = self.learn(MemoryDigest(table, check_weight(sample_weight, table.shape[0])))
+        return encoder.encode(table, self.handle_unknown), encoder, input_attributes(blank) | learned
+
+    def is_standardized(self, encoder: ColumnEncoder) -> list[bool]:
+        """Which columns are brought to standard units."""
+        return [self.known_kinds[kind].is_standardized for kind in encoder.kinds]
+
+    def with_sizes(self, encoder: ColumnEncoder, rows: TableSource) -> ColumnEncoder:
+        """The encoder, in which cells count by the weight of their rows in what models must know of
+        columns beforehand.
+        """
+        places = tuple(k for k, kind in enumerate(encoder.kinds) if self.known_kinds[kind].needs_size)
+        if not places or not rows.is_weighted:
+            return encoder
+        look = _WeightedCells(places)
+        parts = rows.parts.gather(look) if isinstance(rows, ChunkedSource) else [look(rows)]
+        columns = list(encoder.columns)
+        for number, k in enumerate(places):
+            cells, weight = (np.concatenate(each) for each in zip(*(part[number] for part in parts), strict=True))
+            columns[k] = columns[k]._replace(size=self.known_kinds[columns[k].kind].column_size(cells, weight))
+        return encoder._replace(columns=tuple(columns))
+
+
+#: What a model takes for a table.
+TableFormat = NumberTable | MixedTable
+
+
+def read_in_memory(estimator: Any, form: TableFormat, X: Any, y: Any, sample_weight: Any) -> ReadTable:
+    """A table in memory, and its classes."""
+    X, encoder, attributes = form.read(estimator, X, sample_weight)
     labels = read_labels(y, X.shape[0], estimator.unlabeled)
     weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
     rows = ArraySource(X, labels.codes, weight, MaskMissing(compute_dtype(X)))
@@ -63,7 +167,13 @@ def read_in_memory(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ReadTa
 
 
 def read_parts(
-    estimator: Any, table: LazyTable, y: Any, sample_weight: Any, reader: TargetReader, only_known: bool = False
+    estimator: Any,
+    form: TableFormat,
+    table: LazyTable,
+    y: Any,
+    sample_weight: Any,
+    reader: TargetReader,
+    only_known: bool = False,
 ) -> ReadTable:
     """A table in parts; if asked, without the rows of which y says nothing."""
     parts = table.training_parts(y, sample_weight)
@@ -75,9 +185,9 @@ def read_parts(
     is_weighted = any(head.is_weighted for head in heads)
     targets = reader.learn([head.targets for head in heads])
     blank = estimator._blank_copy().set_params(callback=None)
-    blank._validate_table(heads[0].first_row, reset=True)
-    encoder, attributes = blank._make_encoder(PartedDigest(heads[0].first_row, table.meta, parts, is_weighted))
-    encoded = parts.map(_EncodePart(blank, encoder, targets, only_known))
+    form.validate(blank, heads[0].first_row, reset=True)
+    encoder, attributes = form.learn(PartedDigest(heads[0].first_row, table.meta, parts, is_weighted))
+    encoded = parts.map(_EncodePart(blank, form, encoder, targets, only_known))
     sizes = [head.n_rows for head in heads]
     limit = int(SMALL_MIB * 2**20) // (8 * len(encoder.columns))
     if parts.n_places is not None:
@@ -94,24 +204,6 @@ def read_parts(
         _check_weights(rows, targets)
     attributes = input_attributes(blank) | attributes
     return ReadTable(rows, encoder, targets, attributes, sum(sizes))
-
-
-def sized_by_weight(
-    encoder: ColumnEncoder, rows: TableSource, known_kinds: Mapping[str, type[ColumnKind]]
-) -> ColumnEncoder:
-    """The encoder, in which cells count by the weight of their rows in what models must know of
-    columns beforehand.
-    """
-    places = tuple(k for k, kind in enumerate(encoder.kinds) if known_kinds[kind].needs_size)
-    if not places or not rows.is_weighted:
-        return encoder
-    look = _WeightedCells(places)
-    parts = rows.parts.gather(look) if isinstance(rows, ChunkedSource) else [look(rows)]
-    columns = list(encoder.columns)
-    for number, k in enumerate(places):
-        cells, weight = (np.concatenate(each) for each in zip(*(part[number] for part in parts), strict=True))
-        columns[k] = columns[k]._replace(size=known_kinds[columns[k].kind].column_size(cells, weight))
-    return encoder._replace(columns=tuple(columns))
 
 
 @dataclass(frozen=True)
@@ -165,13 +257,14 @@ class _TakeHead:
 class _EncodePart:
     """Rows of a part as numbers, with the codes of their classes."""
 
-    reader: Any  # an estimator that has seen the columns
+    estimator: Any  # which has seen the columns
+    form: TableFormat
     encoder: ColumnEncoder
     targets: Targets
     only_known: bool
 
     def __call__(self, part: RawPart) -> ArraySource:
-        X = self.reader._encode_table(part.X, self.encoder)
+        X = self.form.encode(self.estimator, part.X, self.encoder)
         y = self.targets.encode(part.y, X.shape[0])
         weight = check_weight(part.weight, X.shape[0], may_be_zero=True)
         known = self.targets.known(y) if self.only_known else None
@@ -243,27 +336,164 @@ def _bits(part: RawPart) -> tuple[bool, bool]:
     return not known.size or holds_only_bits(part.X), bool(known.size)
 
 
-class NumberTableMixin(LatentEstimator):
-    """Reads numbers."""
+#: Samples of tables have at most so many MiB.
+SAMPLE_MIB = 64
 
-    def _validate_table(self, X: Any, reset: bool) -> Array:
-        """Rows as numbers without missing cells; scikit-learn leaves its marks on `self`."""
-        X = validate_rows(self, X, reset)
-        reject_missing(self, X)
-        return X
 
-    def _make_encoder(self, table: Any) -> tuple[ColumnEncoder, Attributes]:
-        """How the parts of a table are read."""
-        return number_columns(table), {}
+@dataclass(frozen=True)
+class TableInput(ABC):
+    """What was learned from the rows before training."""
 
-    def _encode_table(self, X: Any, encoder: ColumnEncoder) -> Array:
-        """Rows of a part as numbers."""
-        return self._validate_table(X, reset=False)
+    n_classes: int
+    log_prior: np.ndarray | None  # None: counted
+    moments: ColumnMoments
+    preprocessor: Standardizer
+    encoder: ColumnEncoder
+    attributes: Attributes
 
-    def _check_rows(self, X: Any) -> Array:
-        """Rows to predict, as numbers."""
-        self._require_fitted()
-        return self._validate_table(X, reset=False)
+    @property
+    @abstractmethod
+    def rows(self) -> TableSource:
+        """The raw rows."""
 
-    def _n_rows(self, X: Any, data: Any) -> int:
-        return int(data.n_rows)
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.n_features
+
+    @property
+    def label_totals(self) -> dict[int, LabelTotals]:
+        return self.rows.label_totals
+
+    @property
+    def label_counts(self) -> LabelCounts:
+        return LabelCounts.of_totals(self.label_totals)
+
+    @property
+    def missing_shares(self) -> np.ndarray:
+        """The share of each column's cells that are missing, by weight."""
+        known = to_numpy(self.moments.weight_sum).astype(float)
+        return np.clip(1 - known / self.rows.total_weight, 0.0, 1.0)
+
+    @property
+    def empty_columns(self) -> np.ndarray | None:
+        """Which columns have no value; None if all have some."""
+        empty = self.preprocessor.empty_columns
+        return None if empty is None else to_numpy(empty)
+
+    def sample(self, rng: np.random.Generator, n_rows: int | None = None) -> GenerativeInput:
+        """Random rows of the table, so many at most; by default as many as may be brought into
+        memory.
+        """
+        n_rows = SAMPLE_MIB * 2**20 // (8 * self.n_features) if n_rows is None else n_rows
+        some = self.rows.subset(self.rows.sample_numbers(n_rows, rng))
+        learned = {field.name: getattr(self, field.name) for field in fields(TableInput)}
+        learned["moments"] = source_moments(some)
+        return GenerativeInput(**learned, X=some.X, codes=some.y, weight=some.weight)
+
+
+@dataclass(frozen=True)
+class GenerativeInput(TableInput):
+    """A table in memory."""
+
+    X: Array  # (N, D) numbers, NaN where a cell is missing
+    codes: np.ndarray  # (N,) class codes, -1 where unlabeled
+    weight: np.ndarray | None
+
+    @property
+    def counted_codes(self) -> np.ndarray:
+        """The class codes of the rows that have a weight."""
+        return self.codes if self.weight is None else self.codes[self.weight > 0]
+
+    @property
+    def labeled_weight(self) -> float:
+        """What the labeled rows weigh together."""
+        labeled = self.codes >= 0
+        return float(labeled.sum() if self.weight is None else self.weight[labeled].sum())
+
+    @property
+    def rows(self) -> ArraySource:
+        return ArraySource(self.X, self.codes, self.weight)
+
+    def subset(self, index: np.ndarray) -> GenerativeInput:
+        """The rows of these numbers, in increasing order."""
+        if index.size == self.codes.size:
+            return self
+        weight = None if self.weight is None else self.weight[index]
+        return replace(self, X=take_rows(self.X, index), codes=self.codes[index], weight=weight)
+
+    def make_source(self) -> ArraySource:
+        """The rows as they are modeled."""
+        return self.rows.with_preprocess(self.preprocessor.prepare)
+
+
+@dataclass(frozen=True)
+class PartedInput(TableInput):
+    """A table in parts, wherever they are."""
+
+    parts: ChunkedSource
+
+    @property
+    def rows(self) -> ChunkedSource:
+        return self.parts
+
+    def make_source(self) -> ChunkedSource:
+        """The rows as they are modeled."""
+        return self.parts.with_preprocess(self.preprocessor.prepare)
+
+    @property
+    def X(self) -> Array:
+        """What learned arrays are like; the rows are elsewhere."""
+        return self.moments.mean[None, :]
+
+
+#: What training sees.
+TrainingTable = GenerativeInput | PartedInput
+
+
+def read_training_table(
+    estimator: Any,
+    form: TableFormat,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    power: bool = True,
+    common_scale: bool = False,
+) -> TrainingTable:
+    """Rows, classes and weights of a generative model, and the units in which it sees them.
+
+    With `power`, columns are made as normal as a power transform can make them; with
+    `common_scale` they keep the proportions of their units.
+    """
+    table = lazy_table(X)
+    if table is None:
+        rows, encoder, targets, attributes, _ = read_in_memory(estimator, form, X, y, sample_weight)
+    else:
+        reader = ClassReader(estimator.unlabeled)
+        rows, encoder, targets, attributes, _ = read_parts(estimator, form, table, y, sample_weight, reader)
+    log_prior = check_priors(estimator.priors, targets.classes)
+    check_loss_matrix(estimator.loss_matrix, len(targets.classes))
+    moments, is_standardized = source_moments(rows), form.is_standardized(encoder)
+    preprocessor: Any = Standardizer.from_moments(*moments, common_scale=common_scale)
+    if not all(is_standardized):
+        preprocessor = preprocessor.only(is_standardized)
+    some = rows.spread_rows(MAX_ROWS)
+    if power:
+        may_change = [each and not common_scale for each in is_standardized]
+        preprocessor = learn_power_transform(some.X, some.weight, preprocessor, may_change)
+    names = attributes.get("feature_names_in_", np.arange(rows.n_features)).tolist()
+    if preprocessor.empty_columns is not None:
+        warn_of_empty_columns(names, to_numpy(preprocessor.empty_columns))
+    seen = rows if isinstance(rows, ArraySource) else some
+    is_number = np.array([levels is None for levels in encoder.levels])
+    warn_of_far_cells(seen.X, seen.weight, to_numpy(moments.std), names, is_number)
+    learned: dict[str, Any] = {"n_classes": len(targets.classes), "log_prior": log_prior, "moments": moments}
+    learned |= {"preprocessor": preprocessor, "encoder": form.with_sizes(encoder, rows)}
+    learned |= {"attributes": {**attributes, "classes_": targets.classes}}
+    if isinstance(rows, ArraySource):
+        return GenerativeInput(**learned, X=rows.X, codes=rows.y, weight=rows.weight)
+    assert isinstance(rows, ChunkedSource)
+    return PartedInput(**learned, parts=rows)

@@ -123,7 +123,6 @@ def _plain(value: Any) -> str:
 
 #: Learned attributes that say what the model is like, in the order in which they are shown.
 SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "averaged_components_": ("components", lambda sizes: _plain(sizes) + (" (averaged)" if len(sizes) > 1 else "")),
     "n_components_": ("components", _plain),
     "covariance_": ("covariance", str),
     "n_latent_": ("latent dimensions", _plain),

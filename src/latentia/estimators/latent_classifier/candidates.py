@@ -28,8 +28,8 @@ from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import RowRange, map_rows, split_ranges
 from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.estimator import StepNotifier, is_learned
-from latentia.estimators.base.generative import GenerativeInput, PartedInput, TrainingTable, train_columns
-from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.fitted_model import FittedModel
+from latentia.estimators.base.reading import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classifier.features import (
@@ -127,7 +127,7 @@ class GenerativeCandidate(Candidate):
         if self.kind is GaussianMixtureClassifier and set(data.encoder.kinds) != {"continuous"}:
             columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
             data = as_numbers(data, columns)
-        fits = train_columns(estimator, data, rows.weights, np.random.default_rng(seed))
+        fits = estimator._train_columns(data, rows.weights, np.random.default_rng(seed))
         if columns is None:
             estimator._set_learned(data.attributes | estimator._fitted_attributes(data, fits[-1]))
         last = len(fits) - 1
@@ -290,7 +290,8 @@ class GenerativeMember(Member):
         family.fixed_log_prior = log_prior
         params = params._replace(log_prior=asarray_like(log_prior, params.log_prior))
         estimator = copy(self.estimator)
-        model = estimator._finish(replace(self.model, family=family, params=params))
+        family, params = family.canonical(params)
+        model = replace(self.model, family=family, params=params)
         learned = {name: value for name, value in vars(estimator).items() if is_learned(name)}
         estimator._set_learned(learned | estimator._attributes_of(model))
         return replace(self, estimator=estimator)

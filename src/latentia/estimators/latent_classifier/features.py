@@ -18,7 +18,7 @@ from latentia.arrays.namespace import (
     transpose,
 )
 from latentia.engine.rows import MaskedRows
-from latentia.estimators.base.generative_prediction import FittedModel
+from latentia.estimators.base.fitted_model import FittedModel
 from latentia.families.latent_factors.family import LatentFactors, fill_gaps
 from latentia.table.encoder import ColumnEncoder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from latentia.arrays.namespace import Array, is_sparse, namespace, take_rows, to
 from latentia.engine.contracts import Params
 from latentia.estimators.base.classifier import refuse_class_options
 from latentia.estimators.base.estimator import Attributes, LabelCounts, StepNotifier
-from latentia.estimators.base.generative import GenerativeInput
+from latentia.estimators.base.reading import GenerativeInput, MixedTable, read_training_table
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.estimators.latent_classifier.candidates import (
     MAX_FACTORS,
@@ -44,6 +45,10 @@ class MultilabelInput(NamedTuple):
     @property
     def X(self) -> Array:
         return self.rows.X
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
 
     @property
     def label_counts(self) -> LabelCounts:
@@ -111,13 +116,14 @@ def is_label_matrix(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def read_multilabel(reader: LatentClassificationModel, X: Any, y: Any, sample_weight: Any) -> MultilabelInput:
+def read_multilabel(estimator: Any, form: MixedTable, X: Any, y: Any, sample_weight: Any) -> MultilabelInput:
     """Rows as a generative model of one class reads them, and the label matrix."""
     n_rows = y.shape[0] if is_sparse(y) else len(y)
-    refuse_class_options(reader.loss_matrix, reader.priors)
-    reader.set_params(unlabeled=None)
+    refuse_class_options(estimator.loss_matrix, estimator.priors)
     labels = encode_label_matrix(y, n_rows, None)
-    rows = reader._read_in_memory(X, np.zeros(n_rows, dtype=int), sample_weight)
+    reader = copy(estimator).set_params(unlabeled=None)
+    rows = read_training_table(reader, form, X, np.zeros(n_rows, dtype=int), sample_weight)
+    assert isinstance(rows, GenerativeInput)  # tables in parts have been refused
     attributes = {**rows.attributes, "classes_": labels.classes, "multilabel_": True}
     if labels.names is not None:
         attributes["label_names_"] = labels.names

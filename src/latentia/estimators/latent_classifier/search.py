@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from latentia.arrays.namespace import Array, is_on_cpu, take_rows, to_numpy
-from latentia.estimators.base.generative import GenerativeInput, PartedInput
+from latentia.estimators.base.reading import GenerativeInput, PartedInput
 from latentia.estimators.latent_classifier.candidates import (
     Candidate,
     CompletedRows,

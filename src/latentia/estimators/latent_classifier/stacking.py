@@ -286,7 +286,7 @@ class StackModel:
         looks at them once.
         """
         members = [vote.member for vote in self.votes]
-        voters = [m.model for m in members if isinstance(m, GenerativeMember) and not (m.columns or m.model.others)]
+        voters = [m.model for m in members if isinstance(m, GenerativeMember) and not m.columns]
         completed: dict[int, Array] = {}
         said: dict[int, Array] = {}
         for member in members:

@@ -17,8 +17,8 @@ from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows
 from latentia.engine.sweep import rows_per_chunk
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
-from latentia.estimators.base.estimator import Attributes, LabelCounts, StepNotifier, input_attributes
-from latentia.estimators.base.reading import NumberTableMixin, read_parts
+from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier
+from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.estimators.softmax.models import (
     AVERAGES,
     CRITERIA,
@@ -92,7 +92,7 @@ class PredictionModel(NamedTuple):
         return namespace(parts[0]).concat(parts, axis=0)
 
 
-class LatentSoftmaxEstimator(NumberTableMixin):
+class LatentSoftmaxEstimator(LatentEstimator):
     """Trains models and keeps the best. Subclasses say which models, and what is learned of one."""
 
     _CHECKS: ClassVar[dict[str, Check]] = {
@@ -148,11 +148,6 @@ class LatentSoftmaxEstimator(NumberTableMixin):
         check_choice("averaging", self.averaging, AVERAGES)  # it may be set after the fit, too
         self._refuse_ignored_options()
         return AVERAGES[self.averaging]
-
-    def _read_rows(self, X: Any) -> tuple[Array, Attributes]:
-        """Rows as numbers without missing cells, and what is learned from them."""
-        blank = self._blank_copy()
-        return blank._validate_table(X, reset=True), input_attributes(blank)
 
     def _array_rows(
         self, X: Array, y: np.ndarray, weight: np.ndarray | None, are_distinct: bool
@@ -231,7 +226,7 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
         table = lazy_table(X)
         if table is not None:
             return self._read_in_parts(table, y, sample_weight)
-        X, attributes = self._read_rows(X)
+        X, _, attributes = NumberTable().read(self, X)
         n_rows, distinct = X.shape[0], is_small(*X.shape)
         labels = read_labels(y, X.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
@@ -250,7 +245,7 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
 
     def _read_in_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> SoftmaxInput:
         """The same for a large table in parts."""
-        read = read_parts(self, table, y, sample_weight, ClassReader(self.unlabeled), only_known=True)
+        read = read_parts(self, NumberTable(), table, y, sample_weight, ClassReader(self.unlabeled), only_known=True)
         classes = read.targets.classes
         check_loss_matrix(self.loss_matrix, len(classes))
         self._warn_of_dropped(read.n_rows - read.rows.n_rows, read.n_rows)

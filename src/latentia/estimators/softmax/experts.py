@@ -26,7 +26,7 @@ from latentia.engine.messages import warn_at_caller
 from latentia.engine.parts import ChunkedSource
 from latentia.engine.rows import MaskedRows
 from latentia.estimators.base.estimator import Attributes
-from latentia.estimators.base.reading import read_parts
+from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.estimators.softmax.base import DiscriminativeClassifier, LatentSoftmaxEstimator, SoftmaxFit, SoftmaxInput
 from latentia.estimators.softmax.models import Candidate, ExpertTreeSpec, FittedModel, WeightEstimate, search_table
 from latentia.estimators.softmax.training import Patience, Trainer, best_model, merge_equal_rows
@@ -549,7 +549,7 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         table = lazy_table(X)
         if table is not None:
             return self._read_in_parts(table, y, sample_weight)
-        X, attributes = self._read_rows(X)
+        X, _, attributes = NumberTable().read(self, X)
         n_rows, distinct = X.shape[0], is_small(*X.shape)
         weight = check_weight(sample_weight, X.shape[0])
         if weight is not None:
@@ -569,7 +569,7 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
 
     def _read_in_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> SoftmaxInput:
         """The same for a large table in parts."""
-        read = read_parts(self, table, y, sample_weight, OutputReader(), only_known=True)
+        read = read_parts(self, NumberTable(), table, y, sample_weight, OutputReader(), only_known=True)
         source = read.rows
         assert isinstance(source, ChunkedSource)
         if source.n_rows < read.n_rows:

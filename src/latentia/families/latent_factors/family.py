@@ -70,6 +70,7 @@ from latentia.families.latent_factors.parameters import (
     log_frequencies,
     log_prior_density,
     noise_variance,
+    to_canonical_form,
     to_free,
     update_latent_prior,
     update_weights,
@@ -81,6 +82,11 @@ WIDE_TABLE_COLUMNS = 32
 
 #: Up to so many columns products are summed nevertheless where that replaces passes over the rows.
 MAX_MOMENT_COLUMNS = 256
+
+
+#: Where models are only compared: how far bounds settle, and how many factors there are at most.
+ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
+ROUGH_N_LATENT = 4
 
 
 class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
@@ -254,21 +260,23 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
             n_free = min(n_free, C * M * G * (G + 3) // 2)
         return mixing + n_free
 
-    def with_bounds(self, rules: BoundRules, max_latent: int | None = None) -> LatentFactors:
-        """The same family, whose bounds settle by other rules; where it has some, with at most so
-        many factors.
-        """
+    def rough(self, is_small: bool = False) -> LatentFactors:
+        """The same, whose bounds settle less; if asked and where it has some, of few factors."""
         other = copy(self)
-        other.bound_rules = rules
-        if max_latent is not None and self.layout.n_bounded:
-            other.n_latent = min(max_latent, self.n_latent)
+        other.bound_rules = ROUGH_BOUNDS
+        if is_small and self.layout.n_bounded:
+            other.n_latent = min(ROUGH_N_LATENT, self.n_latent)
         return other
 
-    def with_edges(self, edges: Array) -> LatentFactors:
-        """The same family, told how many loadings a learned structure leaves free."""
-        other = copy(self)
-        other.n_edges = int(to_numpy(edges).sum())
-        return other
+    def canonical(self, params: FactorParams) -> tuple[LatentFactors, FactorParams]:
+        """The family, which knows how many loadings a learned structure leaves free, and the
+        parameters in canonical coordinates.
+        """
+        other = self
+        if not self.all_edges:
+            other = copy(self)
+            other.n_edges = int(to_numpy(params.edges).sum())
+        return other, to_canonical_form(params)
 
     def latent_means(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
         """Log joint of class, component and row (..., C, M, N), and the mean of z given them."""

@@ -46,7 +46,7 @@ from latentia.arrays.namespace import Array, asarray_like, eye_like, log_softmax
 from latentia.engine.contracts import Objective, PosteriorFamily, Problem
 from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.latent_factors.e_step import BoundRules, infer_posterior
+from latentia.families.latent_factors.e_step import infer_posterior
 from latentia.families.latent_factors.e_step_gaussian import (
     ClassMoments,
     RowInvariantPosterior,
@@ -146,9 +146,8 @@ class BayesianLatentFactors(PosteriorFamily):
     def precompute(self, params: FactorBelief) -> ExpectedParams:
         return expected_params(params)
 
-    def with_bounds(self, rules: BoundRules, max_latent: int | None = None) -> BayesianLatentFactors:
-        """The same family, whose bounds settle by other rules."""
-        return BayesianLatentFactors(self.model.with_bounds(rules, max_latent), self.prior, self.lazy_bounds)
+    def rough(self, is_small: bool = False) -> BayesianLatentFactors:
+        return BayesianLatentFactors(self.model.rough(is_small), self.prior, self.lazy_bounds)
 
     @property
     def takes_all_labels(self) -> bool:

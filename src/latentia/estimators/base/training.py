@@ -1,0 +1,298 @@
+"""How generative models are trained: the steps that their `fit` names.
+
+What labels held out say: how much unlabeled rows count, and how much a row says of its class. Under
+a model that is only nearly right, many unlabeled rows at full weight drown a few labels. So labels
+are held out in folds, and every weight is tried on all of them in one batch: a fold is a column of
+weights with zeros. The classes of the rows held out have a temperature and offsets (see
+`fitted_model`) for each weight, which are those of the final model, too: rows that trained it would
+ask for less. Zero is kept unless another weight is better by more than half a standard error of the
+difference. Where few rows have labels, nothing is held out, and each model has a weight of its own.
+
+The start of a column of weights must not know the rows held out either: where most rows have no
+label, training hardly leaves a start behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy, transpose
+from latentia.engine.contracts import EMFamily, GenerativeFamily, Params, PosteriorFamily
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, Preprocessor, Source, TableSource, Totals, map_rows
+from latentia.engine.sweep import Likelihood, RowProblem, rows_per_chunk
+from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
+from latentia.estimators.base.fitted_model import FittedModel, LabeledRows, Tempering, best_tempering, count_known
+from latentia.estimators.base.reading import GenerativeInput, TrainingTable
+from latentia.solvers import EM, Outcome, Solution, Solver, StepCallback, ignore_step
+from latentia.table.weights import content_keys, folds_by_content, sum_of_cubes
+
+#: Labeled rows that are looked at, at most, evenly spaced among those with weight.
+MAX_TEMPERED_ROWS = 5000
+
+#: EM in the folds need not settle.
+MAX_ITER = 20
+
+
+def most_probable_start(solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
+    """The start whose objective rose highest."""
+    return int(np.argmax(solution.value))
+
+
+class Plan(NamedTuple):
+    """What is trained, and how, once the rows are known."""
+
+    family: GenerativeFamily  # which predicts
+    trained: Any  # whose parameters are raised: a posterior of the family's, or the family itself
+    solver: Solver[Any]  # of the likelihood
+    n_starts: int
+    choose_start: Callable[[Solution, TableSource, np.random.Generator], int] = most_probable_start
+    rough_steps: int = MAX_ITER  # of EM, where settings are only compared
+    weight_of_few_labels: float = 0.1  # of unlabeled rows, where the labels are too few to choose it by
+
+    @property
+    def is_posterior(self) -> bool:
+        return isinstance(self.trained, PosteriorFamily)
+
+    @property
+    def points(self) -> Plan:
+        """The same, with the parameters themselves to be raised."""
+        return self._replace(trained=self.family)
+
+
+class GenerativeFit(NamedTuple):
+    """A trained model and how its solver went."""
+
+    model: FittedModel
+    solution: Solution
+    log_jacobian: float  # what the log density of all rows loses to the units of X
+    is_posterior: bool  # whether the value of the solution is a bound of the evidence
+    unlabeled_weight: float
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.solution.outcomes[0]
+
+
+def model_at(family: GenerativeFamily, trained: EMFamily, table: TrainingTable, params: Params) -> FittedModel:
+    """The model at parameters of what is trained, the family or a posterior of its parameters."""
+    point = trained.predictive(params) if isinstance(trained, PosteriorFamily) else params
+    family, point = family.canonical(point)
+    return FittedModel(family, point, table.preprocessor, table.encoder)
+
+
+def raise_likelihood(
+    plan: Plan, source: TableSource, rng: np.random.Generator, notifier: StepCallback = ignore_step
+) -> Solution:
+    """EM from all starts in one batch; the winner alone is returned."""
+    trained = plan.trained
+    params = trained.init(source if plan.is_posterior else source.labeled_only(), rng, plan.n_starts)
+    problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
+    solution = plan.solver.solve(problem, params, notifier)
+    return solution.select_restart(plan.choose_start(solution, source, rng))
+
+
+def raise_columns(
+    plan: Plan, table: GenerativeInput, columns: np.ndarray, unlabeled_weight: float, rng: np.random.Generator
+) -> list[GenerativeFit]:
+    """What each of the columns (N, S) of weights makes of the likelihood, all in one batch.
+
+    A fold of cross-validation is a column with zeros for the rows held out: all folds, and the
+    model of all rows, are starts of one run over the same rows.
+    """
+    trained = plan.trained
+    weight = np.repeat(columns, plan.n_starts, axis=1) * np.where(table.codes < 0, unlabeled_weight, 1.0)[:, None]
+    source = ArraySource(table.X, table.codes, weight, table.preprocessor.prepare)
+    starts = np.split(np.arange(weight.shape[1]), columns.shape[1])  # of each column
+    params = column_starts(trained, source, starts, rng)
+    problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
+    solution = plan.solver.solve(problem, params)
+    fits = []
+    for index in starts:
+        mine = solution.take_restarts(index.tolist())
+        own = mine.select_restart(plan.choose_start(mine, source.take_restarts(index), rng))
+        model = model_at(plan.family, trained, table, select_restart(own.params, 0))
+        fits.append(GenerativeFit(model, own, 0.0, plan.is_posterior, unlabeled_weight))
+    return fits
+
+
+def choose_tempering(
+    model: FittedModel, source: TableSource, temperature: float | str, is_posterior: bool, with_offsets: bool = True
+) -> Tempering:
+    """That of the option, or of labeled rows that trained a posterior; points have one."""
+    if not isinstance(temperature, str):
+        return Tempering(float(temperature))
+    if not is_posterior:
+        return Tempering()
+    labeled = source.spread_rows(MAX_TEMPERED_ROWS, labeled=True)
+    weight = np.ones(labeled.y.size) if labeled.weight is None else labeled.weight
+    family, params = model.family.rough(), model.params
+
+    def of_rows(rows: MaskedRows) -> Array:
+        """Log likelihoods of the classes, and after them the numbers of known cells."""
+        log_likelihood = transpose(family.scores(params, rows)) - params.log_prior
+        return namespace(log_likelihood).concat([log_likelihood, count_known(rows)[:, None]], axis=1)
+
+    found = to_numpy(model.map_rows(labeled.X, of_rows, family.score_floats_per_row(params))).astype(float).T
+    return best_tempering(LabeledRows(found[:-1], found[-1], labeled.y, weight), with_offsets)
+
+
+#: One confident mistake must not decide when to stop.
+MAX_LOG_LOSS = 50.0
+
+
+def log_jacobian_sum(source: Source, preprocessor: Preprocessor) -> float:
+    """What the change of units takes from the log density of all rows."""
+
+    def visit(chunk: Chunk) -> Totals:
+        log_det = preprocessor.log_det_jacobian(chunk.rows)
+        return {"sum": namespace(log_det).sum(chunk.weighted(log_det))}
+
+    size = rows_per_chunk(3 * source.n_features, preprocessor.shift)
+    return float(to_numpy(source.sum_over_chunks(visit, size)["sum"]))
+
+
+def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:
+    """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
+    weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
+
+    def loss(params: Params) -> float:
+        def scores(rows: MaskedRows) -> Array:
+            return log_softmax(family.scores(params, rows), axis=-2)
+
+        max_rows = rows_per_chunk(family.score_floats_per_row(params), next(leaves(params)))
+        parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
+        log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
+        wrong = np.argmax(log_proba, axis=0) != held_out.y
+        log_loss = np.minimum(-log_proba[held_out.y, np.arange(held_out.n_rows)], MAX_LOG_LOSS)
+        return float((weight * (wrong + 1e-3 * log_loss / MAX_LOG_LOSS)).sum() / weight.sum())
+
+    return loss
+
+
+#: Weights tried, the default first.
+WEIGHTS = (0.0, 0.1, 1.0)
+
+N_FOLDS = 3
+
+#: Rows of each label that the choice looks at, at most.
+MAX_HELD_OUT_ROWS = 500
+
+#: Labeled rows that together weigh less choose nothing.
+MIN_LABELED = 30
+
+#: Standard errors by which each weight must be better than a smaller one. Full weight can cost more
+#: than it gains: a fit follows the unlabeled rows farther than the few steps of the folds do.
+N_ERRORS = (0.0, 0.5, 1.5)
+
+#: Leads of fewer nats a row are none: of few labels held out, all may be predicted by chance.
+MIN_LEAD = 0.01
+
+#: One confident mistake must not decide.
+MAX_LOSS = 5.0
+
+
+class HeldOutChoice(NamedTuple):
+    """What labels held out ask for."""
+
+    unlabeled_weight: float
+    tempering: Tempering | None  # None: no labels were held out
+
+
+def choose_unlabeled_weight(
+    plan: Plan, rows: TableSource, unlabeled_weight: float | str, rng: np.random.Generator
+) -> HeldOutChoice:
+    """That of the option, or one of `WEIGHTS` by the log loss of labels held out, where they are
+    enough.
+    """
+    if not isinstance(unlabeled_weight, str):
+        return HeldOutChoice(float(unlabeled_weight), None)
+    if -1 not in rows.label_totals or not rows.label_totals[-1].n_weighted:
+        return HeldOutChoice(1.0, None)
+    source = rows.draw_rows(MAX_HELD_OUT_ROWS, rng, by_weight=False)
+    folds = assign_folds(source)
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    if folds.max() < 1 or weight[folds >= 0].sum() < MIN_LABELED:  # there are no rows to spare
+        return HeldOutChoice(plan.weight_of_few_labels, None)
+    log_likelihoods = _held_out_log_likelihoods(plan.trained.rough(is_small=True), plan.rough_steps, source, folds, rng)
+    held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
+    codes, weight = source.y[held_out], weight[held_out]
+    known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
+    seen = [LabeledRows(each, known, codes, weight) for each in log_likelihoods]
+    temperings = [best_tempering(rows) if plan.is_posterior else Tempering() for rows in seen]
+    losses = [rows.log_losses(tempering) for rows, tempering in zip(seen, temperings, strict=True)]
+    best = _best(np.minimum(losses, MAX_LOSS), weight)
+    return HeldOutChoice(WEIGHTS[best], temperings[best])
+
+
+def _held_out_log_likelihoods(
+    family: EMFamily, max_iter: int, source: ArraySource, folds: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Of each weight: log likelihoods (C, n_rows) of the rows of all folds, one after the other, by
+    models that did not see them.
+    """
+    n_folds = int(folds.max()) + 1
+    settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    columns = [np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings]
+    batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
+    params = column_starts(family, batch, np.split(np.arange(len(settings)), n_folds), rng)
+    params = EM(max_iter, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
+    parts = []
+    for fold in range(n_folds):
+        mine = take_restarts(params, list(range(fold * len(WEIGHTS), (fold + 1) * len(WEIGHTS))))
+        joint = _log_joints(family, mine, source.subset(np.flatnonzero(folds == fold)))
+        parts.append(joint - to_numpy(mine.log_prior).astype(float)[..., None])
+    return np.concatenate(parts, axis=-1)
+
+
+def _best(losses: np.ndarray, weight: np.ndarray) -> int:
+    """The number of the best row of `losses`, or of one before it where the lead may be chance."""
+    share, best = weight / weight.sum(), 0
+    for number, n_errors in enumerate(N_ERRORS):
+        lead = losses[best] - losses[number]
+        error = np.sqrt(share @ (lead - lead @ share) ** 2 / weight.sum())  # a row of weight two is that row twice
+        best = number if lead @ share > max(n_errors * error, MIN_LEAD) else best
+    return best
+
+
+def assign_folds(source: ArraySource) -> np.ndarray:
+    """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
+
+    By the rows' content: equal rows share a fold, so a row of weight two is that row twice, and
+    neither units nor the order of rows and columns matter.
+    """
+    rows = source.all_rows().rows.values
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    keys = content_keys(rows, sum_of_cubes(rows, weight) / weight.sum())
+    return folds_by_content(keys, source.y, weight, N_FOLDS)
+
+
+def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:
+    """Of each restart, class and row, in the order of the rows."""
+    chunk: Chunk = source.all_rows()
+    size = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
+    parts = []
+    for first in range(0, source.n_rows, size):
+        here = slice(first, first + size)
+        observed = None if chunk.rows.observed is None else chunk.rows.observed[here, ...]
+        rows = chunk.rows._replace(values=chunk.rows.values[here, ...], observed=observed)
+        parts.append(to_numpy(family.infer(params, rows).log_joint).astype(float))
+    return np.concatenate(parts, axis=-1)
+
+
+def column_starts(
+    family: EMFamily, source: ArraySource, groups: Iterable[np.ndarray], rng: np.random.Generator
+) -> Params:
+    """Parameters to start from, those of a group of columns by the rows that have weight in it.
+
+    Points start from labeled rows alone. All groups see the same random numbers.
+    """
+    seed, parts = int(rng.integers(2**31)), []
+    for columns in groups:
+        rows = source.take_restarts(columns)
+        rows = rows.labeled_only() if isinstance(family, GenerativeFamily) else rows
+        parts.append(family.init(rows, np.random.default_rng(seed), columns.size))
+    return tree_map(lambda *each: namespace(*each).concat(each, axis=0), *parts)
