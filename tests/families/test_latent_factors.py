@@ -12,9 +12,10 @@ from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.families.latent_factors import structure as structure_search
-from latentia.families.latent_factors.answers import loading_correlations, strongest_by_column, to_canonical_form
+from latentia.families.latent_factors.answers import loading_correlations, strongest_by_column
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import ColumnLayout, Gaussian
+from latentia.families.latent_factors.parameters import to_canonical_form
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.families.latent_factors.structure import SCALE, SHAPE, TAU, best_edges
 from latentia.solvers import EM, StructuralEM

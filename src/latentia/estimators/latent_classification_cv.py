@@ -262,7 +262,7 @@ class _FoldScore(NamedTuple):
 
 def trains_in_columns(model: LatentClassificationModel) -> bool:
     """Whether folds can be columns of weights: EM alone, and no graph to be learned."""
-    return model._objective().rises_under_em and model.structure == "full"
+    return model.structure == "full" and model._objective().rises_under_em
 
 
 def score_folds(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[_FoldScore]:
