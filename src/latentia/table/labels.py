@@ -283,7 +283,8 @@ def encode_label_matrix(y: LabelsLike | None, n_rows: int, unlabeled: Mark) -> L
         y = y.toarray()
     if y is not None and holds_lists(y) and not _is_rectangular(y):
         raise ValueError(LISTS_OF_LABELS)
-    shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
+    found = getattr(y, "shape", None)
+    shape = np.asarray(y).shape if found is None else tuple(found)
     if len(shape) == 2 and shape[1] != 1:
         return _multilabel(y, n_rows)
     if len(shape) > 2:

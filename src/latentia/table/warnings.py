@@ -107,7 +107,7 @@ def warn_of_labels(X: TableLike, y: LabelsLike, classes: np.ndarray, unlabeled: 
         return
     X = plain_table(X)
     if not is_frame(X):
-        X = np.asarray(X) if isinstance(X, Sequence) else X
+        X = X if hasattr(X, "ndim") else np.asarray(X)
         if not is_numpy_array(X):  # an array on a device stays there
             return
     _warn_of_leaked_target(X, y, unlabeled)

@@ -290,7 +290,7 @@ def test_a_word_among_amounts_is_named_with_the_cure(tmp_path):
     pd.DataFrame({"price": ["unknown"] + [f"${k % 9}" for k in range(89)], "x": 1.5}).to_csv(path, index=False)
     found = find_features(read_table(str(path), Reading()), ["price", "x"])
     said = "column 'price' is text, since it holds 'unknown' among 89 amounts; --missing unknown makes gaps of such"
-    assert found.notes[0].startswith(said) and found.doubted == {"price"}
+    assert found.notes[0].startswith(said) and found.explained == {"price"}
     found = find_features(read_table(str(path), Reading(missing=MISSING | {"unknown"})), ["price", "x"])
     assert found.frame["price"].sum() == sum(k % 9 for k in range(89))
 
@@ -307,7 +307,9 @@ def test_few_dates_are_categories_with_a_note_and_many_are_left_out(form, tmp_pa
         found = find_features(read_table(str(path), Reading()), ["day", "x"])
         said = f"dates, {n_values} different ones in 800 cells; as numbers, such as days, they could be used"
         if n_values == 12:
-            assert found.notes == [f"column 'day' is categorical, though it holds {said}"] and found.doubted == {"day"}
+            assert found.notes == [f"column 'day' is categorical, though it holds {said}"] and found.explained == {
+                "day"
+            }
         else:
             assert found.left_out == {"day": said} and found.notes == []
 

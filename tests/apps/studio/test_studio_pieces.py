@@ -19,6 +19,7 @@ from latentia.apps.studio.map_view import MapView
 from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.table_view import TableView, cell_text, number_text
 from latentia.apps.tables.table_files import Table
+from latentia.estimators.latent_classifier.search import Trial
 
 
 def view_of(**columns) -> TableView:
@@ -92,7 +93,7 @@ class Model:
 
     def fit(self, frame, labels):
         for k in range(3):
-            if self.callback(SimpleNamespace(candidate=f"model {k}", log_loss=k / 7, accuracy=k / 3, seconds=0.12345)):
+            if self.callback(Trial(f"model {k}", k / 7, k / 3, 0.12345, "model 0", 0.0)):
                 return
         self.callback(SimpleNamespace(value=2.5))
         warnings.warn("b is odd", UserWarning, stacklevel=1)
@@ -214,7 +215,7 @@ def test_labels_are_doubted_where_another_class_is_likelier():
     )
     facts = SimpleNamespace(judged=judged, known=np.array([0, 0, 2, 1, 0, -1]))
     facts.is_judged = (facts.known >= 0) & ~np.isnan(judged).any(axis=1)
-    assert MapView._doubted(SimpleNamespace(facts=facts)).tolist() == [2, 1, 3]
+    assert MapView._disputed(SimpleNamespace(facts=facts)).tolist() == [2, 1, 3]
 
 
 def a_view(density):

@@ -98,7 +98,7 @@ def formats() -> dict[str, Any]:
             found[name] = {
                 "notes": list(features.notes),
                 "left_out": dict(features.left_out),
-                "doubted": sorted(features.doubted),
+                "doubted": sorted(features.explained),
                 "kinds": " ".join(kind_of(features.frame[n]) for n in features.frame),
             }
         table = read_table("ids.csv", Reading())

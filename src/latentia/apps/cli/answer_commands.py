@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Hashable
+from typing import Annotated
 
 import numpy as np
 import pandas
 import typer
 
+from latentia.apps import JsonObject
 from latentia.apps.cli import options
 from latentia.apps.cli.console import Screen
 from latentia.apps.cli.output_files import STANDARD, check_format, check_target, plain, print_json, write_table
 from latentia.apps.tables.class_labels import class_text
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
-from latentia.apps.tables.models import blaming, load_classifier
+from latentia.apps.tables.models import FittedClassifier, blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.estimators.base.classifier import decide
@@ -23,7 +25,7 @@ from latentia.plot.general import columns_without_values
 METHODS = ("mean", "median", "mode")
 
 
-def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
+def prediction_table(model: FittedClassifier, frame: pandas.DataFrame) -> pandas.DataFrame:
     """The class of each row, the probability of each class, and how unusual the row is."""
     proba = np.asarray(model.predict_proba(frame))
     columns = [model.classes_[decide(proba, getattr(model, "loss_matrix", None))], *proba.T]
@@ -32,7 +34,7 @@ def prediction_table(model: Any, frame: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(dict(zip(_answer_names(model), columns, strict=True)))
 
 
-def _answer_names(model: Any) -> list[str]:
+def _answer_names(model: FittedClassifier) -> list[str]:
     """The columns of `prediction_table`."""
     names = ["prediction", *(f"p({name})" for name in model.classes_.tolist())]
     return [*names, "outlier_score"] if hasattr(model, "score_samples") else names
@@ -124,7 +126,7 @@ def sample(
     _finish(screen, drawn.assign(**{getattr(fitted, "target_name_", "class"): y}), output)
 
 
-def _class_named(model: Any, name: str) -> Any:
+def _class_named(model: FittedClassifier, name: str) -> Hashable:
     found = [label for label in model.classes_.tolist() if class_text(label) == class_text(name)]
     if not found:
         classes = ", ".join(map(str, model.classes_.tolist()[:20]))
@@ -184,7 +186,7 @@ def _opened(
     reading: Reading,
     *needed: str,
     keep: list[str] | None = None,
-) -> tuple[Any, Table, pandas.DataFrame]:
+) -> tuple[FittedClassifier, Table, pandas.DataFrame]:
     """A model and a table that it can read; the output is free."""
     check_target(output, force, [model, table])
     check_format(output)
@@ -207,16 +209,16 @@ def _kept(table: Table, names: list[str] | None) -> pandas.DataFrame:
 
 
 def _finish(
-    screen: Screen, frame: pandas.DataFrame, output: str | None, facts: dict[str, Any] | None = None, said: str = ""
+    screen: Screen, frame: pandas.DataFrame, output: str | None, facts: JsonObject | None = None, done: str = ""
 ) -> None:
     """Write the answers where they were asked for."""
     output = None if output == STANDARD else output
     if screen.as_json:
         if output is not None:
             write_table(frame, output)
-        where: dict[str, Any] = {"rows": plain(frame)} if output is None else {"output": output, "n_rows": len(frame)}
+        where: JsonObject = {"rows": plain(frame)} if output is None else {"output": output, "n_rows": len(frame)}
         print_json({**(facts or {}), **where, "notes": screen.notes})
         return
     write_table(frame, output)
     if output is not None:
-        screen.tell(f"{said + '; ' if said else ''}{len(frame)} row{'s' * (len(frame) != 1)} written to {output}")
+        screen.report(f"{done + '; ' if done else ''}{len(frame)} row{'s' * (len(frame) != 1)} written to {output}")

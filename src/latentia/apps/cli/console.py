@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RichCast
 from rich.table import Table as Grid
 from rich.text import Text
 from sklearn.exceptions import ConvergenceWarning
 
 from latentia.engine.messages import format_seconds
+from latentia.estimators.latent_classifier.search import Trial
+from latentia.solvers.em import Step
 
 #: What only Python understands.
 CODE = re.compile(r"handle_unknown=|kinds=|max_categories|X\[|(pandas|numpy)\.")
@@ -54,7 +56,7 @@ class Screen:
         if not self.as_json:
             Printer(soft_wrap=True).print(Text(text, style or ""))
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """A line on what was done, which the quiet do not need."""
         if not self.is_silent:
             self.say(text)
@@ -70,7 +72,7 @@ class Screen:
             grid.add_row(*(Text(cell) for cell in row))
         Printer().print(grid)
 
-    def show(self, value: Any) -> None:
+    def show(self, value: RichCast) -> None:
         """Something that knows how it is drawn."""
         if not self.as_json:
             Printer().print(value)
@@ -93,10 +95,10 @@ class Screen:
             warnings.simplefilter("ignore", ConvergenceWarning)
             with console.status(Text(f"{what} ...")) as status:
 
-                def tell(detail: str) -> None:
+                def show(detail: str) -> None:
                     status.update(Text(f"{what}: {detail} ({format_seconds(time.perf_counter() - started)})"))
 
-                yield tell
+                yield show
         for warning in found:
             if issubclass(warning.category, UserWarning):
                 self.note(_without_code(str(warning.message)))
@@ -107,14 +109,14 @@ def _without_code(text: str) -> str:
     return " ".join(part for part in re.split(r"(?<=\.) ", text) if not CODE.search(part))
 
 
-def listener(tell: Callable[[str], None]) -> Callable[[Any], bool]:
+def listener(show: Callable[[str], None]) -> Callable[[Step | Trial], bool]:
     """A callback of fits that tells of candidates and steps."""
 
-    def hear(event: Any) -> bool:
-        if hasattr(event, "candidate"):
-            tell(f"tried {event.candidate}, log loss {event.log_loss:.3f}; {event.leader} leads")
+    def hear(event: Step | Trial) -> bool:
+        if isinstance(event, Trial):
+            show(f"tried {event.candidate}, log loss {event.log_loss:.3f}; {event.leader} leads")
         else:
-            tell(f"{event.solver} step {event.iteration}")
+            show(f"{event.solver} step {event.iteration}")
         return False
 
     return hear

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -34,7 +35,7 @@ def table_with_missing(random_state: int = 0) -> tuple[np.ndarray, np.ndarray, n
     return X, y, complete, truth
 
 
-def models(random_state: int = 0) -> dict[str, Any]:
+def models(random_state: int = 0) -> dict[str, ClassifierMixin]:
     """The classifiers that the demo compares."""
     regression = LogisticRegression(max_iter=1000)
     options: dict[str, Any] = {"unlabeled": -1, "random_state": random_state}

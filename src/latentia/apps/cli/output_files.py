@@ -10,13 +10,13 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
 
+from latentia.apps import Json
 from latentia.apps.tables.failures import ExitCode, Failure
 from latentia.persistence.archive import written_whole
 
@@ -88,7 +88,7 @@ def _ending(path: str) -> str:
     return next((ending for ending in _WRITERS if name.endswith(ending)), "")
 
 
-def _delimited(delimiter: str) -> Any:
+def _delimited(delimiter: str) -> Callable[[pandas.DataFrame], bytes]:
     return lambda frame: frame.to_csv(index=False, sep=delimiter, lineterminator="\n").encode()
 
 
@@ -108,7 +108,7 @@ def _feather(frame: pandas.DataFrame) -> bytes:
     return out.getvalue()
 
 
-_WRITERS: dict[str, Any] = {
+_WRITERS: dict[str, Callable[[pandas.DataFrame], bytes]] = {
     ".csv": _delimited(","),
     ".tsv": _delimited("\t"),
     ".csv.gz": _compressed,
@@ -118,12 +118,12 @@ _WRITERS: dict[str, Any] = {
 }
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One object on standard output; what JSON has no word for is null."""
     print(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """A value in JSON's types."""
     if isinstance(value, dict):
         return {str(key): plain(part) for key, part in value.items()}

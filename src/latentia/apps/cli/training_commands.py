@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from latentia.apps import JsonObject
 from latentia.apps.cli import options
 from latentia.apps.cli.answer_commands import prediction_table
 from latentia.apps.cli.console import Screen, listener
@@ -65,8 +66,8 @@ def fit(
     found = read_table(table, options.reading(encoding, delimiter, missing))
     labels, features = _learnable(found, target, ignore, kind, screen)
     model = _classifier(effort, seed, features, jobs if jobs > 1 else None)
-    with blaming(found.source), screen.work("fitting") as tell:
-        model.set_params(callback=listener(tell)).fit(features.frame, labels)
+    with blaming(found.source), screen.work("fitting") as show:
+        model.set_params(callback=listener(show)).fit(features.frame, labels)
     model.set_params(callback=None)
     model.target_name_ = target
     model.missing_marks_ = tuple(missing or ())
@@ -87,7 +88,7 @@ def fit(
     elif not quiet:
         _show_fit(screen, model)
         for what, path in files.items():
-            screen.tell(f"{what}: {path}")
+            screen.report(f"{what}: {path}")
 
 
 def _check_effort(effort: str) -> None:
@@ -95,13 +96,13 @@ def _check_effort(effort: str) -> None:
         raise Failure(ExitCode.USAGE, f"--effort {effort}: allowed are {', '.join(EFFORTS)}")
 
 
-def _classifier(effort: str, seed: int, features: Features, n_jobs: int | None = None) -> Any:
+def _classifier(effort: str, seed: int, features: Features, n_jobs: int | None = None) -> LatentClassifier:
     return LatentClassifier(effort=effort, n_jobs=n_jobs, **_reading(seed, features))
 
 
 def _reading(seed: int, features: Features) -> dict[str, Any]:
-    """Options of all models of tables; who was told of a doubt need not hear of it again."""
-    kinds = {name: "categorical" for name in sorted(features.doubted)} | features.kinds
+    """Options of all models of tables; what a note explained needs no warning."""
+    kinds = {name: "categorical" for name in sorted(features.explained)} | features.kinds
     return {
         "random_state": seed,
         "unlabeled": None,
@@ -154,13 +155,13 @@ def _many(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _counted(labels: np.ndarray) -> tuple[list[Any], list[int]]:
+def _counted(labels: np.ndarray) -> tuple[list[str | int], list[int]]:
     known = [label for label in labels.tolist() if label is not None]
     classes = sorted(set(known), key=lambda c: (str(type(c)), c))
     return classes, [known.count(c) for c in classes]
 
 
-def _facts(model: Any, features: Features, labels: np.ndarray) -> dict[str, Any]:
+def _facts(model: LatentClassifier, features: Features, labels: np.ndarray) -> JsonObject:
     """What machines get to know of a fit."""
     classes, counts = _counted(labels)
     names = list(features.frame)
@@ -182,7 +183,7 @@ def _facts(model: Any, features: Features, labels: np.ndarray) -> dict[str, Any]
     }
 
 
-def _show_fit(screen: Screen, model: Any) -> None:
+def _show_fit(screen: Screen, model: LatentClassifier) -> None:
     board = model.leaderboard_
     header = ["candidate", "log loss", "accuracy", "weight"]
     columns = zip(board["candidate"], board["log_loss"], board["accuracy"], board["weight"], strict=True)
@@ -283,4 +284,4 @@ def report(
     if as_json:
         print_json({"files": {"report": output}, "notes": screen.notes})
     elif output != STANDARD:
-        screen.tell(f"report: {output}")
+        screen.report(f"report: {output}")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import pandas
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 
-def usual_choices(frame: pandas.DataFrame, seed: int) -> dict[str, Any]:
+def usual_choices(frame: pandas.DataFrame, seed: int) -> dict[str, Pipeline]:
     """Names to classifiers for tables with these columns."""
     numbers = [name for name in frame if pandas.api.types.is_numeric_dtype(frame[name].dtype)]
     texts = [name for name in frame if name not in numbers]
@@ -35,10 +34,10 @@ def usual_choices(frame: pandas.DataFrame, seed: int) -> dict[str, Any]:
     }
 
 
-def _floats(columns: pandas.DataFrame) -> Any:
+def _floats(columns: pandas.DataFrame) -> np.ndarray:
     return columns.astype("float64").to_numpy()
 
 
-def _words(columns: pandas.DataFrame) -> Any:
+def _words(columns: pandas.DataFrame) -> np.ndarray:
     """Text; a missing cell is a word of its own."""
     return columns.astype(object).where(columns.notna(), "").astype(str).to_numpy(dtype=object)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from latentia.apps.report.elements import Bar, Cell, Section, facts_list, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
-from latentia.apps.report.tables import codes_of, numbers_of, read_column, row_counting, row_names, rows_of
+from latentia.apps.report.tables import numbers_of, read_column, row_counting, row_names, rows_of
 from latentia.arrays.namespace import to_numpy
 from latentia.plot.general import columns_without_values
-from latentia.table.frames import is_missing
+from latentia.table.frames import distinct_values, is_missing
 
 #: Columns that are listed, classes that are, and values of a column.
 MAX_COLUMNS, MAX_CLASSES, MAX_VALUES = 100, 50, 4
@@ -123,7 +122,7 @@ def _values(facts: Facts, place: int) -> str:
         mean = float(cells.mean())
         mean = mean if abs(mean) > 1e-12 * float(np.abs(cells).max()) else 0.0  # of a column that was centered
         return f"{number(cells.min())} to {number(cells.max())}, mean {number(mean)}"
-    values, numbers = codes_of(facts.X, place)
+    values, numbers = distinct_values(facts.X, place)
     counts = np.bincount(numbers[numbers >= 0], minlength=len(values))
     order = [k for k in np.argsort(-counts, kind="stable") if counts[k] > 0]
     shown = ", ".join(f"{plain(values[k])} ({counts[k]:,})" for k in order[:MAX_VALUES])
@@ -158,7 +157,7 @@ def imputed(facts: Facts) -> Section | None:
     )
     names = row_names(facts.X)
     examples = [
-        [names[row], facts.columns[place], _shown(read_column(complete, place)[k])]
+        [names[row], facts.columns[place], plain(read_column(complete, place)[k])]
         for k, row in enumerate(rows.tolist())
         for place in with_gaps
         if holes[place][row]
@@ -183,7 +182,7 @@ def _filled(facts: Facts, place: int, cells: np.ndarray) -> tuple[str, str]:
     is_share = facts.kinds[place] == "binary" and has_numbers and not np.isin(cells, known).all()  # between the two
     if is_share or facts.kinds[place] in ("continuous", "count"):
         return f"mean {number(float(np.nanmean(known)))}" if has_numbers else "none", _mean(cells)
-    values, numbers = codes_of(facts.X, place)
+    values, numbers = distinct_values(facts.X, place)
     if not values:
         return "none", _mode(cells)
     return f"mostly {plain(values[int(np.bincount(numbers[numbers >= 0]).argmax())])}", _mode(cells)
@@ -194,9 +193,5 @@ def _mean(cells: np.ndarray) -> str:
 
 
 def _mode(cells: np.ndarray) -> str:
-    found = [_shown(cell) for cell in cells.tolist()]
+    found = [plain(cell) for cell in cells.tolist()]
     return f"mostly {max(sorted(set(found)), key=found.count)}"
-
-
-def _shown(cell: Any) -> str:
-    return plain(cell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def percent(share: float, digits: int = 1) -> str:
     return "none" if np.isnan(share) else f"{share:.{digits}%}"
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """A cell of the user's table to read."""
     if isinstance(value, float | np.floating):
         return number(float(value), 5)
@@ -85,7 +85,7 @@ def figure(drawing: str, caption: str) -> str:
     return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def beside(*parts: str) -> str:
+def side_by_side(*parts: str) -> str:
     """Parts next to each other where the page is wide."""
     return f'<div class="beside">{"".join(parts)}</div>'
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import cast
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from latentia.apps.report.tables import codes_of, numbers_of, rows_of
+from latentia.apps.report.tables import numbers_of, rows_of
 from latentia.arrays.namespace import is_sparse, to_numpy
 from latentia.estimators.base.classifier import decide
-from latentia.plot.general import class_names, factor_model, feature_names, preprocessor_of
-from latentia.table.frames import frame_type, on_host
-from latentia.table.labels import encode_known_labels, read_label_matrix
+from latentia.plot.general import FactorModel, class_names, factor_model, feature_names, preprocessor_of
+from latentia.table.frames import Table, TableLike, distinct_values, is_arrow, on_host
+from latentia.table.labels import LabelsLike, encode_known_labels, read_label_matrix
 from latentia.table.rows import plain_table
 
 #: Of more rows, so many are predicted, and so many drawn.
@@ -27,34 +28,34 @@ MAX_PREDICTED, MAX_POINTS = 20_000, 2_000
 class Facts:
     """A fitted model, a table, and what the one says of the other."""
 
-    model: Any
-    X: Any
+    model: BaseEstimator
+    X: Table
     codes: np.ndarray  # (N,) of classes or (N, L) of labels, -1 where unknown; empty for regression
     outputs: np.ndarray | None = None  # (N, outputs) of regression, NaN where unknown
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any) -> Facts:
+    def of(cls, model: BaseEstimator, X: TableLike, y: LabelsLike | None) -> Facts:
         """Read what a user passes; `y` may be None."""
         if not hasattr(model, "fit"):
             raise TypeError(f"model is a {type(model).__name__}; allowed is a fitted estimator, then its table and y.")
         check_is_fitted(model)
-        X = plain_table(np.asarray(X) if isinstance(X, list | tuple) else X)
-        X = X.to_pandas() if frame_type(X) == "pyarrow" else X
-        n_rows = _num_samples(X)
-        if X.shape[1] != model.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {model.n_features_in_}.")
+        given = cast(Table, plain_table(np.asarray(X) if isinstance(X, Sequence) else X))
+        table = given.to_pandas() if is_arrow(given) else given
+        n_rows = _num_samples(table)
+        if table.shape[1] != model.n_features_in_:
+            raise ValueError(f"X has {table.shape[1]} columns, but the model was fitted to {model.n_features_in_}.")
         if not is_classifier(model):
-            return cls(model, X, np.zeros((n_rows, 0), dtype=int), _read_outputs(y, n_rows))
+            return cls(model, table, np.zeros((n_rows, 0), dtype=int), _read_outputs(y, n_rows))
         if getattr(model, "multilabel_", False):
             shape = (n_rows, len(model.classes_))
             codes = np.full(shape, -1) if y is None else read_label_matrix(y)
             if codes.shape != shape:
                 raise ValueError(f"y has shape {codes.shape}; expected is {shape}.")
-            return cls(model, X, codes)
+            return cls(model, table, codes)
         if y is None:
-            return cls(model, X, np.full(n_rows, -1))
+            return cls(model, table, np.full(n_rows, -1))
         mark = getattr(model, "unlabeled", "auto")
-        return cls(model, X, encode_known_labels(y, np.asarray(model.classes_), n_rows, mark))
+        return cls(model, table, encode_known_labels(y, np.asarray(model.classes_), n_rows, mark))
 
     @property
     def n_rows(self) -> int:
@@ -90,22 +91,22 @@ class Facts:
         return bool(self.model.__sklearn_tags__().input_tags.allow_nan)
 
     @cached_property
-    def factors(self) -> Any:
+    def factors(self) -> FactorModel | None:
         """The model with latent factors, or None."""
         return factor_model(self.model) if is_classifier(self.model) else None
 
     @cached_property
     def rows(self) -> np.ndarray:
         """Numbers of the rows that are predicted."""
-        return _some(self.n_rows, MAX_PREDICTED)
+        return _sample(self.n_rows, MAX_PREDICTED)
 
     @cached_property
     def drawn(self) -> np.ndarray:
         """Places among the predicted rows of those that are drawn."""
-        return _some(self.rows.size, MAX_POINTS)
+        return _sample(self.rows.size, MAX_POINTS)
 
     @cached_property
-    def predicted_table(self) -> Any:
+    def predicted_table(self) -> Table:
         return self.X if self.rows.size == self.n_rows else rows_of(self.X, self.rows)
 
     @cached_property
@@ -118,7 +119,7 @@ class Facts:
         """What the model says of the predicted rows."""
         return self.proba_of(self.predicted_table)
 
-    def proba_of(self, X: Any) -> np.ndarray:
+    def proba_of(self, X: Table) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return to_numpy(self.model.predict_proba(X)).astype(float)
@@ -191,12 +192,12 @@ class Facts:
                 keep = ~np.isnan(cells)
                 found[place] = _variance_share(cells[keep], self.groups[keep])
             else:
-                _, numbers = codes_of(self.predicted_table, place)
+                _, numbers = distinct_values(self.predicted_table, place)
                 found[place] = _dependence(numbers[numbers >= 0], self.groups[numbers >= 0])
         return found
 
 
-def _read_outputs(y: Any, n_rows: int) -> np.ndarray | None:
+def _read_outputs(y: LabelsLike | None, n_rows: int) -> np.ndarray | None:
     """Numbers to be predicted, one column each."""
     if y is None:
         return None
@@ -206,12 +207,12 @@ def _read_outputs(y: Any, n_rows: int) -> np.ndarray | None:
     return numbers
 
 
-def _some(n: int, most: int) -> np.ndarray:
+def _sample(n: int, most: int) -> np.ndarray:
     """Numbers below n, all or a random part of them."""
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
-def _same_labels(codes: np.ndarray, counts: Any) -> bool:
+def _same_labels(codes: np.ndarray, counts: list[int] | None) -> bool:
     if counts is None:
         return codes.size == 0
     if codes.ndim == 2:

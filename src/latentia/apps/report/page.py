@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from latentia.apps.report.data_sections import glance, imputed, the_table
 from latentia.apps.report.elements import Section
 from latentia.apps.report.factor_sections import decision_regions, latent_map, loadings
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.reason_sections import what_matters
-from latentia.apps.report.row_sections import doubted_labels, surprising_rows
+from latentia.apps.report.row_sections import disputed_labels, surprising_rows
 from latentia.apps.report.score_sections import calibration, confusion, leaderboard, search
 from latentia.apps.report.style import STYLE
 from latentia.apps.report.training_sections import objective_curves, reproduce
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike
 
 #: The page may load nothing, whatever names it shows.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -32,7 +35,7 @@ SECTIONS: tuple[Callable[[Facts], Section | None], ...] = (
     decision_regions,
     loadings,
     surprising_rows,
-    doubted_labels,
+    disputed_labels,
     the_table,
     imputed,
     objective_curves,
@@ -40,7 +43,7 @@ SECTIONS: tuple[Callable[[Facts], Section | None], ...] = (
 )
 
 
-def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
+def report_html(model: BaseEstimator, X: TableLike, y: LabelsLike | None, *, title: str | None = None) -> str:
     """A report on a fitted model and a table, as one page of HTML.
 
     Sections that the model cannot serve are left out. Of large tables a part of the rows is
@@ -110,7 +113,9 @@ def _section(section: Section) -> str:
     return f'<section class="{width}" aria-labelledby="{name}">{heading}{section.body}</section>'
 
 
-def write_report(model: Any, X: Any, y: Any, path: str | Path, *, title: str | None = None) -> Path:
+def write_report(
+    model: BaseEstimator, X: TableLike, y: LabelsLike | None, path: str | Path, *, title: str | None = None
+) -> Path:
     """Write the page of `report_html` to a file.
 
     Parameters

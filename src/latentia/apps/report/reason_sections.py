@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from latentia.apps.report.elements import Bar, Cell, Section, beside, number, paragraph, percent, plain, table
+from latentia.apps.report.elements import Bar, Cell, Section, number, paragraph, percent, plain, side_by_side, table
 from latentia.apps.report.facts import Facts
-from latentia.apps.report.tables import codes_of, numbers_of, read_column, rows_of, stacked, without_columns
+from latentia.apps.report.tables import numbers_of, read_column, rows_of, stacked, without_columns
 from latentia.arrays.namespace import is_sparse
 from latentia.estimators.latent_classifier.classifier import reasons_array
-from latentia.table.frames import is_missing
+from latentia.table.frames import distinct_values, is_missing
 
 #: Rows that are explained, columns that are looked at, those that are listed for a class, classes.
 MAX_ROWS, MAX_COLUMNS, MAX_LISTED, MAX_CLASSES = 60, 24, 6, 12
@@ -43,7 +43,7 @@ def what_matters(facts: Facts) -> Section | None:
         "For rows of each class: by how much a cell raises the log odds of that class, on average, against the same "
         f"row with that cell {hidden}. Columns that repeat each other add little each."
     )
-    return Section("What matters for each class", paragraph(note) + beside(*tables))
+    return Section("What matters for each class", paragraph(note) + side_by_side(*tables))
 
 
 def _bar(value: float, largest: float) -> Bar:
@@ -85,7 +85,7 @@ def _typical(facts: Facts, place: int, group: int) -> tuple[str, str]:
     if facts.kinds[place] in ("continuous", "count"):
         cells = numbers_of(facts.predicted_table, place)
         return _mean(cells[mine]), _mean(cells[~mine])
-    values, numbers = codes_of(facts.predicted_table, place)
+    values, numbers = distinct_values(facts.predicted_table, place)
     shares = [np.bincount(part[part >= 0], minlength=len(values)) for part in (numbers[mine], numbers[~mine])]
     here, there = (counts / max(int(counts.sum()), 1) for counts in shares)
     if not len(values):

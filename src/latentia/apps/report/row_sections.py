@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from latentia.apps.report.elements import Bar, Cell, Section, number, paragraph, percent, plain, table
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.tables import read_column, row_counting, row_names, rows_of, stacked, without_columns
 from latentia.arrays.namespace import is_sparse, to_numpy
-from latentia.table.frames import is_missing
+from latentia.table.frames import Table, is_missing
 
 #: Rows that are listed, cells that are named for a row, columns that are looked at.
 MAX_LISTED, MAX_CELLS, MAX_COLUMNS = 10, 3, 100
@@ -47,13 +47,13 @@ def surprising_rows(facts: Facts) -> Section | None:
     return Section("The most surprising rows", body, half=True)
 
 
-def _density(model: Any, X: Any) -> np.ndarray:
+def _density(model: BaseEstimator, X: Table) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return to_numpy(model.score_samples(X)).astype(float)
 
 
-def _oddness(facts: Facts, part: Any, density: np.ndarray) -> np.ndarray:
+def _oddness(facts: Facts, part: Table, density: np.ndarray) -> np.ndarray:
     """How much log density each known cell costs its row, (rows, columns)."""
     columns = range(min(facts.n_columns, MAX_COLUMNS))
     hidden = stacked([without_columns(part, {place: np.nan}) for place in columns])
@@ -62,23 +62,23 @@ def _oddness(facts: Facts, part: Any, density: np.ndarray) -> np.ndarray:
     return np.where(missing, -np.inf, without - density[:, None])
 
 
-def _cells(facts: Facts, part: Any, row: int, odd: np.ndarray) -> str:
+def _cells(facts: Facts, part: Table, row: int, odd: np.ndarray) -> str:
     order = [place for place in np.argsort(-odd, kind="stable")[:MAX_CELLS] if odd[place] > 0]
     return ", ".join(f"{facts.columns[place]} = {plain(read_column(part, place)[row])}" for place in order)
 
 
-def doubted_labels(facts: Facts) -> Section | None:
+def disputed_labels(facts: Facts) -> Section | None:
     """Labeled rows that the model would put into another class."""
     if not facts.has_classes or not facts.is_judged.any():
         return None
     proba, codes = facts.judged, facts.known
     use = np.flatnonzero(facts.is_judged)
     own = proba[use, codes[use]]
-    doubted = use[np.argsort(own, kind="stable")]
-    doubted = doubted[proba[doubted, codes[doubted]] < 0.5]
+    disputed = use[np.argsort(own, kind="stable")]
+    disputed = disputed[proba[disputed, codes[disputed]] < 0.5]
     names = row_names(facts.X)
     rows: list[list[Cell]] = []
-    for place in doubted[:MAX_LISTED].tolist():
+    for place in disputed[:MAX_LISTED].tolist():
         best = int(proba[place].argmax())
         mine = float(proba[place, codes[place]])
         if best != codes[place]:
@@ -94,7 +94,7 @@ def doubted_labels(facts: Facts) -> Section | None:
     if not rows:
         return None
     note = (
-        f"{facts.judged_on} {doubted.size:,} of {use.size:,} labeled rows have a class to which the model gives less "
+        f"{facts.judged_on} {disputed.size:,} of {use.size:,} labeled rows have a class to which the model gives less "
         f"than one half. Such a row may be unusual, or its label wrong: look at it. {row_counting(facts.X)}"
     )
     header = ["row", "its label", "probability of it", "the model says", "probability of that"]

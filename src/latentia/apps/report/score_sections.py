@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from latentia.apps.report.elements import Bar, Cell, Section, Shade, beside, figure, number, paragraph, percent, table
+from latentia.apps.report.elements import (
+    Bar,
+    Cell,
+    Section,
+    Shade,
+    figure,
+    number,
+    paragraph,
+    percent,
+    side_by_side,
+    table,
+)
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
 from latentia.plot.general import CalibrationDisplay, SearchResultsDisplay
@@ -63,7 +72,7 @@ def search(facts: Facts) -> Section | None:
     return Section("Search", body)
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     if isinstance(value, float | np.floating):
         return number(float(value))
     if isinstance(value, tuple | list | np.ndarray):
@@ -77,10 +86,10 @@ def confusion(facts: Facts) -> Section | None:
         return _label_scores(facts)
     if not facts.has_classes or not facts.is_judged.any():
         return None
-    true, said = facts.known[facts.is_judged], facts.decide(facts.judged[facts.is_judged])
+    true, predicted = facts.known[facts.is_judged], facts.decide(facts.judged[facts.is_judged])
     n = len(facts.classes)
     counts = np.zeros((n, n), dtype=int)
-    np.add.at(counts, (true, said), 1)
+    np.add.at(counts, (true, predicted), 1)
     right, total = int(np.trace(counts)), int(counts.sum())
     body = paragraph(f"{facts.judged_on} {right:,} of {total:,} rows are right ({percent(right / total)}).")
     body += _matrix(facts, counts) if n <= MAX_MATRIX else _confusions(facts, counts)
@@ -104,7 +113,7 @@ def _confusions(facts: Facts, counts: np.ndarray) -> str:
     wrong = counts - np.diag(np.diag(counts))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS]
     pairs = [np.unravel_index(k, wrong.shape) for k in order if wrong.ravel()[k] > 0]
-    rows = [[facts.classes[own], facts.classes[said], f"{wrong[own, said]:,}"] for own, said in pairs]
+    rows = [[facts.classes[own], facts.classes[predicted], f"{wrong[own, predicted]:,}"] for own, predicted in pairs]
     return table("Most frequent confusions", ["true class", "said", "rows"], rows, words=(1,))
 
 
@@ -115,14 +124,14 @@ def _label_scores(facts: Facts) -> Section | None:
         use = (codes[:, label] >= 0) & ~np.isnan(proba[:, label])
         if not use.any():
             continue
-        true, said, p = codes[use, label] == 1, proba[use, label] > 0.5, proba[use, label]
-        both = int((true & said).sum())
+        true, predicted, p = codes[use, label] == 1, proba[use, label] > 0.5, proba[use, label]
+        both = int((true & predicted).sum())
         loss = 0.0 - np.log(np.clip(np.where(true, p, 1 - p), 1e-300, 1.0)).mean()
         rows.append(
             [
                 name,
-                percent(float((true == said).mean())),
-                percent(both / said.sum()) if said.any() else "none",
+                percent(float((true == predicted).mean())),
+                percent(both / predicted.sum()) if predicted.any() else "none",
                 percent(both / true.sum()) if true.any() else "none",
                 number(float(loss), 3),
             ]
@@ -160,9 +169,11 @@ def calibration(facts: Facts) -> Section | None:
     ]
     body = paragraph(f"{facts.judged_on} Expected calibration error: {found.error:.3f}.")
     header = ["mean probability", "predictions", "came true", "95 % interval"]
-    return Section("Calibration", body + beside(figure(drawing, caption), table("Bins of probabilities", header, rows)))
+    return Section(
+        "Calibration", body + side_by_side(figure(drawing, caption), table("Bins of probabilities", header, rows))
+    )
 
 
-def _columns(found: CalibrationDisplay) -> tuple[list[Any], ...]:
+def _columns(found: CalibrationDisplay) -> tuple[list[float], ...]:
     arrays = found.predicted, found.counts, found.observed, found.lower, found.upper
     return tuple(a.tolist() for a in arrays)

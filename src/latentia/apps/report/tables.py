@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
 from latentia.arrays.namespace import asarray_like, is_sparse, namespace, take_rows, to_numpy
-from latentia.table.frames import distinct_values, frame_type, is_missing, raw_column
+from latentia.table.frames import Table, is_frame, is_missing, is_pandas, is_polars, raw_column
 
 
-def rows_of(X: Any, rows: np.ndarray) -> Any:
+def rows_of(X: Table, rows: np.ndarray) -> Table:
     """Some rows, in the kind of table that X is."""
-    return _safe_indexing(X, rows) if frame_type(X) != "array" else take_rows(X, rows)
+    return _safe_indexing(X, rows) if is_frame(X) else take_rows(X, rows)
 
 
-def read_column(X: Any, place: int) -> np.ndarray:
+def read_column(X: Table, place: int) -> np.ndarray:
     """The cells of one column on the host."""
     return X[:, [place]].toarray().ravel() if is_sparse(X) else raw_column(X, place)
 
 
-def numbers_of(X: Any, place: int) -> np.ndarray:
+def numbers_of(X: Table, place: int) -> np.ndarray:
     """A column as numbers, NaN where a cell is missing; all NaN if it holds anything else."""
     cells = read_column(X, place)
     try:
@@ -31,20 +30,15 @@ def numbers_of(X: Any, place: int) -> np.ndarray:
         return np.full(cells.shape, np.nan)
 
 
-def codes_of(X: Any, place: int) -> tuple[list[Any], np.ndarray]:
-    """Values of a column, and the number of each cell's value, -1 where missing."""
-    return distinct_values(X, place)
-
-
-def without_columns(X: Any, places: Mapping[int, float]) -> Any:
+def without_columns(X: Table, places: Mapping[int, float]) -> Table:
     """The rows with one number in all cells of these columns; NaN hides them."""
     n_rows = X.shape[0]
-    if frame_type(X) == "pandas":
+    if is_pandas(X):
         table = X.copy()
         for place, value in places.items():
             table.isetitem(place, np.full(n_rows, value))
         return table
-    if frame_type(X) == "polars":
+    if is_polars(X):
         import polars
 
         names = X.columns
@@ -59,31 +53,31 @@ def without_columns(X: Any, places: Mapping[int, float]) -> Any:
     return cells if isinstance(X, np.ndarray) else asarray_like(cells, X)
 
 
-def stacked(tables: Sequence[Any]) -> Any:
+def stacked(tables: Sequence[Table]) -> Table:
     """Tables of the same columns, one below the other."""
     first = tables[0]
-    if frame_type(first) == "pandas":
+    if is_pandas(first):
         import pandas
 
         return pandas.concat(tables, ignore_index=True)
-    if frame_type(first) == "polars":
+    if is_polars(first):
         import polars
 
         return polars.concat(tables, how="vertical_relaxed")
     return namespace(first).concat(list(tables))
 
 
-def with_values(X: Any, values: Mapping[int, np.ndarray], fill: Mapping[int, float]) -> Any:
+def with_values(X: Table, values: Mapping[int, np.ndarray], fill: Mapping[int, float]) -> Table:
     """Rows like those of X that hold these columns; the others hold one number each."""
     n_rows, n_columns = len(next(iter(values.values()))), X.shape[1]
     columns = [values[k] if k in values else np.full(n_rows, fill[k]) for k in range(n_columns)]
-    if frame_type(X) == "pandas":
+    if is_pandas(X):
         import pandas
 
         table = pandas.concat([pandas.Series(column) for column in columns], axis=1)
         table.columns = X.columns
         return table
-    if frame_type(X) == "polars":
+    if is_polars(X):
         import polars
 
         return polars.DataFrame(
@@ -95,16 +89,16 @@ def with_values(X: Any, values: Mapping[int, np.ndarray], fill: Mapping[int, flo
     return asarray_like(table, X)
 
 
-def row_names(X: Any) -> list[str]:
+def row_names(X: Table) -> list[str]:
     """The labels of a pandas index, else the numbers of the rows from zero on."""
-    if frame_type(X) == "pandas":
+    if is_pandas(X):
         return [str(label) for label in X.index]
     return [str(place) for place in range(X.shape[0])]
 
 
-def row_counting(X: Any) -> str:
+def row_counting(X: Table) -> str:
     """A sentence that says from where rows are counted, if their names are such counts."""
-    if frame_type(X) != "pandas":
+    if not is_pandas(X):
         return "Rows are counted from 0."
     import pandas
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
+from sklearn.base import BaseEstimator
 
-from latentia.apps.report.elements import Section, beside, code, figure, number, paragraph
+from latentia.apps.report.elements import Section, code, figure, number, paragraph, side_by_side
 from latentia.apps.report.facts import Facts
 from latentia.apps.report.svg import Plot
 from latentia.arrays.namespace import to_numpy
@@ -32,14 +32,14 @@ def objective_curves(facts: Facts) -> Section | None:
     record = getattr(facts.model, "training_record_", {})
     note = f"Fitted in {format_seconds(record['seconds'])}." if "seconds" in record else ""
     reason = getattr(facts.model, "stopping_reason_", "")
-    return Section("Objective curves", paragraph(f"{note} The solver {_ended(reason)}.") + beside(*drawn))
+    return Section("Objective curves", paragraph(f"{note} The solver {_ended(reason)}.") + side_by_side(*drawn))
 
 
 def _ended(reason: str) -> str:
     return f"ended ({reason})" if reason else "has ended"
 
 
-def _curve(title: str, model: Any) -> str:
+def _curve(title: str, model: BaseEstimator) -> str:
     values = to_numpy(model.objective_curve_).astype(float)
     steps = np.arange(values.size)
     keep = np.unique(np.linspace(0, values.size - 1, 400).astype(int))
@@ -73,7 +73,7 @@ def reproduce(facts: Facts) -> Section | None:
         "scikit-learn": sklearn.__version__,
         "Python": platform.python_version(),
     }
-    told = ", ".join(f"{what} {version}" for what, version in versions.items())
+    made_with = ", ".join(f"{what} {version}" for what, version in versions.items())
     seed = facts.model.get_params(deep=False).get("random_state", 0)
     note = " random_state is None: another fit may differ a little." if seed is None else ""
-    return Section("How to reproduce it", code("\n".join(lines)) + paragraph(f"Made with {told}.{note}"))
+    return Section("How to reproduce it", code("\n".join(lines)) + paragraph(f"Made with {made_with}.{note}"))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from latentia.apps import Json, JsonObject
 from latentia.apps.studio.board import INK, SIDE
 from latentia.apps.studio.problems import Problem
 
 MAX_TEXT = 1000
 
 
-def parse(body: bytes) -> dict[str, Any]:
+def parse(body: bytes) -> JsonObject:
     """A JSON object."""
     try:
         found = json.loads(body)
@@ -22,22 +22,22 @@ def parse(body: bytes) -> dict[str, Any]:
     return found
 
 
-def example(asked: dict[str, Any]) -> dict[str, Any]:
+def example(asked: JsonObject) -> JsonObject:
     return {"name": _text(asked, "name")}
 
 
-def nothing(asked: dict[str, Any]) -> dict[str, Any]:
+def nothing(asked: JsonObject) -> JsonObject:
     return {}
 
 
-def fit(asked: dict[str, Any]) -> dict[str, Any]:
+def fit(asked: JsonObject) -> JsonObject:
     kinds = asked.get("kinds", {})
     if not isinstance(kinds, dict) or not all(isinstance(kind, str) for kind in kinds.values()):
         raise _wrong("kinds", "an object from column to kind")
     return {"target": _text(asked, "target"), "kinds": kinds, "effort": _text(asked, "effort")}
 
 
-def row(asked: dict[str, Any]) -> dict[str, Any]:
+def row(asked: JsonObject) -> JsonObject:
     number, changes = asked.get("row"), asked.get("changes", {})
     if not isinstance(number, int) or isinstance(number, bool):
         raise _wrong("row", "the number of a row")
@@ -46,22 +46,22 @@ def row(asked: dict[str, Any]) -> dict[str, Any]:
     return {"row": number, "changes": changes}
 
 
-def drawing(asked: dict[str, Any]) -> dict[str, Any]:
+def drawing(asked: JsonObject) -> JsonObject:
     pixels = asked.get("pixels")
     if not isinstance(pixels, list) or len(pixels) != SIDE * SIDE or not all(_is_pixel(p) for p in pixels):
         raise _wrong("pixels", f"{SIDE * SIDE} numbers from 0 to {INK:.0f}, or null where the picture is unknown")
     return {"pixels": pixels}
 
 
-def _is_cell(cell: Any) -> bool:
+def _is_cell(cell: Json) -> bool:
     return cell is None or (isinstance(cell, str) and len(cell) <= MAX_TEXT)
 
 
-def _is_pixel(pixel: Any) -> bool:
+def _is_pixel(pixel: Json) -> bool:
     return pixel is None or (isinstance(pixel, int | float) and not isinstance(pixel, bool) and 0 <= pixel <= INK)
 
 
-def _text(asked: dict[str, Any], name: str) -> str:
+def _text(asked: JsonObject, name: str) -> str:
     found = asked.get(name)
     if not isinstance(found, str) or len(found) > MAX_TEXT:
         raise _wrong(name, "text")

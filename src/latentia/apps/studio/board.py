@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 
+from latentia.apps import JsonObject
 from latentia.estimators.gaussian_mixture import GaussianMixtureClassifier
 
 #: Pixels along a side, and the value of full ink.
@@ -51,12 +51,12 @@ class Board:
             model = GaussianMixtureClassifier(covariance="full", marginals="normal", random_state=0)
             return model.fit(pixels[kept], digit[kept])
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """What the page needs at first."""
         model = self.prepare()
         return {"side": SIDE, "ink": INK, "classes": [str(c) for c in model.classes_], "examples": self.examples}
 
-    def answer(self, pixels: Sequence[float | None]) -> dict[str, Any]:
+    def answer(self, pixels: Sequence[float | None]) -> JsonObject:
         """Probabilities, the expected picture, and the picture under each likely class."""
         model = self.prepare()
         row = np.array([[np.nan if p is None else p for p in pixels]], dtype=float)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas
@@ -77,7 +76,7 @@ def _labels(view: TableView, target: str) -> np.ndarray:
 
 def _features(view: TableView, target: str, kinds: dict[str, str]) -> tuple[pandas.DataFrame, dict[str, str]]:
     """The columns to learn from, and the kinds that differ from their looks."""
-    frame: dict[str, Any] = {}
+    frame: dict[str, pandas.Series] = {}
     given: dict[str, str] = {}
     reasons: list[str] = []
     for name, column in view.columns.items():
@@ -91,7 +90,7 @@ def _features(view: TableView, target: str, kinds: dict[str, str]) -> tuple[pand
         if kind not in view.allowed_kinds(name):
             raise Problem(f"The column {name!r} cannot be {kind}. Choose {' or '.join(view.allowed_kinds(name))}.")
         frame[name] = column
-        if kind != kind_of(column) or reason or view.looks[name].doubt:  # of which the page has told
+        if kind != kind_of(column) or reason or view.looks[name].why_text:  # of which the page says why
             given[name] = kind
     if not frame:
         raise Problem(

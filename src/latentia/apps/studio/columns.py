@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas
 
+from latentia.apps import JsonObject
 from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.table_view import cell_text
 
@@ -27,24 +28,24 @@ class Column:
     name: str
     kind: str
     is_number: bool
-    levels: tuple[Any, ...]  # values of coded columns
+    levels: tuple[Hashable, ...]  # values of coded columns
     is_whole: bool
     low: float  # the least and largest number seen
     high: float
 
     @classmethod
-    def of(cls, name: str, kind: str, cells: Any) -> Column:
+    def of(cls, name: str, kind: str, cells: pandas.Series) -> Column:
         known = cells.dropna()
         is_bool = bool(pandas.api.types.is_bool_dtype(cells.dtype))
         is_number = not is_bool and bool(pandas.api.types.is_numeric_dtype(cells.dtype))
-        levels: tuple[Any, ...] = ()
+        levels: tuple[Hashable, ...] = ()
         if kind not in ("continuous", "count"):
             levels = tuple(sorted(known.unique().tolist(), key=lambda v: (str(type(v)), v)))
         numbers = known.to_numpy(dtype=float) if is_number and len(known) else np.zeros(1)
         is_whole = is_number and bool((numbers == np.floor(numbers)).all())
         return cls(name, kind, is_number, levels, is_whole, float(numbers.min()), float(numbers.max()))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         return {
             "name": self.name,
             "kind": self.kind,
@@ -52,7 +53,7 @@ class Column:
             "levels": [cell_text(level) for level in self.levels],
         }
 
-    def value(self, text: str | None) -> Any:
+    def value(self, text: str | None) -> Hashable:
         """A cell from what was written; None where it is blank."""
         text = "" if text is None else text.strip()
         if not text:
@@ -73,25 +74,25 @@ class Column:
             raise Problem("A count is a whole number from 0 on. Write one, or leave the cell empty.", column=self.name)
         return number
 
-    def _level(self, text: str) -> Any:
+    def _level(self, text: str) -> Hashable:
         for level in self.levels:
             if cell_text(level) == text:
                 return level
         known = ", ".join(str(cell_text(level)) for level in self.levels[:8])
         raise Problem(f"{text[:40]!r} is no value of this column; known are {known}.", column=self.name)
 
-    def text(self, value: Any) -> str | None:
+    def text(self, value: Hashable) -> str | None:
         return cell_text(value)
 
-    def array(self, values: list[Any]) -> np.ndarray:
+    def array(self, values: list[Hashable]) -> np.ndarray:
         """Cells for a data frame."""
         if self.is_number:
-            return np.array([np.nan if value is None else float(value) for value in values])
+            return np.array([np.nan if value is None else value for value in values], dtype=float)
         found = np.empty(len(values), dtype=object)
         found[:] = values
         return found
 
-    def grid(self) -> list[Any]:
+    def grid(self) -> list[Hashable]:
         """Values that a gap could have."""
         if self.levels:
             return list(self.levels[:MAX_LEVELS])

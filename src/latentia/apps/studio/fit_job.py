@@ -6,14 +6,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from latentia.apps import JsonObject
 from latentia.apps.studio.choices import Choices
 from latentia.apps.studio.limits import FIT_SECONDS
 from latentia.apps.studio.problems import sentence
 from latentia.estimators.latent_classifier import LatentClassifier
+from latentia.estimators.latent_classifier.search import Trial
+from latentia.solvers.em import Step
 
 
 class FitJob:
@@ -21,12 +23,12 @@ class FitJob:
 
     def __init__(self, choices: Choices, finished: Callable[[FitJob, LatentClassifier], None]):
         self.choices, self._finished = choices, finished
-        self.trials: list[dict[str, Any]] = []
+        self.trials: list[JsonObject] = []
         self.curve: list[float] = []  # of the weights
         self.notes: list[str] = []
         self.phase = "trying models"  # then "weighing", "drawing the map", "done" or "failed"
         self.message = ""
-        self.result: dict[str, Any] = {}  # what is known of the model, once there is one
+        self.result: JsonObject = {}  # what is known of the model, once there is one
         self.was_stopped = False
         self._stop = threading.Event()
         self._started, self._ended = time.monotonic(), 0.0
@@ -50,7 +52,7 @@ class FitJob:
     def seconds(self) -> float:
         return (self._ended or time.monotonic()) - self._started
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Progress, as the page shows it: the least log loss first."""
         return {
             "phase": self.phase,
@@ -90,9 +92,9 @@ class FitJob:
         self.message, self._ended = " ".join(message.split()), time.monotonic()
         self.phase = phase
 
-    def _hear(self, event: Any) -> bool:
+    def _hear(self, event: Step | Trial) -> bool:
         """A callback of the fit: a candidate, or a step of the weights."""
-        if hasattr(event, "candidate"):
+        if isinstance(event, Trial):
             self.trials.append(
                 {
                     "candidate": event.candidate,

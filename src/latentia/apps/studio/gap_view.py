@@ -7,11 +7,12 @@ what the model expects there. This asks nothing of a model but its density.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 import pandas
 
+from latentia.apps import JsonObject
 from latentia.apps.studio.columns import Column
 from latentia.apps.studio.limits import MAX_GAPS
 from latentia.apps.studio.map_view import MapView
@@ -26,7 +27,7 @@ QUANTILES = (0.1, 0.9)
 MAX_LISTED = 4
 
 
-def describe_gaps(view: MapView, row: int, changes: Changes) -> dict[str, Any]:
+def describe_gaps(view: MapView, row: int, changes: Changes) -> JsonObject:
     """How surprising the row is, and for each gap by the name of its column: what is expected
     there, and either a range and a curve, or levels and their probabilities.
     """
@@ -58,11 +59,11 @@ def _filled(view: MapView, one: pandas.DataFrame) -> list[str | None]:
     return [None if gap else _short(cell) for cell, gap in zip(cells, gaps, strict=True)]
 
 
-def _short(cell: Any) -> str | None:
+def _short(cell: object) -> str | None:
     return f"{cell:.4g}" if isinstance(cell, float) else cell_text(cell)
 
 
-def _range(column: Column, grid: list[Any], log_density: np.ndarray) -> dict[str, Any]:
+def _range(column: Column, grid: list[Hashable], log_density: np.ndarray) -> JsonObject:
     weight = np.exp(log_density - log_density.max())
     weight /= weight.sum()
     if column.levels:

@@ -23,6 +23,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
 TOKEN_HEADER = "x-studio-token"
 
 #: Bytes of a request, by its path.
@@ -55,7 +57,7 @@ class Refusal(Problem):
 class Guard:
     """Stands before an application; the port is that of the server."""
 
-    def __init__(self, app: Any, token: str, port: int):
+    def __init__(self, app: Application, token: str, port: int):
         self.app, self.token = app, token
         self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self.origins = {f"http://{host}" for host in self.hosts}

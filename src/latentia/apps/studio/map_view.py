@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas
 
+from latentia.apps import JsonObject
 from latentia.apps.report.facts import Facts
 from latentia.apps.studio.columns import Column
 from latentia.apps.studio.planes import plane_of
 from latentia.apps.studio.surprise import Surprise
+from latentia.apps.tables.models import FittedClassifier
 from latentia.arrays.namespace import to_numpy
+from latentia.table.frames import Table
 
 
 class MapView:
     """All rows of a table under a model, found once."""
 
-    def __init__(self, model: Any, frame: pandas.DataFrame, labels: Any, origin: str):
+    def __init__(self, model: FittedClassifier, frame: pandas.DataFrame, labels: np.ndarray | None, origin: str):
         self.model, self.frame, self.labels, self.origin = model, frame, labels, origin
         self.facts = Facts.of(model, self.as_fitted(frame), labels)
         self.known = frame.notna().to_numpy()
@@ -26,10 +28,10 @@ class MapView:
         self.plane = plane_of(model, self.as_fitted(frame), self.facts.groups)
         self.points = self.plane.place(self.as_fitted(frame))
         self.surprise = Surprise(self.log_density(frame), self.known)
-        self.doubted = self._doubted()
+        self.disputed = self._disputed()
         self.separation = self.facts.separation
 
-    def as_fitted(self, frame: pandas.DataFrame) -> Any:
+    def as_fitted(self, frame: pandas.DataFrame) -> Table:
         """Rows as the model takes them: those of an array have no names."""
         return frame if hasattr(self.model, "feature_names_in_") else frame.to_numpy(dtype=float)
 
@@ -40,7 +42,7 @@ class MapView:
     def target(self) -> str:
         return str(getattr(self.model, "target_name_", "class"))
 
-    def _doubted(self) -> np.ndarray:
+    def _disputed(self) -> np.ndarray:
         """Labeled rows to whose class the model gives less than one half, the least first."""
         facts = self.facts
         rows = np.flatnonzero(facts.is_judged)
@@ -49,7 +51,7 @@ class MapView:
         wrong = (own < 0.5) & (best != facts.known[rows])
         return rows[wrong][np.argsort(own[wrong], kind="stable")]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """What the page draws."""
         facts, n_classes = self.facts, len(self.facts.classes)
         surprise = self.surprise.share_below(self.surprise.of_rows)
@@ -67,7 +69,7 @@ class MapView:
             "proba": np.round(self.proba, 4).tolist(),
             "surprise": np.round(surprise, 4).tolist(),
             "gaps": (~self.known).sum(axis=1).tolist(),
-            "doubted": self.doubted.tolist(),
+            "doubted": self.disputed.tolist(),
             "judged_on": facts.judged_on,
             "scores": self.scores,
         }

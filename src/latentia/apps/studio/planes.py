@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 import pandas
 
-from latentia.apps.report.tables import codes_of, numbers_of
+from latentia.apps.report.tables import numbers_of
+from latentia.apps.tables.models import FittedClassifier
 from latentia.arrays.namespace import to_numpy
 from latentia.plot.factors import LatentMapDisplay
 from latentia.plot.general import FactorModel, factor_model
+from latentia.table.frames import Table, distinct_values, is_pandas
 
 #: Values of a text column that get an axis of their own.
 MAX_LEVELS = 12
@@ -24,7 +25,7 @@ class Plane(ABC):
     caption: str
 
     @abstractmethod
-    def place(self, frame: Any) -> np.ndarray:
+    def place(self, frame: Table) -> np.ndarray:
         """Where rows lie, (n, 2)."""
 
     @abstractmethod
@@ -39,13 +40,13 @@ class FactorPlane(Plane):
 
     caption = "A row lies where its known cells place it. Ellipses: one and two standard deviations of a class."
 
-    def __init__(self, model: Any, factors: FactorModel, frame: Any):
+    def __init__(self, model: FittedClassifier, factors: FactorModel, frame: Table):
         found = LatentMapDisplay.from_estimator(model, frame[:2], plot=False)
         self._model = factors
         self._factors, self.axis_names = list(found.factors), found.axis_names
         self._means, self._stds = found.means, found.stds
 
-    def place(self, frame: Any) -> np.ndarray:
+    def place(self, frame: Table) -> np.ndarray:
         return to_numpy(self._model.transform(frame)).astype(float)[:, self._factors]
 
     def ellipses(self, points: np.ndarray, groups: np.ndarray, n_classes: int) -> list[dict[str, float] | None]:
@@ -61,10 +62,10 @@ class PrincipalPlane(Plane):
     caption = "Main directions of the completed rows. Ellipses: one and two standard deviations of the rows of a class."
     axis_names = ("direction 1", "direction 2")
 
-    def __init__(self, model: Any, frame: Any, groups: np.ndarray):
+    def __init__(self, model: FittedClassifier, frame: Table, groups: np.ndarray):
         self._model = model
         self._levels = {
-            place: codes_of(frame, place)[0][:MAX_LEVELS]
+            place: distinct_values(frame, place)[0][:MAX_LEVELS]
             for place in range(frame.shape[1])
             if np.isnan(numbers_of(frame, place)).all()
         }
@@ -82,9 +83,9 @@ class PrincipalPlane(Plane):
         self._axes = np.zeros((2, scaled.shape[1]))
         self._axes[: len(directions)] = directions
 
-    def _numbers(self, frame: Any) -> np.ndarray:
+    def _numbers(self, frame: Table) -> np.ndarray:
         filled = self._model.impute(frame)
-        filled = filled if hasattr(filled, "columns") else pandas.DataFrame(np.asarray(filled))
+        filled = filled if is_pandas(filled) else pandas.DataFrame(np.asarray(filled))
         columns = []
         for place in range(frame.shape[1]):
             if place in self._levels:
@@ -94,7 +95,7 @@ class PrincipalPlane(Plane):
                 columns.append(np.nan_to_num(numbers_of(filled, place)))
         return np.stack(columns, axis=1) if columns else np.zeros((len(frame), 1))
 
-    def place(self, frame: Any) -> np.ndarray:
+    def place(self, frame: Table) -> np.ndarray:
         return np.asarray((self._numbers(frame) - self._center) / self._scale @ self._axes.T)
 
     def ellipses(self, points: np.ndarray, groups: np.ndarray, n_classes: int) -> list[dict[str, float] | None]:
@@ -112,7 +113,7 @@ class PrincipalPlane(Plane):
         return found
 
 
-def plane_of(model: Any, frame: Any, groups: np.ndarray) -> Plane:
+def plane_of(model: FittedClassifier, frame: Table, groups: np.ndarray) -> Plane:
     """The plane of the model's factors, if it has two."""
     factors = factor_model(model)
     if factors is not None and factors.latent_means_.shape[1] >= 2:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +12,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from latentia.apps import JsonObject
 from latentia.apps.studio import asked
 from latentia.apps.studio.problems import Problem
 from latentia.apps.studio.uploads import plain_name
@@ -26,20 +26,20 @@ Handler = Callable[[Request], Awaitable[Response]]
 def make_app(workspace: Workspace) -> Starlette:
     """The application, without its guard."""
 
-    def get(path: str, answer: Callable[[], Any]) -> Route:
+    def get(path: str, answer: Callable[[], JsonObject]) -> Route:
         async def handle(request: Request) -> Response:
             return JSONResponse(await run_in_threadpool(answer))
 
         return Route(path, handle, methods=["GET"])
 
-    def post(path: str, answer: Callable[..., Any], read: Callable[[Any], dict[str, Any]]) -> Route:
+    def post(path: str, answer: Callable[..., JsonObject], read: Callable[[JsonObject], JsonObject]) -> Route:
         async def handle(request: Request) -> Response:
             arguments = read(asked.parse(await request.body()))
             return JSONResponse(await run_in_threadpool(answer, **arguments))
 
         return Route(path, handle, methods=["POST"])
 
-    def upload(path: str, answer: Callable[[bytes, str], Any]) -> Route:
+    def upload(path: str, answer: Callable[[bytes, str], JsonObject]) -> Route:
         async def handle(request: Request) -> Response:
             name = request.query_params.get("name", "")
             return JSONResponse(await run_in_threadpool(answer, await request.body(), name))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas
 
+from latentia.apps import JsonObject
 from latentia.apps.report.reason_sections import log_odds
 from latentia.apps.studio.columns import Column
 from latentia.apps.studio.limits import MAX_EXPLAINED
@@ -20,7 +20,7 @@ from latentia.arrays.namespace import to_numpy
 Changes = Mapping[str, str | None]
 
 
-def row_values(view: MapView, row: int, changes: Changes) -> list[Any]:
+def row_values(view: MapView, row: int, changes: Changes) -> list[Hashable]:
     """The cells of a row with some changes; None where one is missing."""
     if not 0 <= row < len(view.frame):
         raise Problem(f"There is no row {row + 1}; the rows are 1 to {len(view.frame)}.")
@@ -34,7 +34,9 @@ def row_values(view: MapView, row: int, changes: Changes) -> list[Any]:
     return values
 
 
-def rows_like(columns: Sequence[Column], values: list[Any], others: Sequence[tuple[int, Any]]) -> pandas.DataFrame:
+def rows_like(
+    columns: Sequence[Column], values: list[Hashable], others: Sequence[tuple[int, Hashable]]
+) -> pandas.DataFrame:
     """The row, then a row for each of the others: a place, and the cell that it has there."""
     cells = [[value] * (1 + len(others)) for value in values]
     for number, (place, value) in enumerate(others, start=1):
@@ -44,19 +46,19 @@ def rows_like(columns: Sequence[Column], values: list[Any], others: Sequence[tup
     )
 
 
-def describe_row(view: MapView, row: int, changes: Changes) -> dict[str, Any]:
+def describe_row(view: MapView, row: int, changes: Changes) -> JsonObject:
     """What moves at once when a cell is edited."""
     values = row_values(view, row, changes)
     known = np.array([value is not None for value in values])
-    told = [int(k) for k in np.argsort(-view.separation, kind="stable") if known[k]][:MAX_EXPLAINED]
+    explained = [int(k) for k in np.argsort(-view.separation, kind="stable") if known[k]][:MAX_EXPLAINED]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        frame = rows_like(view.columns, values, [(place, None) for place in told])
+        frame = rows_like(view.columns, values, [(place, None) for place in explained])
         proba = to_numpy(view.model.predict_proba(view.as_fitted(frame))).astype(float)
         point = view.plane.place(view.as_fitted(frame.iloc[:1]))[0]
     odds = log_odds(proba)
     added = np.zeros((len(values), proba.shape[1]))
-    added[told] = odds[0] - odds[1:]
+    added[explained] = odds[0] - odds[1:]
     label = int(view.facts.known[row])
     return {
         "row": row,

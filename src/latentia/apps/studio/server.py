@@ -61,11 +61,11 @@ class StudioServer:
         self._server.should_exit = True
 
 
-def serve(workspace: Workspace, port: int, open_browser: bool, tell: Callable[[str], None]) -> None:
+def serve(workspace: Workspace, port: int, open_browser: bool, show_link: Callable[[str], None]) -> None:
     """Serve until the user interrupts; the terminal shows the link."""
     with _ended_by_signals():
         server = StudioServer(workspace, port)
-        tell(server.link)
+        show_link(server.link)
         if open_browser:
             threading.Timer(0.5, webbrowser.open, [server.link]).start()
         server.run()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas
 
+from latentia.apps import Json, JsonObject
 from latentia.apps.tables.table_files import Table
 from latentia.apps.tables.typed_columns import TypedColumn, counting_note, kind_of, typed_column, useless_because
 
@@ -41,7 +41,7 @@ class TableView:
         return {name: typed_column(self.table, name) for name in self.table.names}
 
     @cached_property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, pandas.Series]:
         """The columns, typed."""
         return {name: looks.cells for name, looks in self.looks.items()}
 
@@ -56,7 +56,7 @@ class TableView:
         """Why a column is left out by itself."""
         looks = self.looks[name]
         reason = useless_because(name, looks.cells)
-        return reason and _without_options(looks.doubt or reason)
+        return reason and _without_options(looks.why_text or reason)
 
     def is_number(self, name: str) -> bool:
         return bool(pandas.api.types.is_numeric_dtype(self.columns[name].dtype))
@@ -92,7 +92,7 @@ class TableView:
         few = [name for name in self.could_be_target if self.n_values(name) <= 10]
         return few[-1] if few else (self.could_be_target[-1] if self.could_be_target else None)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """What the page shows."""
         frame = self.table.frame
         columns = [self._describe_column(name) for name in self.table.names]
@@ -107,7 +107,7 @@ class TableView:
             "notes": self.notes,
         }
 
-    def _describe_column(self, name: str) -> dict[str, Any]:
+    def _describe_column(self, name: str) -> JsonObject:
         column = self.columns[name]
         reason, allowed = self.useless_because(name), self.allowed_kinds(name)
         looks = kind_of(column)
@@ -122,14 +122,14 @@ class TableView:
             "histogram": self._histogram(name),
         }
 
-    def _levels(self, name: str) -> list[list[Any]]:
+    def _levels(self, name: str) -> list[Json]:
         """The most frequent values and their counts, of columns with few of them."""
         if self.n_values(name) > MAX_CLASSES or not self.n_values(name):
             return []
         counts = self.columns[name].value_counts()
         return [[cell_text(value), int(n)] for value, n in counts.head(MAX_LEVELS).items()]
 
-    def _histogram(self, name: str) -> dict[str, Any] | None:
+    def _histogram(self, name: str) -> JsonObject | None:
         if not self.is_number(name) or self.n_values(name) < 2:
             return None
         cells = self.columns[name].dropna().to_numpy(dtype=float)
@@ -140,7 +140,7 @@ class TableView:
         return {"counts": counts.tolist(), "low": number_text(edges[0]), "high": number_text(edges[-1])}
 
 
-def cell_text(value: Any) -> str | None:
+def cell_text(value: object) -> str | None:
     """A cell as the page shows it; None where it is missing."""
     if value is None or value is pandas.NA or (isinstance(value, float) and np.isnan(value)):
         return None

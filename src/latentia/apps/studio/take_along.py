@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pandas
 
@@ -12,6 +11,7 @@ from latentia.apps.report import report_html
 from latentia.apps.studio.choices import Choices
 from latentia.apps.studio.map_view import MapView
 from latentia.apps.studio.uploads import FOLDER
+from latentia.apps.tables.models import FittedClassifier
 from latentia.apps.tables.table_files import numbered
 
 #: Names of columns are strangers' text: in code they are always literals.
@@ -92,12 +92,12 @@ def _arguments(choices: Choices) -> str:
     return "\n    ".join(f"{name}={value!r}," for name, value in given.items() if value != defaults[name])
 
 
-def _dtype(column: Any) -> str:
+def _dtype(column: pandas.Series) -> str:
     name = str(column.dtype)
     return "str" if name in ("object", "string") else name
 
 
-def _listed(value: Any) -> str:
+def _listed(value: dict[str, str] | list[str]) -> str:
     """A literal, over several lines if it is long."""
     if len(repr(value)) <= 80:
         return repr(value)
@@ -119,7 +119,7 @@ def table_file(choices: Choices) -> bytes:
     return bytes(table_of(choices).to_csv(index=False, lineterminator="\n").encode())
 
 
-def model_file(model: Any) -> bytes:
+def model_file(model: FittedClassifier) -> bytes:
     """A model file; the folder in which it is made is gone at once."""
     with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
         path = Path(folder) / "model.latentia"

@@ -10,11 +10,10 @@ import re
 import tempfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 from latentia.apps.studio.limits import MAX_COLUMNS, MAX_ROWS, MAX_TABLE_BYTES
 from latentia.apps.studio.problems import Problem, explained
-from latentia.apps.tables.models import load_classifier
+from latentia.apps.tables.models import FittedClassifier, load_classifier
 from latentia.apps.tables.table_files import (
     ARROW,
     ARROW_STREAM,
@@ -94,7 +93,7 @@ def _unpacked(content: bytes, source: str) -> bytes:
     return found
 
 
-def model_from_bytes(content: bytes, name: str) -> Any:
+def model_from_bytes(content: bytes, name: str) -> FittedClassifier:
     """A model file that was dropped on the page. It holds arrays and JSON, never code."""
     source = plain_name(name, "model.latentia")
     with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
@@ -107,12 +106,12 @@ def model_from_bytes(content: bytes, name: str) -> Any:
             raise Problem(str(problem).replace(str(path), source)) from None
 
 
-def model_from_path(path: str) -> Any:
+def model_from_path(path: str) -> FittedClassifier:
     """A model file that the user named on the command line."""
     return check_model(load_classifier(path, *NEEDED))
 
 
-def check_model(model: Any) -> Any:
+def check_model(model: FittedClassifier) -> FittedClassifier:
     """Refuse models that have no one class a row, or too many columns."""
     if getattr(model, "multilabel_", False):
         raise Problem("This model predicts several labels a row, and Studio shows one. Open a model of one column.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import pandas
 
+from latentia.apps import JsonObject
 from latentia.apps.studio import take_along
 from latentia.apps.studio.board import Board
 from latentia.apps.studio.choices import Choices, choose
@@ -21,7 +21,7 @@ from latentia.apps.studio.row_view import Changes, describe_row
 from latentia.apps.studio.table_view import TableView
 from latentia.apps.studio.uploads import model_from_bytes, model_from_path, table_from_bytes, table_from_path
 from latentia.apps.tables.failures import Failure
-from latentia.apps.tables.models import labels_as_fitted
+from latentia.apps.tables.models import FittedClassifier, labels_as_fitted
 from latentia.apps.tables.table_files import Table
 from latentia.apps.tables.typed_columns import features_as_fitted
 from latentia.arrays.namespace import to_numpy
@@ -40,7 +40,7 @@ class Workspace:
         self._version = 0  # of the map
         self.board = Board()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """All but the map, for a page that is opened or loaded again."""
         with self._lock:
             return {
@@ -59,17 +59,17 @@ class Workspace:
         else:
             self._show_table(table_from_path(path))
 
-    def open_table(self, content: bytes, name: str) -> dict[str, Any]:
+    def open_table(self, content: bytes, name: str) -> JsonObject:
         return self._show_table(table_from_bytes(content, name))
 
-    def open_example(self, name: str) -> dict[str, Any]:
+    def open_example(self, name: str) -> JsonObject:
         return self._show_table(example_table(name))
 
-    def open_model(self, content: bytes, name: str) -> dict[str, Any]:
+    def open_model(self, content: bytes, name: str) -> JsonObject:
         self._show_model(model_from_bytes(content, name))
         return self.describe()
 
-    def _show_table(self, table: Table) -> dict[str, Any]:
+    def _show_table(self, table: Table) -> JsonObject:
         """A table takes the place of the other one; a model from a file is shown its rows."""
         view = TableView(table)
         view.describe()  # whatever is wrong with it is found before anything is replaced
@@ -83,7 +83,7 @@ class Workspace:
                     self._show(MapView(model, *rows, table.title), None)
         return self.describe()
 
-    def _show_model(self, model: Any) -> None:
+    def _show_model(self, model: FittedClassifier) -> None:
         with self._lock:
             self._refuse_while_fitting()
             rows = None if self._table is None else _rows_for(model, self._table.table)
@@ -100,7 +100,7 @@ class Workspace:
 
     # the fit
 
-    def start_fit(self, target: str, kinds: dict[str, str], effort: str) -> dict[str, Any]:
+    def start_fit(self, target: str, kinds: dict[str, str], effort: str) -> JsonObject:
         with self._lock:
             self._refuse_while_fitting()
             if self._table is None:
@@ -122,13 +122,13 @@ class Workspace:
             self._job.start()
             return self._job.describe()
 
-    def fit_progress(self) -> dict[str, Any]:
+    def fit_progress(self) -> JsonObject:
         job = self._job
         if job is None:
             raise Problem("No fit has been started.", 409)
         return {**job.describe(), **job.result, "map": self._version}
 
-    def stop_fit(self) -> dict[str, Any]:
+    def stop_fit(self) -> JsonObject:
         if self._job is not None:
             self._job.stop()
         return self.fit_progress()
@@ -146,15 +146,15 @@ class Workspace:
             raise Problem("There is no model yet. Open a table and fit it, or open a model.", 409)
         return self._view
 
-    def describe_map(self) -> dict[str, Any]:
+    def describe_map(self) -> JsonObject:
         with self._lock:
             return {"version": self._version, **self.view.describe()}
 
-    def describe_row(self, row: int, changes: Changes) -> dict[str, Any]:
+    def describe_row(self, row: int, changes: Changes) -> JsonObject:
         with self._lock:
             return describe_row(self.view, row, changes)
 
-    def describe_gaps(self, row: int, changes: Changes) -> dict[str, Any]:
+    def describe_gaps(self, row: int, changes: Changes) -> JsonObject:
         with self._lock:
             return describe_gaps(self.view, row, changes)
 
@@ -176,7 +176,7 @@ class Workspace:
         raise Problem(f"There is no file {what[:40]!r} to take along.", 404)
 
 
-def _rows_for(model: Any, table: Table) -> tuple[pandas.DataFrame, Any] | None:
+def _rows_for(model: FittedClassifier, table: Table) -> tuple[pandas.DataFrame, np.ndarray | None] | None:
     """The rows of a table as a model takes them, and their classes where it knows them; None if the
     table is another one.
     """
@@ -192,7 +192,7 @@ def _rows_for(model: Any, table: Table) -> tuple[pandas.DataFrame, Any] | None:
     return frame, labels_as_fitted(table.frame[target], model, keep_others=False)
 
 
-def _drawn_rows(model: Any) -> tuple[pandas.DataFrame, Any]:
+def _drawn_rows(model: FittedClassifier) -> tuple[pandas.DataFrame, np.ndarray | None]:
     """Rows that the model makes up, and their classes."""
     X, y = model.sample(DRAWN_ROWS)
     names = [f"column {k}" for k in range(model.n_features_in_)]

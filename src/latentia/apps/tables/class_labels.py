@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -57,16 +56,17 @@ def amounts_note(labels: np.ndarray, target: str) -> list[str]:
     ]
 
 
-def _whole(label: Any) -> int | None:
+def _whole(label: object) -> int | None:
     """The whole number that a class is, if any: 1, "1", 1.0 and "1.0" are the same one."""
     if isinstance(label, str):
         found = WHOLE.fullmatch(label)
         return int(found[1]) if found else None
-    is_whole = isinstance(label, float) and label.is_integer() or isinstance(label, int) and not isinstance(label, bool)
-    return int(label) if is_whole else None
+    if isinstance(label, float) and label.is_integer() or isinstance(label, int) and not isinstance(label, bool):
+        return int(label)
+    return None
 
 
-def class_text(label: Any) -> str:
+def class_text(label: object) -> str:
     """A class as text, the same for all ways to write a number."""
     whole = _whole(label)
     return str(label) if whole is None else str(whole)

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas
+from sklearn.base import BaseEstimator
 
 from latentia.apps.tables.class_labels import class_text
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
+from latentia.arrays.namespace import Array
 from latentia.persistence.model_files import load
+from latentia.table.frames import Table, TableLike
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
-def load_classifier(path: str, *needed: str) -> Any:
+class FittedClassifier(Protocol):
+    """What applications ask of a model."""
+
+    classes_: np.ndarray
+    n_features_in_: int
+
+    def predict_proba(self, X: TableLike) -> Array: ...
+    def score_samples(self, X: TableLike) -> Array: ...
+    def impute(self, X: TableLike, *, method: str = "mean") -> Table: ...
+    def sample(self, n_samples: int, y: Hashable = None) -> tuple[Table, np.ndarray]: ...
+    def explain(self, X: TableLike) -> Table: ...
+    def set_params(self, **params: object) -> BaseEstimator: ...
+    def save(self, path: str | Path) -> None: ...
+
+
+def load_classifier(path: str, *needed: str) -> FittedClassifier:
     """A fitted classifier with these methods."""
     try:
         model = load(path)
@@ -31,7 +53,7 @@ def load_classifier(path: str, *needed: str) -> Any:
     return model
 
 
-def labels_as_fitted(cells: Any, model: Any, keep_others: bool) -> np.ndarray:
+def labels_as_fitted(cells: ArrayLike, model: FittedClassifier, keep_others: bool) -> np.ndarray:
     """The classes of a column as a model knows them, however numbers are written; None for gaps,
     and for classes that it does not know unless they are kept.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas
@@ -90,7 +90,7 @@ def with_points(known: list[str], decimal_comma: bool) -> list[str]:
     return known
 
 
-def numbers_of(cells: Any, texts: list[str]) -> Any:
+def numbers_of(cells: pandas.Series, texts: list[str]) -> pandas.Series:
     """Integers, nullable where cells are missing, or floats, from the texts of known cells."""
     places = np.flatnonzero(cells.notna().to_numpy())
     if texts and all(INTEGER.fullmatch(text) and abs(int(text)) < 2**63 for text in texts):
@@ -106,7 +106,7 @@ def numbers_of(cells: Any, texts: list[str]) -> Any:
     return pandas.Series(numbers)
 
 
-def only_numbers(table: Table, name: str, form: NumberForm | None, why: str) -> Any:
+def only_numbers(table: Table, name: str, form: NumberForm | None, why: str) -> pandas.Series:
     """A column of text as numbers, of this form or plain; other cells are refused."""
     cells = table.frame[name]
     known = cells.dropna().tolist()

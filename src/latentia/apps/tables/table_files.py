@@ -9,13 +9,18 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import pandas
+from sklearn.base import BaseEstimator
 
 from latentia.apps.tables.failures import bad_table
 from latentia.apps.tables.text_tables import MISSING, Cells, read_text
 from latentia.table.cells import is_numeric
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pandas.api.extensions import ExtensionDtype
 
 #: First bytes of a format.
 GZIP, PARQUET, ARROW, ARROW_STREAM = b"\x1f\x8b", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -53,7 +58,7 @@ class Reading:
     delimiter: str | None = None
     missing: frozenset[str] = frozenset()  # texts that mark gaps, besides MISSING
 
-    def for_model(self, model: Any) -> Reading:
+    def for_model(self, model: BaseEstimator) -> Reading:
         """Also with the marks of gaps of the table that a model was fitted to."""
         return replace(self, missing=self.missing.union(getattr(model, "missing_marks_", ())))
 
@@ -76,7 +81,7 @@ class Table:
     def names(self) -> list[str]:
         return list(self.frame.columns)
 
-    def for_model(self, model: Any) -> Table:
+    def for_model(self, model: BaseEstimator) -> Table:
         """With gaps where the table has marks of them that a model knows, as if it was read so."""
         marks = frozenset(getattr(model, "missing_marks_", ()))
         if not self.is_text:
@@ -138,7 +143,7 @@ def _text_frame(columns: Mapping[str, Sequence[str | None]]) -> pandas.DataFrame
     return pandas.DataFrame({name: pandas.Series(cells, dtype=object) for name, cells in columns.items()})
 
 
-def _nullable(kind: Any) -> Any:
+def _nullable(kind: pyarrow.DataType) -> ExtensionDtype | None:
     """Integers and bools stay what they are where cells are missing."""
     name = NULLABLE.get(str(kind))
     return None if name is None else pandas.api.types.pandas_dtype(name)

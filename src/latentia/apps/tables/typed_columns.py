@@ -7,10 +7,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas
+from sklearn.base import BaseEstimator
 
 from latentia.apps.tables.class_labels import WHOLE, did_you_mean, listed
 from latentia.apps.tables.failures import bad_table
@@ -27,6 +28,7 @@ from latentia.apps.tables.number_forms import (
 from latentia.apps.tables.table_files import Table
 from latentia.apps.tables.text_tables import MISSING
 from latentia.table.cells import NUMBER, amount_in, are_dates, is_amount, is_numeric, slip_in
+from latentia.table.frames import ColumnType
 
 #: Text of more different values than this is a name or an id where most rows have their own.
 MANY_VALUES = 50
@@ -52,7 +54,7 @@ class Features:
     frame: pandas.DataFrame
     left_out: dict[str, str] = field(default_factory=dict)  # column to reason
     notes: list[str] = field(default_factory=list)
-    doubted: set[str] = field(default_factory=set)  # columns that are text, of which a note tells why
+    explained: set[str] = field(default_factory=set)  # columns that are text, of which a note tells why
     kinds: dict[str, str] = field(default_factory=dict)  # that users give
     forms: dict[str, NumberForm] = field(default_factory=dict)  # of columns of amounts
 
@@ -69,21 +71,21 @@ def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] |
     features = Features(
         pandas.DataFrame(index=table.frame.index), kinds={name: kind.split(":")[0] for name, kind in asked.items()}
     )
-    kept: dict[str, Any] = {}
+    kept: dict[str, pandas.Series] = {}
     for name in names:
         kind = asked.get(name)
         looks = typed_column(table, name) if kind is None else _as_kind(table, name, kind)
         column = looks.cells
         reason = None if kind else useless_because(name, column)
         if reason is not None:
-            features.left_out[name] = looks.doubt or reason
+            features.left_out[name] = looks.why_text or reason
             continue
         kept[name] = column
         if looks.form is not None:
             features.forms[name] = looks.form
         if kind is None:
             features.notes += looks.notes + counting_note(name, column)
-            features.doubted |= {name} if looks.doubt else set()
+            features.explained |= {name} if looks.why_text else set()
     if not kept:
         raise bad_table(table.source, "no column is left to learn from" + _because(features.left_out))
     features.frame = pandas.DataFrame(kept)
@@ -93,9 +95,9 @@ def find_features(table: Table, names: Sequence[str], kinds: Mapping[str, str] |
 class TypedColumn(NamedTuple):
     """A column with the type that it looks like."""
 
-    cells: Any
+    cells: pandas.Series
     notes: list[str] = []  # what is odd or assumed
-    doubt: str | None = None  # why it is text, and how it could be read as numbers
+    why_text: str | None = None  # why it is text, and how it could be read as numbers
     form: NumberForm | None = None  # of amounts that were read as numbers
 
 
@@ -120,14 +122,14 @@ def _as_kind(table: Table, name: str, kind: str) -> TypedColumn:
     return looks
 
 
-def _unordered(column: Any) -> list[str]:
+def _unordered(column: pandas.Series) -> list[str]:
     """The values of a column, if they are text that the alphabet alone would order."""
     values = [] if str(column.dtype) == "category" else sorted(map(str, column.dropna().unique()))
     is_text = not pandas.api.types.is_numeric_dtype(column.dtype)
     return values if is_text and not all(NUMBER.fullmatch(text) for text in values) else []
 
 
-def _ordered(table: Table, name: str, given: str) -> Any:
+def _ordered(table: Table, name: str, given: str) -> pandas.Series:
     """A column of text with levels in the order that a user gives."""
     levels, cells = [level.strip() for level in given.split("<")], table.frame[name]
     texts = [None if gap else str(cell) for cell, gap in zip(cells, cells.isna(), strict=True)]
@@ -138,13 +140,13 @@ def _ordered(table: Table, name: str, given: str) -> Any:
     return pandas.Series(pandas.Categorical(texts, levels, ordered=True))
 
 
-def _pair_of_integers(column: Any) -> Any:
+def _pair_of_integers(column: pandas.Series) -> pandas.Series:
     """Two whole numbers as integers: with gaps, pandas writes 0 and 1 as 0.0 and 1.0."""
     values = column.dropna().unique().tolist() if column.dtype.kind == "f" else []
     return column.astype("Int64") if len(values) == 2 and all(WHOLE.fullmatch(str(v)) for v in values) else column
 
 
-def _are_row_numbers(name: str, column: Any) -> bool:
+def _are_row_numbers(name: str, column: pandas.Series) -> bool:
     """Whether a first column without a name counts the rows, as pandas writes its index."""
     if name not in ("column_1", "Unnamed: 0", "__index_level_0__"):
         return False
@@ -152,7 +154,7 @@ def _are_row_numbers(name: str, column: Any) -> bool:
     return numbers.dtype.kind in "iu" and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
-def counting_note(name: str, column: Any) -> list[str]:
+def counting_note(name: str, column: pandas.Series) -> list[str]:
     """A word on a column of numbers that go up by one from row to row, as ids do."""
     numbers = column.to_numpy()
     if numbers.dtype.kind not in "iu" or numbers.size < 10 or not (np.diff(numbers) == 1).all():
@@ -189,13 +191,13 @@ def _as_it_looks(table: Table, name: str) -> TypedColumn:
         return TypedColumn(numbers, [note], None, form)
     column = pandas.Series(cells.tolist()) if table.is_text else cells
     if are_dates(values):
-        doubt = f"dates, {len(values)} different ones in {len(known)} cells; {AS_DAYS}"
-        return TypedColumn(column, [f"column {name!r} is categorical, though it holds {doubt}"], doubt)
-    word = _word_among_numbers(name, texts) if table.is_text else _doubtful_text(name, values)
+        why = f"dates, {len(values)} different ones in {len(known)} cells; {AS_DAYS}"
+        return TypedColumn(column, [f"column {name!r} is categorical, though it holds {why}"], why)
+    word = _word_among_numbers(name, texts) if table.is_text else _ambiguous_text(name, values)
     return TypedColumn(column, [f"column {name!r} is text, since it holds {word}"] if word else [], word)
 
 
-def _doubtful_text(name: str, values: list[str]) -> str | None:
+def _ambiguous_text(name: str, values: list[str]) -> str | None:
     """What text of formats with gaps and numbers of their own holds that may be meant as these."""
     marks = [text for text in values if text.strip() in MISSING]
     if marks:
@@ -206,7 +208,7 @@ def _doubtful_text(name: str, values: list[str]) -> str | None:
     return f"numbers as text, such as {values[0]!r}; --kind {shlex.quote(name)}=continuous makes numbers of them"
 
 
-def _is_text(cells: Any) -> bool:
+def _is_text(cells: pandas.Series) -> bool:
     """Whether all known cells are text, and no categories."""
     return str(cells.dtype) != "category" and all(isinstance(v, str) for v in cells.dropna())
 
@@ -227,7 +229,7 @@ def _word_among_numbers(name: str, texts: list[str]) -> str | None:
     return f"{slip.text}; {shown}{' ...' if len(odd) > 3 else ''} makes gaps of such cells and numbers of the others"
 
 
-def useless_because(name: str, column: Any) -> str | None:
+def useless_because(name: str, column: pandas.Series) -> str | None:
     """Why nothing is learned from a column."""
     if _are_row_numbers(name, column):
         return "row numbers"
@@ -252,7 +254,7 @@ def useless_because(name: str, column: Any) -> str | None:
     return f"names or ids: {n_values} different values in {n_known} cells" if are_many else None
 
 
-def kind_of(column: Any) -> str:
+def kind_of(column: pandas.Series) -> str:
     """What a column looks like, before a model reads it."""
     from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
@@ -261,7 +263,7 @@ def kind_of(column: Any) -> str:
     return "continuous" if is_numeric_dtype(column.dtype) else "categorical"
 
 
-def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
+def features_as_fitted(table: Table, model: BaseEstimator) -> pandas.DataFrame:
     """The columns that a model was fitted on, in its order and types."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -280,7 +282,7 @@ def features_as_fitted(table: Table, model: Any) -> pandas.DataFrame:
     return pandas.DataFrame({str(name): _as_type(table, name, kind, forms.get(name)) for name, kind in columns})
 
 
-def _as_type(table: Table, name: str, kind: Any, form: NumberForm | None) -> Any:
+def _as_type(table: Table, name: str, kind: ColumnType | None, form: NumberForm | None) -> pandas.Series:
     column = table.frame[name]
     if kind is None or kind.is_integer or kind.is_float:
         is_text = table.is_text or form is not None and _is_text(column)
