@@ -8,9 +8,9 @@
 May import every other room; no other room imports this one. Start with `cli.app`.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-#: What commands and pages answer in.
-Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
+from latentia.persistence.archive import Json
+
+#: What commands and pages answer.
 JsonObject: TypeAlias = dict[str, Json]

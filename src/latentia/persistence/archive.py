@@ -13,12 +13,15 @@ import os
 import secrets
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from latentia.persistence.errors import Damage
+
+#: What JSON holds.
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
 
 MANIFEST = "manifest.json"
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
+from latentia.persistence.archive import Json
 from latentia.persistence.errors import Damage
 
 #: Bool, signed and unsigned integers, floats, text, dates and spans of time, of any byte order.
@@ -45,7 +47,7 @@ class ArrayLayout:
         return cls(array.dtype.str, tuple(array.shape[k] for k in order), axes)
 
     @classmethod
-    def from_manifest(cls, entry: dict[str, Any]) -> ArrayLayout:
+    def from_manifest(cls, entry: Mapping[str, Json]) -> ArrayLayout:
         """What the manifest says, checked."""
         dtype, shape = entry["dtype"], entry["shape"]
         axes = entry.get("axes", list(range(len(shape))) if isinstance(shape, list) else None)
@@ -59,8 +61,8 @@ class ArrayLayout:
             raise Damage(f"an array has the axes {str(axes)[:80]}")
         return cls(dtype, tuple(shape), tuple(axes))
 
-    def to_manifest(self) -> dict[str, Any]:
-        entry: dict[str, Any] = {"dtype": self.dtype, "shape": list(self.shape)}
+    def to_manifest(self) -> dict[str, Json]:
+        entry: dict[str, Json] = {"dtype": self.dtype, "shape": list(self.shape)}
         return entry if self.axes == tuple(range(len(self.shape))) else entry | {"axes": list(self.axes)}
 
     @property
@@ -95,7 +97,7 @@ class ArrayLayout:
         return stored.transpose(self.axes) if self.axes else stored
 
 
-def _is_shape(shape: Any) -> bool:
+def _is_shape(shape: object) -> TypeGuard[list[int]]:
     if not isinstance(shape, list) or len(shape) > MAX_AXES:
         return False
     return all(type(n) is int and 0 <= n <= MAX_LENGTH for n in shape)

@@ -6,13 +6,15 @@ import datetime
 import decimal
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import sklearn.model_selection
+from sklearn.model_selection import BaseCrossValidator
 
+from latentia.persistence.archive import Json
 from latentia.persistence.array_members import DTYPE
-from latentia.persistence.encoding import BIT_GENERATORS, MAX_DEPTH, REPEATED, SPLITTERS, Json
+from latentia.persistence.encoding import BIT_GENERATORS, MAX_DEPTH, REPEATED, SPLITTERS
 from latentia.persistence.errors import Damage
 from latentia.persistence.package_classes import class_of_name, from_state
 from latentia.table.frames import PlainValues
@@ -23,9 +25,9 @@ class Decoder:
 
     def __init__(self, arrays: Sequence[np.ndarray]):
         self.arrays = arrays
-        self._objects: list[Any] = []
+        self._objects: list[object] = []
 
-    def decode(self, tree: Json, depth: int = 0) -> Any:
+    def decode(self, tree: Json, depth: int = 0) -> object:
         """The value of a tree."""
         if depth > MAX_DEPTH:
             raise Damage("its values lie too deep within each other")
@@ -40,13 +42,14 @@ class Decoder:
         args = (tree[tag], tree[companion]) if companion else (tree[tag],)
         return _DECODERS[tag](self, *args, depth + 1)
 
-    def _list(self, tree: Json, depth: int) -> list[Any]:
+    def _list(self, tree: Json, depth: int) -> list[object]:
         if not isinstance(tree, list):
             raise Damage(f"it holds {str(tree)[:40]!r} where a list belongs")
         return [self.decode(part, depth) for part in tree]
 
-    def _dict(self, tree: Json, depth: int) -> dict[Any, Any]:
-        return {key: value for key, value in self._list(tree, depth)}
+    def _dict(self, tree: Json, depth: int) -> dict[object, object]:
+        pairs = cast(list[tuple[object, object]], self._list(tree, depth))
+        return {key: value for key, value in pairs}  # noqa: C416
 
     def _array(self, number: Json, depth: int) -> np.ndarray:
         if type(number) is not int or not 0 <= number < len(self.arrays):
@@ -64,13 +67,13 @@ class Decoder:
             array[k] = item
         return array.reshape(shape)
 
-    def _pandas(self, tree: Json, depth: int) -> Any:
+    def _pandas(self, tree: Json, depth: int) -> object:
         values = self.decode(tree, depth)
         if not isinstance(values, PlainValues) or len(values) != 1:
             raise Damage("a date, span or interval of pandas is none")
         return values.to_index()[0]
 
-    def _splitter(self, name: Json, state: Json, depth: int) -> Any:
+    def _splitter(self, name: Json, state: Json, depth: int) -> BaseCrossValidator:
         if name not in (*SPLITTERS, *REPEATED):
             raise Damage(f"it names the folds {str(name)[:80]!r}")
         return getattr(sklearn.model_selection, name)(**self._state(state, depth))
@@ -101,17 +104,17 @@ class Decoder:
                 raise Damage("the state of a random generator is none")
         return state
 
-    def _object(self, name: Json, state: Json, depth: int) -> Any:
+    def _object(self, name: Json, state: Json, depth: int) -> object:
         value = from_state(class_of_name(name), self._state(state, depth))
         self._objects.append(value)
         return value
 
-    def _same(self, number: Json, depth: int) -> Any:
+    def _same(self, number: Json, depth: int) -> object:
         if type(number) is not int or not 0 <= number < len(self._objects):
             raise Damage(f"it refers to the object {str(number)[:40]}, which it does not hold")
         return self._objects[number]
 
-    def _state(self, tree: Json, depth: int) -> dict[str, Any]:
+    def _state(self, tree: Json, depth: int) -> dict[str, object]:
         if not isinstance(tree, dict) or not all(_is_attribute(name) for name in tree):
             raise Damage(f"it holds {str(tree)[:40]!r} where attributes belong")
         return {name: self.decode(part, depth) for name, part in tree.items()}
@@ -136,13 +139,13 @@ def _dtype(decoder: Decoder, text: Json, depth: int) -> np.dtype:
     return np.dtype(text)
 
 
-def _scalar(decoder: Decoder, pair: Json, depth: int) -> Any:
-    text, digits = pair
+def _scalar(decoder: Decoder, pair: Json, depth: int) -> np.generic:
+    text, digits = cast(tuple[str, str], pair)
     return np.frombuffer(bytes.fromhex(digits), dtype=_dtype(decoder, text, depth))[0]
 
 
-def _text(make: Callable[[str], Any]) -> Callable[..., Any]:
-    def decode(decoder: Decoder, text: Json, depth: int) -> Any:
+def _text(make: Callable[[str], object]) -> Callable[..., object]:
+    def decode(decoder: Decoder, text: Json, depth: int) -> object:
         if not isinstance(text, str):
             raise Damage(f"it holds {str(text)[:40]!r} where text belongs")
         return make(text)
@@ -150,11 +153,11 @@ def _text(make: Callable[[str], Any]) -> Callable[..., Any]:
     return decode
 
 
-def _sequence(make: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+def _sequence(make: Callable[[list[object]], object]) -> Callable[..., object]:
     return lambda decoder, tree, depth: make(decoder._list(tree, depth))
 
 
-_DECODERS: dict[Any, Callable[..., Any]] = {
+_DECODERS: dict[str, Callable[..., object]] = {
     "float": _float,
     "text": _text(np.str_),
     "bytes": _text(bytes.fromhex),

@@ -19,19 +19,22 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import array_api_compat
 import numpy as np
 import sklearn.model_selection
+from sklearn.model_selection import BaseCrossValidator
 
-from latentia.arrays.namespace import to_numpy
+from latentia.arrays.namespace import Array, to_numpy
+from latentia.persistence.archive import Json
 from latentia.persistence.array_members import can_be_member
 from latentia.persistence.package_classes import class_name, state_of
 from latentia.table.frames import PlainValues
 
-Json = Any
+if TYPE_CHECKING:
+    import pandas
 
 #: Objects within objects; deeper ones are refused by both sides.
 MAX_DEPTH = 60
@@ -55,20 +58,20 @@ class Encoder:
         self.arrays: list[np.ndarray] = []
         self._array_numbers: dict[int, int] = {}
         self._object_numbers: dict[int, int] = {}
-        self._kept: list[Any] = []  # so that no id is used twice
+        self._kept: list[object] = []  # so that no id is used twice
 
-    def encode(self, value: Any, path: str, depth: int = 0) -> Json:
+    def encode(self, value: object, path: str, depth: int = 0) -> Json:
         """The tree of a value; `path` is how its owner would write it."""
         if depth > MAX_DEPTH:
             raise ValueError(f"{path} lies too deep to be saved: an object within itself?")
-        if type(value) in (type(None), bool, int, str):
+        if value is None or (isinstance(value, bool | int | str) and type(value) in (bool, int, str)):
             return value
         encode = _ENCODERS.get(type(value)) or self._other(value)
         if encode is None:
             raise ValueError(f"{path}={_short(value)} cannot be saved: {_reason(value)}.")
         return encode(self, value, path, depth + 1)
 
-    def _other(self, value: Any) -> Callable[..., Json] | None:
+    def _other(self, value: object) -> Callable[..., Json] | None:
         """How a value is encoded whose type is not in the table."""
         cls = type(value)
         if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.generic):
@@ -85,10 +88,10 @@ class Encoder:
             return Encoder._splitter if cls.__name__ in (*SPLITTERS, *REPEATED) else None
         return Encoder._object if class_name(cls) else None
 
-    def _sequence(self, value: Any, path: str, depth: int) -> list[Json]:
+    def _sequence(self, value: Iterable[object], path: str, depth: int) -> list[Json]:
         return [self.encode(part, f"{path}[{k}]", depth) for k, part in enumerate(value)]
 
-    def _dict(self, value: dict[Any, Any], path: str, depth: int) -> Json:
+    def _dict(self, value: dict[object, object], path: str, depth: int) -> Json:
         pairs = value.items()
         return {
             "dict": [
@@ -96,7 +99,7 @@ class Encoder:
             ]
         }
 
-    def _array(self, value: Any, path: str, depth: int) -> Json:
+    def _array(self, value: Array, path: str, depth: int) -> Json:
         array = to_numpy(value)
         if array.dtype == object:
             items = [self.encode(item, f"{path}[{k}]", depth) for k, item in enumerate(array.ravel().tolist())]
@@ -112,12 +115,14 @@ class Encoder:
     def _scalar(self, value: np.generic, path: str, depth: int) -> Json:
         return {"scalar": [value.dtype.str, value.tobytes().hex()]}
 
-    def _pandas(self, value: Any, path: str, depth: int) -> Json:
+    def _pandas(
+        self, value: pandas.Timestamp | pandas.Timedelta | pandas.Period | pandas.Interval, path: str, depth: int
+    ) -> Json:
         import pandas
 
         return {"pandas": self.encode(PlainValues.from_index(pandas.Index([value])), path, depth)}
 
-    def _splitter(self, value: Any, path: str, depth: int) -> Json:
+    def _splitter(self, value: BaseCrossValidator, path: str, depth: int) -> Json:
         state = {name: part for name, part in vars(value).items() if not name.startswith("_")}
         if type(value).__name__ in REPEATED:
             state = {**state.pop("cvargs"), **{name: part for name, part in state.items() if name != "cv"}}
@@ -130,12 +135,12 @@ class Encoder:
         return {"generator": self.encode(dict(state), path, depth)}
 
     def _random_state(self, value: np.random.RandomState, path: str, depth: int) -> Json:
-        state: Any = value.get_state(legacy=False)
+        state = value.get_state(legacy=False)
         if state["bit_generator"] != "MT19937":
             raise ValueError(f"{path} cannot be saved: its bit generator is {state['bit_generator']}, not MT19937.")
         return {"random_state": self.encode(state, path, depth)}
 
-    def _object(self, value: Any, path: str, depth: int) -> Json:
+    def _object(self, value: object, path: str, depth: int) -> Json:
         if id(value) in self._object_numbers:
             return {"same": self._object_numbers[id(value)]}
         tree = {"object": class_name(type(value)), "state": self._state(state_of(value), path, depth)}
@@ -143,7 +148,7 @@ class Encoder:
         self._kept.append(value)
         return tree
 
-    def _state(self, state: dict[str, Any], path: str, depth: int) -> Json:
+    def _state(self, state: Mapping[str, object], path: str, depth: int) -> Json:
         return {name: self.encode(part, f"{path}.{name}", depth) for name, part in state.items()}
 
 
@@ -159,7 +164,7 @@ def _tagged_sequence(tag: str) -> Callable[..., Json]:
     return lambda encoder, value, path, depth: {tag: encoder._sequence(value, path, depth)}
 
 
-def _tagged_text(tag: str, write: Callable[[Any], str]) -> Callable[..., Json]:
+def _tagged_text(tag: str, write: Callable[..., str]) -> Callable[..., Json]:
     return lambda encoder, value, path, depth: {tag: write(value)}
 
 
@@ -181,12 +186,12 @@ _ENCODERS: dict[type, Callable[..., Json]] = {
 }
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _reason(value: Any) -> str:
+def _reason(value: object) -> str:
     cls = type(value)
     if cls.__module__.startswith("latentia."):
         return f"{cls.__module__}.{cls.__qualname__} is none of the classes that model files hold"

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import zipfile
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from latentia.engine.messages import warn_at_caller
 from latentia.persistence.archive import (
     MANIFEST,
+    Json,
     add_member,
     array_name,
     for_each_chunk,
@@ -62,7 +63,7 @@ def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         add_member(archive, MANIFEST, json.dumps(manifest, allow_nan=False).encode())
 
 
-def _add_array(archive: zipfile.ZipFile, number: int, array: np.ndarray) -> dict[str, Any]:
+def _add_array(archive: zipfile.ZipFile, number: int, array: np.ndarray) -> dict[str, Json]:
     layout = ArrayLayout.of(array)
     stored = layout.stored(array)
     values = stored.reshape(-1).view(np.uint8) if stored.size else b""
@@ -70,7 +71,7 @@ def _add_array(archive: zipfile.ZipFile, number: int, array: np.ndarray) -> dict
     return layout.to_manifest() | {"size": size, "sha256": digest}
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> BaseEstimator:
     """Read an estimator that `save` has written.
 
     A model file holds arrays and JSON, and no code: files of strangers may be loaded. All sizes,
@@ -112,7 +113,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         with opened(path) as archive:
             manifest = _read_manifest(archive)
-            layouts = _check_arrays(archive, manifest["arrays"])
+            layouts = _check_arrays(archive, manifest.get("arrays"))
             arrays = [_read_array(archive, number, layout) for number, layout in enumerate(layouts)]
             return _decode(manifest, arrays)
     except Damage as reason:
@@ -121,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(f"{os.fspath(path)} cannot be loaded: it is damaged ({_line(error)}).") from None
 
 
-def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
+def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
     if member_size(archive, MANIFEST) > MAX_MANIFEST:
         raise Damage(f"its manifest has {member_size(archive, MANIFEST)} bytes, more than {MAX_MANIFEST}")
     pieces: list[bytes] = []
@@ -141,28 +142,28 @@ def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
         raise Damage(
             f"it has the format version {str(version)[:20]}, written by latentia {by}; this version reads {VERSION}"
         )
-    if not isinstance(manifest.get("arrays"), list):
-        raise Damage("its manifest lists no arrays")
     return manifest
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("an entry is there twice")
     return found
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"the number {name}")
 
 
-def _check_arrays(archive: zipfile.ZipFile, entries: list[Any]) -> list[ArrayLayout]:
+def _check_arrays(archive: zipfile.ZipFile, entries: Json) -> list[ArrayLayout]:
     """The layout of each array; all of them are in the archive, whole, and nothing else is."""
+    if not isinstance(entries, list):
+        raise Damage("its manifest lists no arrays")
     names = [array_name(number) for number in range(len(entries))]
     if {*names, MANIFEST} != set(archive.namelist()):
         raise Damage("its members are not those that its manifest lists")
-    layouts = []
+    layouts, digests = [], []
     for name, entry in zip(names, entries, strict=True):
         if not isinstance(entry, dict) or not {"dtype", "shape", "size", "sha256"} <= set(entry):
             raise Damage(f"its manifest does not say what {name} holds")
@@ -171,10 +172,11 @@ def _check_arrays(archive: zipfile.ZipFile, entries: list[Any]) -> list[ArrayLay
         if size != expected or entry["size"] != size:
             raise Damage(f"its member {name} has {size} bytes, and should have {expected}")
         layouts.append(layout)
-    for name, entry in zip(names, entries, strict=True):
+        digests.append(entry["sha256"])
+    for name, expected_digest in zip(names, digests, strict=True):
         digest = hashlib.sha256()
         for_each_chunk(archive, name, digest.update)
-        if digest.hexdigest() != entry["sha256"]:
+        if digest.hexdigest() != expected_digest:
             raise Damage(f"the checksum of {name} is another")
     return layouts
 
@@ -196,7 +198,7 @@ def _read_array(archive: zipfile.ZipFile, number: int, layout: ArrayLayout) -> n
     return layout.restored(stored)
 
 
-def _decode(manifest: dict[str, Any], arrays: list[np.ndarray]) -> Any:
+def _decode(manifest: dict[str, Json], arrays: list[np.ndarray]) -> BaseEstimator:
     """The estimator; whatever goes wrong comes from the file."""
     by = str(manifest.get("library_version"))[:20]
     try:

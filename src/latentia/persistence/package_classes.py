@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from typing import Any
+from collections.abc import Collection
 
 from sklearn.base import BaseEstimator
 
@@ -29,7 +29,7 @@ def class_name(cls: type) -> str | None:
     return name if _look_up(name) is cls else None
 
 
-def class_of_name(name: Any) -> type:
+def class_of_name(name: object) -> type:
     """The class of a name in a file."""
     found = _look_up(name) if isinstance(name, str) else None
     if found is None:
@@ -47,16 +47,16 @@ def is_named_tuple(cls: type) -> bool:
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
-def state_of(value: Any) -> dict[str, Any]:
+def state_of(value: object) -> dict[str, object]:
     """The attributes of an object, by name."""
-    if is_named_tuple(type(value)):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))
     if isinstance(value, BaseEstimator):
         return {k: v for k, v in value.__getstate__().items() if k not in NOT_STORED}
     return dict(vars(value))
 
 
-def from_state(cls: type, state: dict[str, Any]) -> Any:
+def from_state(cls: type, state: dict[str, object]) -> object:
     """An object with these attributes; those that it lacks have their defaults."""
     if is_named_tuple(cls):
         fields, defaults = cls._fields, cls._field_defaults  # type: ignore[attr-defined]
@@ -67,13 +67,15 @@ def from_state(cls: type, state: dict[str, Any]) -> Any:
     if dataclasses.is_dataclass(cls):
         fields = {f.name: f.default for f in dataclasses.fields(cls)}
         state = _completed(cls, state, fields, {k: v for k, v in fields.items() if v is not dataclasses.MISSING})
-    value: Any = object.__new__(cls)
+    value: object = object.__new__(cls)
     for name, part in state.items():
         object.__setattr__(value, name, part)
     return value
 
 
-def _completed(cls: type, state: dict[str, Any], fields: Any, defaults: dict[str, Any]) -> dict[str, Any]:
+def _completed(
+    cls: type, state: dict[str, object], fields: Collection[str], defaults: dict[str, object]
+) -> dict[str, object]:
     unknown = [name for name in state if name not in fields]
     values = defaults | state
     missing = [name for name in fields if name not in values]
@@ -82,14 +84,14 @@ def _completed(cls: type, state: dict[str, Any], fields: Any, defaults: dict[str
     return {name: values[name] for name in fields}
 
 
-def _estimator(cls: type[BaseEstimator], state: dict[str, Any]) -> BaseEstimator:
+def _estimator(cls: type[BaseEstimator], state: dict[str, object]) -> BaseEstimator:
     signature = inspect.signature(cls.__init__).parameters
     defaults = {k: p.default for k, p in signature.items() if k != "self"}
     unknown = [k for k in state if k not in defaults and k != "_model" and not k.endswith("_") and k not in SETTINGS]
     if unknown:
         raise _other_fields(cls, unknown, [])
     absent = {k: v for k, v in defaults.items() if k not in state and v is not inspect.Parameter.empty}
-    estimator: Any = object.__new__(cls)
+    estimator = object.__new__(cls)
     estimator.__setstate__(state | absent)
     return estimator
 

@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from latentia.apps import Json
 from latentia.apps.tables.failures import ExitCode, Failure
-from latentia.persistence.archive import written_whole
+from latentia.persistence.archive import Json, written_whole
 
 STANDARD = "-"
 

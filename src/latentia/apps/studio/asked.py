@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
-from latentia.apps import Json, JsonObject
+from latentia.apps import JsonObject
 from latentia.apps.studio.board import INK, SIDE
 from latentia.apps.studio.problems import Problem
+from latentia.persistence.archive import Json
 
 MAX_TEXT = 1000
 
