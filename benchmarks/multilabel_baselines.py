@@ -40,7 +40,7 @@ class BayesianProbit(ClassifierMixin, BaseEstimator):
         sign = np.where(np.asarray(Y) > 0, 1.0, -1.0)
         rows = _with_one(np.asarray(X, dtype=float))
         wide = rows.shape[1] > rows.shape[0]
-        self.design_ = KernelForm(rows, 1.0) if wide else GramForm(rows.T @ rows, 1.0)
+        self.design_ = KernelForm.from_rows(rows, 1.0) if wide else GramForm(rows.T @ rows, 1.0)
         size = np.ones((sign.shape[1], rows.shape[1]))
         score = np.zeros_like(sign)
         for _ in range(self.max_iter):

@@ -28,7 +28,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.model_selection import StratifiedKFold
 
 from latentia import EmbeddingDisplay, ProbitEmbeddingClassifier, known_f1_score, known_hamming_loss
-from latentia.families.probit_embedding.family import PRECISION_SHARING, InMemoryProblem, ProbitEmbedding
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.families.probit_embedding.family import PRECISION_SHARING, ProbitEmbedding
 from latentia.solvers import EM
 
 #: Hamming loss, macro F1 and micro F1 of the author's code.
@@ -81,8 +83,11 @@ def speed() -> None:
         best = (np.inf, np.inf)
         for _ in range(3):
             start = time.perf_counter(), time.process_time()
-            problem = InMemoryProblem(ProbitEmbedding(Y.shape[1], n_latent, PRECISION_SHARING["entries"]), X, Y)
-            params = problem.initial_params(np.random.default_rng(0), 1)
+            rows = ArraySource(X, Y)
+            problem = RowProblem(
+                ProbitEmbedding(Y.shape[1], n_latent, PRECISION_SHARING["entries"]), Likelihood(), rows
+            )
+            params = problem.family.init(rows, np.random.default_rng(0), 1)
             EM(n_iter, -np.inf).solve(problem, params)
             best = min(best, _since(start))
         start = time.perf_counter(), time.process_time()

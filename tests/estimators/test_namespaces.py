@@ -30,7 +30,7 @@ def sweep_in(xp, dtype, family, objective, rows, params, device=None):
     X = xp.asarray(np.array(rows.X), dtype=dtype, device=device)  # a copy: torch wants no read-only memory
     problem = RowProblem(family, objective, ArraySource(X, rows.y))
     moved = tree_map(lambda a: xp.asarray(np.array(a), dtype=dtype, device=device), params)
-    sweep = problem.sweep(moved)
+    sweep, family = problem.sweep(moved), problem.family
     assert all(a.dtype == dtype for a in leaves(sweep.stats)), "the dtype has changed"
     out = list(leaves(sweep))
     if objective.rises_under_em:

@@ -21,8 +21,10 @@ from sklearn.preprocessing import StandardScaler
 from tolerances import EQUAL, NAMESPACE
 
 from latentia import LatentClassifier
+from latentia.engine.rows import ArraySource
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier, best_size, learned_attributes
-from latentia.families.probit_embedding.family import PRECISION_SHARING, InMemoryProblem, ProbitEmbedding
+from latentia.families.probit_embedding.family import PRECISION_SHARING, ProbitEmbedding
 from latentia.plot.embedding import EmbeddingDisplay
 from latentia.solvers import EM
 
@@ -298,10 +300,9 @@ def test_problems_in_other_namespaces_rise_as_in_numpy(prior, shape):
     X, Y = data(1, *shape, unknown=0.2)
     curves = []
     for make in (np.asarray, torch.asarray, array_api_strict.asarray):
-        problem = InMemoryProblem(
-            ProbitEmbedding(5, 2, PRECISION_SHARING[prior]), make(X), make(Y), make(np.linspace(0.5, 2, shape[0]))
-        )
-        start = problem.initial_params(np.random.default_rng(0), 2)
+        rows = ArraySource(make(X), Y, np.linspace(0.5, 2, shape[0]))
+        problem = RowProblem(ProbitEmbedding(5, 2, PRECISION_SHARING[prior]), Likelihood(), rows)
+        start = problem.family.init(rows, np.random.default_rng(0), 2)
         solution = EM(5, -np.inf).solve(problem, start)
         assert type(solution.params.projection) is type(make(X))
         curves.append(np.array(solution.curves))

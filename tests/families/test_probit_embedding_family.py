@@ -1,6 +1,7 @@
 """Laws of the probit embedding: the bound is exact and never falls, all forms of the projection agree, unknown labels say nothing."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,25 +10,21 @@ from scipy.special import digamma
 from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE, STEP
 
 from latentia.arrays.linalg import spd_inverse
-from latentia.engine.rows import ArraySource
+from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart
 from latentia.families.blocks.bounds import positive_half_line, truncate
 from latentia.families.blocks.weights import GammaPrior
-from latentia.families.probit_embedding.family import (
-    PRECISION_SHARING,
-    InMemoryProblem,
-    ProbitEmbedding,
-    StreamedProblem,
-)
+from latentia.families.probit_embedding import projection
+from latentia.families.probit_embedding.family import PRECISION_SHARING, Means, ProbitEmbedding
 from latentia.families.probit_embedding.labels import infer_latents, label_signs, label_weight_moments
 from latentia.families.probit_embedding.projection import (
-    ColumnProducts,
-    DenseProducts,
+    DenseRows,
     GramForm,
     KernelForm,
-    PairProducts,
+    SparseRows,
     SpectralForm,
+    rows_with_products,
 )
 from latentia.solvers import EM
 from latentia.solvers.ascent import QuasiNewtonVB
@@ -44,8 +41,31 @@ def some_family(prior, n_labels=4, n_latent=2, **options):
     return ProbitEmbedding(n_labels, n_latent, PRECISION_SHARING[prior], GammaPrior(1.4, 1 / 0.7), 0.8, **options)
 
 
+def on_rows(family, X, y, weight=None, max_chunk_rows=None):
+    return RowProblem(family, Likelihood(), ArraySource(X, y, weight), max_chunk_rows)
+
+
+def with_form(form, family, X, y, weight):
+    """A problem whose projection has some form."""
+    problem = on_rows(family, X, y, weight)
+    problem.family = replace(family, form=form)
+    return problem
+
+
+def full_covariances(family, params):
+    """The covariances (R, D, D) of the columns, however they are kept."""
+    n_latent, n_features = params.projection.shape
+    units = [np.tile(unit, (n_latent, 1)) for unit in np.eye(n_features)]
+    precision = family.precision(params)
+    return np.stack([family.form.times_covariance(params.covariance, precision, unit) for unit in units], axis=-1)
+
+
+def start_of(problem, n_restarts):
+    return problem.family.init(problem.source, np.random.default_rng(0), n_restarts)
+
+
 def fit(problem, n_iter=20, n_restarts=1, tol=-np.inf):
-    start = problem.initial_params(np.random.default_rng(0), n_restarts)
+    start = start_of(problem, n_restarts)
     return EM(n_iter, tol).solve(problem, start)
 
 
@@ -167,9 +187,11 @@ def test_bound_equals_its_terms(prior):
     X, y = problem_rows(3, n_rows=7, n_features=3)
     y[4] = -1
     family = some_family(prior)
-    general = RowProblem(family, Likelihood(), ArraySource(X, y))
-    solution = EM(6, -np.inf).solve(general, family.init(ArraySource(X, y), np.random.default_rng(1), 1))
-    expected = reference_bound(family, select_restart(solution.params, 0), X, y)
+    problem = on_rows(family, X, y)
+    solution = EM(6, -np.inf).solve(problem, problem.family.init(problem.source, np.random.default_rng(1), 1))
+    params = select_restart(solution.params, 0)
+    covariance = full_covariances(problem.family, params)
+    expected = reference_bound(family, params._replace(covariance=covariance), X, y)
     np.testing.assert_allclose(solution.value[0], expected, **EQUAL)
 
 
@@ -211,25 +233,24 @@ def test_bound_never_falls_on_random_problems(seeds):
         prior = GammaPrior(rng.uniform(0.5, 2), rng.uniform(0.3, 3))
         sharing = list(PRECISION_SHARING.values())[seed % 3]
         family = ProbitEmbedding(sizes["n_labels"], int(rng.integers(1, 4)), sharing, prior, rng.uniform(0.3, 1.5))
-        problem = InMemoryProblem(family, X * rng.uniform(0.2, 3), y)
+        problem = on_rows(family, X * rng.uniform(0.2, 3), y)
         curve = (fit if seed % 2 else accelerate)(problem, 8).curves[0]
         worst.append((np.diff(curve) / np.abs(curve).max()).min())
     assert min(worst) >= -MAX_RELATIVE_DECREASE
 
 
 def accelerate(problem, n_iter, tol=-np.inf, n_restarts=1):
-    start = problem.initial_params(np.random.default_rng(0), n_restarts)
+    start = start_of(problem, n_restarts)
     return QuasiNewtonVB(n_iter, tol).solve(problem, start)
 
 
 @pytest.mark.parametrize("unknown", [0.0, 0.4])
 def test_rows_rest_where_the_papers_updates_do(unknown):
     X, y = problem_rows(8, n_rows=6, unknown=unknown)
-    problem = InMemoryProblem(some_family("entries"), X, y)
+    problem = on_rows(some_family("entries"), X, y)
     params = select_restart(fit(problem, 5).params, 0)
     family = problem.family
-    labels = label_signs(y, float, False)
-    found = family.infer_latents(params, X, labels)
+    found = family.infer(params, MaskedRows(X, None), y)
     for k, (mean, S, _, _) in enumerate(alternate(params, X, y, family.noise)):
         np.testing.assert_allclose(found.mean[k], mean, **BRUTE_FORCE)
         np.testing.assert_allclose(found.covariance[min(k, found.covariance.shape[0] - 1)], S, **BRUTE_FORCE)
@@ -237,7 +258,7 @@ def test_rows_rest_where_the_papers_updates_do(unknown):
 
 def test_the_fixed_point_does_not_depend_on_the_start():
     X, y = problem_rows(2)
-    problem = InMemoryProblem(some_family("columns"), X, y)
+    problem = on_rows(some_family("columns"), X, y)
     params = select_restart(fit(problem).params, 0)
     labels = label_signs(y, float, False)
     moments = label_weight_moments(params.weights * 20, params.weights_cov)  # steep, so that Newton may overshoot
@@ -260,48 +281,47 @@ def test_all_forms_of_the_projection_agree(prior, shape):
     used = label_signs(y, float, False).row_counts * weight
     gram = X.T @ (X * used[:, None])
     root = np.sqrt(used)[:, None]
-    forms = [InMemoryProblem(family, X, y, weight), InMemoryProblem(family, sparse.csr_array(X), y, weight)]
-    forms += [InMemoryProblem(family, X, y, weight, GramForm(gram, family.noise), max_chunk_rows=k) for k in (5, None)]
-    forms.append(StreamedProblem(family, ArraySource(X, y, weight)))
-    if not family.sharing.isotropic:
-        forms.append(InMemoryProblem(family, X, y, weight, KernelForm(X * root, family.noise)))
-        two_columns = ColumnProducts(sparse.csc_array(X * root), max_dense_entries=2 * shape[0])
-        by_columns = KernelForm(sparse.csr_array(X * root), family.noise, two_columns)
-        forms.append(InMemoryProblem(family, X, y, weight, by_columns))
+    forms = [on_rows(family, X, y, weight), on_rows(family, sparse.csr_array(X), y, weight)]
+    forms.append(on_rows(family, X, y, weight, max_chunk_rows=5))
+    if family.sharing.isotropic:
+        made = [SpectralForm.from_gram(gram, family.noise), SpectralForm.from_rows(X * root, family.noise)]
     else:
-        forms.append(InMemoryProblem(family, X, y, weight, SpectralForm.from_rows(X * root, family.noise)))
+        made = [GramForm(gram, family.noise), KernelForm.from_rows(X * root, family.noise)]
+        made.append(KernelForm.from_rows(sparse.csr_array(X * root), family.noise))
+    forms += [with_form(form, family, X, y, weight) for form in made]
     solutions = [fit(problem, 15, 2) for problem in forms]
     for problem, solution in zip(forms[1:], solutions[1:], strict=True):
         np.testing.assert_allclose(solution.value, solutions[0].value, rtol=1e-8)
         np.testing.assert_allclose(solution.params.projection, solutions[0].params.projection, rtol=1e-5, atol=1e-7)
         variance = problem.family.row_variance(solution.params, X)
         np.testing.assert_allclose(variance, forms[0].family.row_variance(solutions[0].params, X), rtol=1e-5, atol=1e-7)
-    assert len({type(problem.form) for problem in forms}) == 2
+    assert len({type(problem.family.form) for problem in forms}) == 2 - family.sharing.isotropic
 
 
 @pytest.mark.parametrize("prior", PRECISION_SHARING)
 @pytest.mark.parametrize("margin", [0.0, 0.6])
-def test_problems_that_know_their_rows_sweep_as_the_general_one(prior, margin):
-    X, y = problem_rows(6)
+@pytest.mark.parametrize("shape", [(25, 6), (12, 40)])
+def test_what_all_rows_say_beforehand_is_the_sum_of_what_each_says(prior, margin, shape):
+    """Their variances, and X'X: over the rows with a label, or all of them where unknown labels count."""
+    X, y = problem_rows(6, *shape)
+    y[4] = -1
     weight = np.random.default_rng(3).uniform(0.5, 2, len(X))
-    family, rows = some_family(prior, margin=margin), ArraySource(X, y, weight)
-    general = RowProblem(family, Likelihood(), rows)
-    used = label_signs(y, float, margin > 0).row_counts * weight
-    gram = X.T @ (X * used[:, None])
-    known = InMemoryProblem(family, X, y, weight, GramForm(gram, family.noise))
-    params = family.init(rows, np.random.default_rng(0), 2)
-    assert_same(known.initial_params(np.random.default_rng(0), 2), params)
-    for _ in range(3):
-        if margin:  # warm starts would stay on their side of it
-            known = InMemoryProblem(family, X, y, weight, GramForm(gram, family.noise))
-        one, other = general.sweep(params), known.sweep(params)
-        assert_same((other.value, other.stats[1:]), (one.value, one.stats[1:]))
-        np.testing.assert_allclose(one.stats.gram, np.stack([gram, gram]), **EQUAL)
-        assert_same(known.family.mean_gradient(params, other.stats), family.mean_gradient(params, one.stats))
-        new = family.update(params, one.stats)
-        assert_same(known.family.update(params, other.stats), new)
-        params = new
-    assert known.total_weight == general.total_weight
+    problem = on_rows(some_family(prior, margin=margin), X, y, weight)
+    params, form = fit(problem, 3).params, problem.family.form
+    used = weight if margin else weight * (y >= 0).any(axis=1)
+    variance = form.row_variance(params.covariance, problem.family.precision(params), X)
+    np.testing.assert_allclose(form.total_variance(params.covariance), variance @ used, **EQUAL)
+    np.testing.assert_allclose(form.times_gram(params.projection), params.projection @ (X.T * used) @ X, **EQUAL)
+    assert problem.total_weight == weight.sum()
+
+
+def test_warm_starts_change_nothing():
+    X, y = problem_rows(6)
+    params = fit(on_rows(some_family("entries"), X, y), 3).params
+    moved = params._replace(weights=1.3 * params.weights)
+    warm = on_rows(some_family("entries"), X, y)
+    for where in (params, moved, moved, params):
+        assert_same(warm.sweep(where), on_rows(some_family("entries"), X, y).sweep(where))
 
 
 @pytest.mark.parametrize("prior", PRECISION_SHARING)
@@ -309,8 +329,8 @@ def test_rows_without_labels_change_nothing(prior):
     X, y = problem_rows(7)
     more = np.vstack([X, 10 * np.random.default_rng(0).standard_normal((8, X.shape[1]))])
     padded = np.vstack([y, np.full((8, y.shape[1]), -1)])
-    alone = fit(InMemoryProblem(some_family(prior), X, y))
-    together = fit(InMemoryProblem(some_family(prior), more, padded))
+    alone = fit(on_rows(some_family(prior), X, y))
+    together = fit(on_rows(some_family(prior), more, padded))
     np.testing.assert_allclose(together.value, alone.value, rtol=1e-9)
     np.testing.assert_allclose(together.params.projection, alone.params.projection, rtol=1e-6, atol=1e-8)
 
@@ -320,7 +340,7 @@ def test_it_starts_from_the_directions_that_ridge_regression_predicts_best(shape
     X, y = problem_rows(5, *shape)
     X = X + 3.0  # columns that are not centered
     weight = np.random.default_rng(0).uniform(0.5, 2, shape[0])
-    start = InMemoryProblem(some_family("entries"), X, y, weight).initial_params(np.random.default_rng(0), 2)
+    start = start_of(on_rows(some_family("entries"), X, y, weight), 2)
     noise = some_family("entries").noise
     weight = weight * (y >= 0).any(axis=1)
     sign = np.where(y < 0, 0, 2 * y - 1)
@@ -348,7 +368,7 @@ def test_an_unknown_label_is_the_sum_over_its_values():
 def test_separated_rows_never_lower_the_bound():
     for seed in range(3):
         X, y = problem_rows(seed, n_rows=40, unknown=0.6)
-        problem = InMemoryProblem(some_family("entries", margin=0.8), X, y)
+        problem = on_rows(some_family("entries", margin=0.8), X, y)
         for solution in (fit(problem, 20), accelerate(problem, 20)):
             curve = solution.curves[0]
             assert np.diff(curve).min() >= -MAX_RELATIVE_DECREASE * np.abs(curve).max()
@@ -358,7 +378,7 @@ def test_separated_rows_never_lower_the_bound():
 @pytest.mark.parametrize("prior", ["entries", "columns"])
 def test_acceleration_ends_where_plain_updates_do_but_sooner(prior):
     X, y = problem_rows(9, n_rows=40)
-    problem = InMemoryProblem(some_family(prior), X, y)
+    problem = on_rows(some_family(prior), X, y)
     plain, fast = fit(problem, 5000, tol=1e-10), accelerate(problem, 1000, tol=1e-10)
     np.testing.assert_allclose(fast.value, plain.value, rtol=1e-7)
     needed = [int(np.argmax(s.curves[0] >= fast.value[0] - 1e-4)) for s in (plain, fast)]
@@ -370,8 +390,8 @@ def test_acceleration_ends_where_plain_updates_do_but_sooner(prior):
 
 def test_accelerated_starts_do_not_see_each_other():
     X, y = problem_rows(10)
-    problem = InMemoryProblem(some_family("entries"), X, y)
-    start = problem.initial_params(np.random.default_rng(0), 3)
+    problem = on_rows(some_family("entries"), X, y)
+    start = start_of(problem, 3)
     together = QuasiNewtonVB(12, -np.inf).solve(problem, start)
     for k in range(3):
         alone = QuasiNewtonVB(12, -np.inf).solve(problem, type(start)(*(a[k : k + 1] for a in start)))
@@ -383,20 +403,20 @@ def test_accelerated_starts_do_not_see_each_other():
 def test_slopes_of_the_means_are_derivatives_and_lead_to_the_plain_update(prior, shape):
     X, y = problem_rows(12, *shape)
     for rows in (X, sparse.csr_array(X)):
-        problem = InMemoryProblem(some_family(prior), rows, y)
+        problem = on_rows(some_family(prior), rows, y)
         params = fit(problem, 6, 2).params
         family, sweep = problem.family, problem.sweep(params)
-        slope, means = family.mean_gradient(params, sweep.stats), family.to_means(params)
+        slope, means = family.gradient(params, sweep.stats), family.to_free(params)
         rng = np.random.default_rng(0)
         way = [rng.standard_normal(m.shape) for m in means]
         up, down = (
-            problem.sweep(family.from_means(tuple(m + h * w for m, w in zip(means, way, strict=True)), params)).value
+            problem.sweep(family.from_free(Means(*(m + h * w for m, w in zip(means, way, strict=True))), params)).value
             for h in (STEP, -STEP)
         )
         found = sum((s * w).sum(axis=(1, 2)) for s, w in zip(slope, way, strict=True))
         np.testing.assert_allclose(found, (up - down) / (2 * STEP), rtol=1e-5)
         moved = means[0] + family.precondition(params, slope)[0]
-        plain = problem.form.posterior(family.precision(params), sweep.stats.cross).mean
+        plain = family.form.posterior(family.precision(params), sweep.stats.cross).mean
         np.testing.assert_allclose(moved, plain, rtol=1e-7, atol=1e-9)
 
 
@@ -417,10 +437,15 @@ def test_products_of_sparse_rows():
     X = rng.standard_normal((9, 14)) * (rng.random((9, 14)) < 0.4)
     scale, inner = rng.random(14), rng.standard_normal((9, 9))
     inner = inner + inner.T
-    dense = DenseProducts(X)
-    for other in (
-        PairProducts.from_rows(sparse.csr_array(X)),
-        ColumnProducts(sparse.csc_array(X), max_dense_entries=20),
-    ):
-        np.testing.assert_allclose(other.kernel(scale), dense.kernel(scale), **BRUTE_FORCE)
-        np.testing.assert_allclose(other.diagonal(inner), dense.diagonal(inner), **BRUTE_FORCE)
+    dense, by_pairs = DenseRows(X), rows_with_products(sparse.csr_array(X))
+    assert isinstance(by_pairs, SparseRows)
+    np.testing.assert_allclose(by_pairs.kernel(scale), dense.kernel(scale), **BRUTE_FORCE)
+    np.testing.assert_allclose(by_pairs.diagonal(inner), dense.diagonal(inner), **BRUTE_FORCE)
+
+
+def test_well_filled_rows_do_not_stay_sparse(monkeypatch):
+    """Their pairs would take more memory than all cells."""
+    monkeypatch.setattr(projection, "PAIR_BYTES", 0)
+    filled = np.random.default_rng(0).standard_normal((9, 14))
+    assert isinstance(rows_with_products(sparse.csr_array(filled)), DenseRows)
+    assert isinstance(rows_with_products(sparse.csr_array(filled * (np.arange(14) == 3))), SparseRows)

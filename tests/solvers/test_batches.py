@@ -66,10 +66,10 @@ GAIN_STEPS = {EM: (1, 1), AcceleratedEM: (6, 1), QuasiNewtonVB: (10, 10)}
 
 
 @pytest.mark.parametrize("solver, part", [pair for pair in PAIRS if pair.values[0] in GAIN_STEPS])
-def test_a_restart_ends_at_its_first_gain_below_tol_per_unit_of_weight(solver, problem, start):
+def test_a_restart_ends_at_its_first_gain_below_tol_per_unit_of_weight(solver, part, problem, start):
     """However many rows there are, and whatever they weigh."""
     (n_steps, every), rows = GAIN_STEPS[solver], problem.source
-    weighted = RowProblem(problem.family, Likelihood(), ArraySource(rows.X, rows.y, np.linspace(1, 13, N_ROWS)))
+    weighted = RowProblem(part, Likelihood(), ArraySource(rows.X, rows.y, np.linspace(1, 13, N_ROWS)))
     solution = solver(max_iter=60, tol=0.03).solve(weighted, start)
     for curve, outcome in zip(solution.curves, solution.outcomes, strict=True):
         small = (curve[n_steps:] - curve[:-n_steps])[::every] <= 0.03 * 7 * N_ROWS

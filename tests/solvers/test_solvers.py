@@ -33,7 +33,7 @@ def test_no_slope_where_em_rests(family, rng):
     rest = EM(max_iter=150, tol=1e-10).solve(problem, start).params
     slopes = []
     for params in (select_restart(start, 0), select_restart(rest, 0)):
-        slopes.append(np.abs(flatten(family.gradient(params, problem.sweep(params).stats))).max())
+        slopes.append(np.abs(flatten(problem.family.gradient(params, problem.sweep(params).stats))).max())
     assert slopes[1] < 5e-2 * slopes[0]
 
 

@@ -14,7 +14,7 @@ A `Family` says what the scores look like. Its refinements say what can be done 
 - `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
 - `AcceleratedFamily`: coordinates in which EM steps may be extrapolated;
 - `DampedFamily`: a fixed-point step that may overshoot;
-- `QuasiNewtonFamily`: means that take quasi-Newton steps between updates;
+- `QuasiNewtonFamily`: free coordinates that take preconditioned steps between M-steps;
 - `StructuredFamily`: a structure that its statistics can improve;
 - `GenerativeFamily`: p(x, c), so rows can be drawn and completed (and see `normal_cells`);
 - `ConditionalFamily`: p(y | x) alone.
@@ -65,6 +65,10 @@ class Family(ABC):
     @abstractmethod
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Params:
         """Rough parameters, one set per restart along the first axis."""
+
+    def given_rows(self, source: Source) -> Self:
+        """The family that knows what all rows together say to it, whatever the parameters are."""
+        return self
 
     def precompute(self, params: Params) -> Params:
         """The parameters with what all chunks of a sweep need of them; `infer` takes either."""
@@ -179,24 +183,12 @@ class DampedFamily(Family):
         """Factors that bring all residuals to one unit; zero leaves a coordinate out."""
 
 
-class QuasiNewtonFamily(EMFamily):
-    """A family whose means may take quasi-Newton steps while the rest stays."""
-
-    @abstractmethod
-    def to_means(self, params: Params) -> Tree:
-        """The means of the posteriors."""
-
-    @abstractmethod
-    def from_means(self, means: Tree, params: Params) -> Params:
-        """The parameters with these means."""
-
-    @abstractmethod
-    def mean_gradient(self, params: Params, stats: Stats) -> Tree:
-        """Gradient of the bound in the means."""
+class QuasiNewtonFamily(EMFamily, SmoothFamily):
+    """A family whose free coordinates take quasi-Newton steps between M-steps."""
 
     @abstractmethod
     def precondition(self, params: Params, gradient: Tree) -> Tree:
-        """A gradient times the covariances of the means."""
+        """A gradient times a rough inverse Hessian: the step that an M-step would take."""
 
 
 class StructuredFamily(EMFamily):

@@ -481,7 +481,7 @@ class ArraySource(TableSource):
         self.cache_mib = cache_mib
         self.gather_chunk_rows = gather_chunk_rows
         self._cache: CachedRows | None = None
-        remembers = X.shape[0] * X.shape[1] * 8 <= MEMO_MIB * 2**20
+        remembers = self._n_bytes <= MEMO_MIB * 2**20
         self._memos: dict[RowRange, Memo] | None = {} if remembers else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -495,7 +495,7 @@ class ArraySource(TableSource):
 
     @property
     def rows_like(self) -> Array:
-        return self.X
+        return stored_values(self.X)
 
     @cached_property
     def total_weight(self) -> float:
@@ -633,13 +633,18 @@ class ArraySource(TableSource):
         return [rows for rows in labels if not (self._skips and rows.label == -1)]
 
     @property
+    def _n_bytes(self) -> int:
+        """Memory of the values in double precision."""
+        return 8 * math.prod(self.rows_like.shape)
+
+    @property
     def _fits_cache(self) -> bool:
         """Whether a preprocessed copy may be kept."""
         limit = self.cache_mib
         if limit is None:
             limit = CACHE_MIB if is_mapped(self.X) else IN_MEMORY_FACTOR * CACHE_MIB
-            limit = min(limit, get_config()["working_memory"]) if is_on_cpu(self.X) else DEVICE_CACHE_MIB
-        return bool(self.n_rows * self.n_features * 8 <= limit * 2**20)
+            limit = min(limit, get_config()["working_memory"]) if is_on_cpu(self.rows_like) else DEVICE_CACHE_MIB
+        return bool(self._n_bytes <= limit * 2**20)
 
     @cached_property
     def _label_order(self) -> np.ndarray:

@@ -20,6 +20,7 @@ After W. Roth, master's thesis, Graz University of Technology, chapter 3. With s
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar, Generic
 
@@ -45,7 +46,7 @@ class RowProblem(Generic[F]):
     """Family, objective and source; `sweep` is the only place where they meet."""
 
     def __init__(self, family: F, objective: Objective, source: Source, max_chunk_rows: int | None = None):
-        self.family = family
+        self.family = family.given_rows(source)
         self.objective = objective
         self.source = source
         self.max_chunk_rows = max_chunk_rows
@@ -60,7 +61,11 @@ class RowProblem(Generic[F]):
         belongs to chunks.
         """
         source = self.source.take_restarts(index)
-        return self if source is self.source else RowProblem(self.family, self.objective, source, self._chunk_rows)
+        if source is self.source:
+            return self
+        other = copy(self)  # whose family has been given these rows
+        other.source, other.max_chunk_rows = source, self._chunk_rows
+        return other
 
     def sweep(self, params: Params) -> Sweep:
         """Value and weighted expected statistics in one pass."""

@@ -29,7 +29,7 @@ from latentia.arrays.parallel import one_blas_thread
 from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, Chunk, Preprocessor, TableSource, Totals, map_rows
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.sweep import Likelihood, RowProblem, rows_per_chunk
 from latentia.engine.tree import select_restart
 from latentia.estimators.base.classifier import ClassOrLabelsClassifier
 from latentia.estimators.base.estimator import (
@@ -46,7 +46,6 @@ from latentia.families.probit_embedding.family import (
     PRECISION_SHARING,
     Embedding,
     ProbitEmbedding,
-    problem_maker,
     second_moment,
 )
 from latentia.families.probit_embedding.projection import project
@@ -61,6 +60,9 @@ from latentia.table.weights import check_weight, warn_of_shares
 
 #: The most dimensions that are used unless more are asked for.
 MAX_LATENT = 10
+
+#: Tables with fewer entries gain nothing from several threads in a product.
+MIN_THREADED_ENTRIES = 2**22
 
 #: Sizes without a gain in evidence after which a search stops.
 PATIENCE = 2
@@ -109,19 +111,19 @@ class Trainer:
     ):
         self.data, self.family, self.solver = data, family, solver
         self.n_restarts, self.rng, self.notifier = n_restarts, rng, notifier
-        self.make_problem = problem_maker(data.source)
         self.n_classes = data.n_classes
 
     def train(self, n_latent: int) -> EmbeddingFit:
         """Variational Bayes from all restarts; the largest bound wins."""
-        problem = self.make_problem(replace(self.family, n_latent=n_latent))
+        source = self.data.source
+        problem = RowProblem(replace(self.family, n_latent=n_latent), Likelihood(), source)
 
         def model_at(params: Params) -> FittedEmbedding:
             return FittedEmbedding(problem.family, params, self.data.preprocessor, self.n_classes)
 
         self.notifier.attributes_at = lambda params: self.data.attributes | learned_attributes(model_at(params))
-        params = problem.initial_params(self.rng, self.n_restarts)
-        with one_blas_thread(problem.small):  # once, not in every sweep
+        params = problem.family.init(source, self.rng, self.n_restarts)
+        with one_blas_thread(source.n_rows * source.n_features < MIN_THREADED_ENTRIES):
             solution = self.solver.solve(problem, params, self.notifier)
         solution = solution.select_restart(int(np.argmax(solution.value)))
         return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)

@@ -196,7 +196,7 @@ class _Means:
 
     def _move_to(self, params: Params, sweep: Sweep) -> None:
         self.params, self.stats, self.values = params, sweep.stats, to_float_array(sweep.value)
-        self.gradient = flatten_restarts(self.family.mean_gradient(params, sweep.stats))
+        self.gradient = flatten_restarts(self.family.gradient(params, sweep.stats))
 
     def update(self) -> None:
         """The plain update of everything."""
@@ -205,13 +205,13 @@ class _Means:
 
     def step(self) -> None:
         """A step of the means of each restart; none where it would not rise."""
-        before, gradient = flatten_restarts(self.family.to_means(self.params)), self.gradient
+        before, gradient = flatten_restarts(self.family.to_free(self.params)), self.gradient
         direction = self._direction()
         failed = self._search(before, direction, (direction * gradient).sum(axis=1))
-        self.gradient = flatten_restarts(self.family.mean_gradient(self.params, self.stats))
+        self.gradient = flatten_restarts(self.family.gradient(self.params, self.stats))
         if failed.size:
             self.history.forget(failed)
-        self.history.add(flatten_restarts(self.family.to_means(self.params)) - before, gradient - self.gradient)
+        self.history.add(flatten_restarts(self.family.to_free(self.params)) - before, gradient - self.gradient)
 
     def _search(self, means: np.ndarray, direction: np.ndarray, predicted_gain: np.ndarray) -> np.ndarray:
         """Move each restart along its direction as far as it rises; return those that do not."""
@@ -242,12 +242,13 @@ class _Means:
         """The restarts `index` at other means."""
         everything = len(index) == len(self.values)
         params = self.params if everything else take_restarts(self.params, index.tolist())
-        params = self.family.from_means(unflatten_restarts(means, self.family.to_means(params)), params)
-        return params, self.problem.sweep(params)
+        problem = self.problem if everything else self.problem.take_restarts(index)
+        params = self.family.from_free(unflatten_restarts(means, self.family.to_free(params)), params)
+        return params, problem.sweep(params)
 
     def _direction(self) -> np.ndarray:
         """The plain step, bettered by what past steps show."""
-        template = self.family.to_means(self.params)
+        template = self.family.to_free(self.params)
 
         def precondition(q: np.ndarray) -> np.ndarray:
             return flatten_restarts(self.family.precondition(self.params, unflatten_restarts(q, template)))
@@ -258,6 +259,7 @@ class _Means:
         """Only these restarts."""
         self.params, self.stats = take_restarts(self.params, index.tolist()), take_restarts(self.stats, index.tolist())
         self.values, self.gradient = self.values[index], self.gradient[index]
+        self.problem = self.problem.take_restarts(index)
         self.history.keep(index)
 
 

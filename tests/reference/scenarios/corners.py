@@ -203,7 +203,7 @@ def sparse_embeddings() -> dict[str, Any]:
         found[prior] = describe(model, wide(new))
     from latentia.families.probit_embedding import projection as row_products
 
-    with patch.object(row_products, "MAX_PAIRS", 0):
+    with patch.object(row_products, "PAIR_BYTES", 0):
         model = ProbitEmbeddingClassifier(2, max_iter=5, random_state=0).fit(wide(X), Y)
         found["many"] = describe(model, wide(new))
     return found

@@ -53,6 +53,7 @@ def parts(family: Any) -> dict[str, Any]:
     X, y = family.example_rows(rng, 23, 5)
     rows = ArraySource(X, y, np.random.RandomState(1).uniform(0.3, 2.5, 23))
     problem = RowProblem(family, Likelihood(), rows)
+    family = problem.family
     start = family.init(rows, rng, 2)
     found: dict[str, Any] = {"start": tree(start)}
     if isinstance(family, DampedFamily):
@@ -81,9 +82,7 @@ def parts(family: Any) -> dict[str, Any]:
         further = family.damped_update(params, sweep.stats, 0.7)
         found["damped"] = "None" if further is None else tree(further)
     if isinstance(family, QuasiNewtonFamily):
-        gradient = family.mean_gradient(params, sweep.stats)
-        found |= {"mean_gradient": tree(gradient), "preconditioned": tree(family.precondition(params, gradient))}
-        found["from_means"] = tree(family.from_means(tree_map(lambda a: 0.9 * a, family.to_means(params)), params))
+        found["preconditioned"] = tree(family.precondition(params, family.gradient(params, sweep.stats)))
     if isinstance(family, StructuredFamily):
         new, changed = family.update_structure(params, sweep.stats)
         found |= {"structure": tree(new), "changed": changed, "size": family.structure_size(new)}

@@ -24,9 +24,9 @@ Arrays have rows before latent dimensions here: m is (..., N, R).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from latentia.arrays.namespace import Array, eye_like, namespace, transpose
+from latentia.arrays.namespace import Array, DType, eye_like, namespace, transpose
 from latentia.families.blocks.bounds import truncate
 
 #: A row rests after a Newton step whose predicted gain was below this power of the rounding error,
@@ -49,12 +49,6 @@ class LabelSigns(NamedTuple):
     entry_counts: Array  # (N, L) or (1, L): ones where an entry takes part in the bound
     row_counts: Array  # (N,): ones for rows with an entry that takes part
 
-    def of_rows(self, rows: slice) -> LabelSigns:
-        """The labels of some rows."""
-        shared = self.entry_counts.shape[0] == 1
-        entry_counts = self.entry_counts if shared else self.entry_counts[rows, :]
-        return LabelSigns(self.sign[rows, :], entry_counts, self.row_counts[rows])
-
 
 class LabelWeightMoments(NamedTuple):
     """Moments of the label weights in the shapes the rows need."""
@@ -76,7 +70,7 @@ class LatentPosterior(NamedTuple):
     target: Array  # (..., N, L): mean of t
 
 
-def label_signs(y: Array, dtype: Any, low_density_separation: bool) -> LabelSigns:
+def label_signs(y: Array, dtype: DType, low_density_separation: bool) -> LabelSigns:
     """From codes (N, L) of 0, 1, and -1 for unknown: these count under low-density separation."""
     xp = namespace(y)
     known = xp.astype(y >= 0, dtype)
