@@ -12,8 +12,8 @@ from latentia import GaussianMixtureClassifier
 from latentia.arrays.parallel import parallel
 from latentia.engine import rows as array_source
 from latentia.engine import rows as source_module
-from latentia.engine.rows import ArraySource
-from latentia.engine.sweep import Hybrid, Likelihood, RowProblem, rows_per_chunk
+from latentia.engine.rows import ArraySource, rows_per_chunk
+from latentia.engine.sweep import Hybrid, Likelihood, RowProblem
 from latentia.engine.tree import leaves
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
 from latentia.table.standardization import column_moments

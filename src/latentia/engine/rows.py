@@ -334,6 +334,21 @@ def label_ranges(sorted_y: np.ndarray) -> list[RowRange]:
     return [RowRange(a, b, int(sorted_y[a])) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
 
 
+#: Working memory of a chunk, in MiB: sweeps run fastest at a few times the second-level cache.
+CHUNK_MIB = 8
+
+
+def rows_per_chunk(floats_per_row: int, like: Array | None = None) -> int:
+    """Rows whose workspace fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less.
+
+    An accelerator, where `like` may live, wants few large chunks: it gets all of `working_memory`.
+    """
+    budget = get_config()["working_memory"] * 2**20
+    if like is None or is_on_cpu(like):
+        budget = min(budget, CHUNK_MIB * 2**20)
+    return max(1, int(budget // (8 * max(1, floats_per_row))))
+
+
 def split_ranges(ranges: list[RowRange], max_rows: int, by_label: bool = False) -> list[RowRange]:
     """Adjacent ranges, cut evenly into some of at most `max_rows` rows; of one label if asked."""
     if ranges and not by_label:

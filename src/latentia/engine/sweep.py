@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic
 
 import numpy as np
-from sklearn import get_config
 
-from latentia.arrays.namespace import Array, is_on_cpu, log_softmax, logsumexp, namespace, one_hot, softmax
+from latentia.arrays.namespace import Array, log_softmax, logsumexp, namespace, one_hot, softmax
 from latentia.engine.contracts import (
     ConditionalFamily,
     EMFamily,
@@ -38,7 +37,7 @@ from latentia.engine.contracts import (
     SmoothFamily,
     Sweep,
 )
-from latentia.engine.rows import Chunk, Source, Totals
+from latentia.engine.rows import Chunk, Source, Totals, rows_per_chunk
 from latentia.engine.tree import concat_classes, leaves, select_class, tree_add
 
 
@@ -120,21 +119,6 @@ class _Visit:
         if label is not None or isinstance(self.family, ConditionalFamily):
             return log_joint[..., 0, :], namespace(log_joint).ones_like(log_joint)
         return self.objective.evaluate(log_joint, y)
-
-
-#: Working memory of a chunk, in MiB: sweeps run fastest at a few times the second-level cache.
-CHUNK_MIB = 8
-
-
-def rows_per_chunk(floats_per_row: int, like: Array | None = None) -> int:
-    """Rows whose workspace fits `CHUNK_MIB`, or scikit-learn's `working_memory` if that is less.
-
-    An accelerator, where `like` may live, wants few large chunks: it gets all of `working_memory`.
-    """
-    budget = get_config()["working_memory"] * 2**20
-    if like is None or is_on_cpu(like):
-        budget = min(budget, CHUNK_MIB * 2**20)
-    return max(1, int(budget // (8 * max(1, floats_per_row))))
 
 
 def check_compatible(family: Family, objective: Objective, needs_em: bool, needs_gradient: bool) -> None:

@@ -13,8 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.arrays.namespace import Array, asarray_like, logsumexp, namespace, softmax, to_numpy, transpose
 from latentia.engine.contracts import Objective, Params
-from latentia.engine.rows import ArraySource, Chunk, MaskedRows, TableSource, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, TableSource, Totals, rows_per_chunk
 from latentia.estimators.base.estimator import Attributes, StepNotifier
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative import GenerativeClassifier, warn_of_idle_components

@@ -28,8 +28,8 @@ from latentia.arrays.namespace import Array, eye_like, is_sparse, log_softmax, n
 from latentia.arrays.parallel import one_blas_thread
 from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.rows import ArraySource, Chunk, Preprocessor, TableSource, Totals, map_rows
-from latentia.engine.sweep import Likelihood, RowProblem, rows_per_chunk
+from latentia.engine.rows import ArraySource, Chunk, Preprocessor, TableSource, Totals, map_rows, rows_per_chunk
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
 from latentia.estimators.base.classifier import ClassOrLabelsClassifier
 from latentia.estimators.base.estimator import (

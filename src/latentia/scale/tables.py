@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.rows import Chunk, Source, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import Chunk, Source, Totals, rows_per_chunk
 from latentia.table.frames import column_dtypes, column_names, frame_type, is_missing, on_host
 from latentia.table.labels import (
     NO_OUTPUT,

@@ -23,8 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, stored_values, to_numpy
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.rows import Chunk, TableSource, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import Chunk, TableSource, Totals, rows_per_chunk
 from latentia.engine.tree import leaves
 from latentia.table.cells import dates_in, refusal, slip_in
 from latentia.table.encoder import as_numbers, check_finite

@@ -14,8 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from latentia.arrays.namespace import Array, asarray_like, compute_dtype, is_sparse, namespace, to_numpy
-from latentia.engine.rows import ArraySource, Chunk, MaskedRows, MaskMissing, TableSource, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, MaskMissing, TableSource, Totals, rows_per_chunk
 from latentia.table.frames import TableLike
 
 

@@ -15,9 +15,10 @@ from latentia.engine.rows import (
     join_ranges,
     label_ranges,
     pack_tasks,
+    rows_per_chunk,
     split_ranges,
 )
-from latentia.engine.sweep import Conditional, Hybrid, Likelihood, RowProblem, check_compatible, rows_per_chunk
+from latentia.engine.sweep import Conditional, Hybrid, Likelihood, RowProblem, check_compatible
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
 from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures
 from latentia.families.latent_factors.family import LatentFactors

@@ -36,8 +36,7 @@ from latentia.arrays.namespace import (
     transpose,
 )
 from latentia.engine.contracts import GenerativeFamily, NormalCellsFamily, Params
-from latentia.engine.rows import MaskedRows, map_rows
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import MaskedRows, map_rows, rows_per_chunk
 from latentia.table.encoder import ColumnEncoder
 from latentia.table.power_transform import PowerTransform
 from latentia.table.standardization import Standardizer

@@ -21,8 +21,18 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy, transpose
 from latentia.engine.contracts import EMFamily, GenerativeFamily, Params, PosteriorFamily
-from latentia.engine.rows import ArraySource, Chunk, MaskedRows, Preprocessor, Source, TableSource, Totals, map_rows
-from latentia.engine.sweep import Likelihood, RowProblem, rows_per_chunk
+from latentia.engine.rows import (
+    ArraySource,
+    Chunk,
+    MaskedRows,
+    Preprocessor,
+    Source,
+    TableSource,
+    Totals,
+    map_rows,
+    rows_per_chunk,
+)
+from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
 from latentia.estimators.base.fitted_model import FittedModel, LabeledRows, Tempering, best_tempering, count_known
 from latentia.estimators.base.reading import GenerativeInput, TrainingTable

@@ -25,8 +25,7 @@ from array_api_compat import is_numpy_array
 from latentia.arrays.namespace import Array, asarray_like, compute_dtype, in_main_memory, namespace, take_rows, to_numpy
 from latentia.arrays.parallel import parallel
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.rows import RowRange, map_rows, split_ranges
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import RowRange, map_rows, rows_per_chunk, split_ranges
 from latentia.estimators.base.estimator import StepNotifier, is_learned
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.reading import GenerativeInput, PartedInput, TrainingTable

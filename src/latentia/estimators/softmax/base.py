@@ -14,8 +14,7 @@ import numpy as np
 from latentia.arrays.namespace import Array, compute_dtype, namespace, take_rows, to_numpy
 from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows, rows_per_chunk
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier
 from latentia.estimators.base.reading import NumberTable, read_parts

@@ -26,8 +26,7 @@ from latentia.arrays.linalg import packed_outer
 from latentia.arrays.namespace import Array, logsumexp, namespace, one_hot, to_numpy, transpose
 from latentia.arrays.parallel import parallel
 from latentia.engine.contracts import AcceleratedFamily, Params, SmoothFamily
-from latentia.engine.rows import ArraySource, MaskedRows, RowRange, split_ranges
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import ArraySource, MaskedRows, RowRange, rows_per_chunk, split_ranges
 from latentia.engine.tree import tree_map
 from latentia.families.blocks.bounds import log_expected_softmax
 from latentia.families.blocks.weights import GammaPrior, GaussianWeights, augment, score_moments

@@ -32,8 +32,7 @@ import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy, transpose
 from latentia.engine.contracts import ConditionalFamily, Params
-from latentia.engine.rows import Chunk, MaskedRows, Source, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import Chunk, MaskedRows, Source, Totals, rows_per_chunk
 from latentia.engine.tree import leaves
 from latentia.estimators.base.estimator import Attributes
 from latentia.estimators.softmax.base import DiscriminativeClassifier, SoftmaxFit, SoftmaxInput

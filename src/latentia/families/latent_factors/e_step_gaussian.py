@@ -54,8 +54,7 @@ from latentia.arrays.linalg import (
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.arrays.small_systems import solve_entrywise
 from latentia.engine.contracts import F, Sweep
-from latentia.engine.rows import Chunk, MaskedRows, Source, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import Chunk, MaskedRows, Source, Totals, rows_per_chunk
 from latentia.engine.tree import take_restarts
 from latentia.families.latent_factors.columns import CellTerms, Quadratic, SharedBoundModel
 from latentia.families.latent_factors.kinds import ColumnLayout

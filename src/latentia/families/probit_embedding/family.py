@@ -50,8 +50,7 @@ import numpy as np
 from latentia.arrays.linalg import eigh, flat_matmul, spd_inverse
 from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, take_rows, to_numpy, transpose
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
-from latentia.engine.rows import Chunk, MaskedRows, Memo, Source, TableSource, Totals
-from latentia.engine.sweep import rows_per_chunk
+from latentia.engine.rows import Chunk, MaskedRows, Memo, Source, TableSource, Totals, rows_per_chunk
 from latentia.families.blocks.weights import GammaPrior
 from latentia.families.probit_embedding.labels import LabelSigns, infer_latents, label_signs, label_weight_moments
 from latentia.families.probit_embedding.projection import (
