@@ -29,7 +29,6 @@ from latentia.table.frames import (
     as_objects,
     column_dtypes,
     distinct_values,
-    has_codes,
     is_frame,
     is_missing,
     is_textual,
@@ -243,7 +242,7 @@ class ColumnEncoder(NamedTuple):
         """The codes of a column's cells, NaN where missing or unseen."""
         levels, name = self.columns[place].levels, self.names[place]
         assert levels is not None
-        if not has_codes(X, place):  # most cells are values that the fit has seen, as they are
+        if not (self.types and self.types[place].is_category):  # as a rule, cells are values that the fit has seen
             cells = raw_column(X, place)
             codes = levels.find(cells.tolist())
             if is_missing(cells[np.isnan(codes)]).all():

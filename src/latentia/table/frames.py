@@ -158,7 +158,7 @@ def distinct_values(X: Table, place: int) -> tuple[list[Hashable], np.ndarray]:
     Those of a pandas category are in its order and may be absent; others are sorted, where they can
     be.
     """
-    if is_pandas(X) and has_codes(X, place):
+    if is_pandas(X) and str(X.dtypes.iloc[place]) == "category":
         column = X.iloc[:, place].cat
         return column.categories.tolist(), column.codes.to_numpy().astype(np.int64)
     if is_arrow(X) and getattr(X.schema.field(place).type, "ordered", False):
@@ -176,11 +176,6 @@ def distinct_values(X: Table, place: int) -> tuple[list[Hashable], np.ndarray]:
     number_of = {value: number for number, value in enumerate(found)}
     numbers[known] = [number_of[value] for value in cells[known].tolist()]
     return found, numbers
-
-
-def has_codes(X: Table, place: int) -> bool:
-    """Whether a column of pandas holds numbers of its categories."""
-    return is_pandas(X) and str(X.dtypes.iloc[place]) == "category"
 
 
 def sorting_key(value: object) -> tuple[str, float | str | bytes]:

@@ -19,7 +19,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, stored_values, to_numpy
 from latentia.engine.messages import warn_at_caller
@@ -321,7 +321,9 @@ def validate_table(estimator: BaseEstimator, X: TableLike, reset: bool) -> Table
     X = _as_array(X) if isinstance(X, Sequence) else X
     if not is_frame(X) and not (is_textual(X) and X.ndim == 2):
         return validate_rows(estimator, X, reset, allow_text=True)
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if reset or column_names(X) != list(getattr(estimator, "feature_names_in_", ())):
+        _check_feature_names(estimator, X, reset=reset)
+        _check_n_features(estimator, X, reset=reset)
     if X.shape[0] == 0:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     return X

@@ -190,7 +190,7 @@ class FittedModel(Generic[F]):
 
     def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array], floats_per_row: int) -> Array:
         """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
-        max_rows = rows_per_chunk(floats_per_row, self.preprocessor.shift)
+        max_rows = rows_per_chunk(floats_per_row, self.params.log_prior)
         parts = map_rows(X, self.preprocessor.prepare, fn, max_rows)
         return namespace(parts[0]).concat(parts, axis=0)
 
