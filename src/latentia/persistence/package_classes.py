@@ -1,15 +1,14 @@
 """The classes of `stored_classes` by their names, their objects as states, and back.
 
-A class is looked up among the modules that the package has loaded; nothing is imported, and no
-`__init__` runs.
+Modules of the closed list are all that is imported for a file, and no `__init__` runs.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Collection
+from importlib import import_module
 
 from sklearn.base import BaseEstimator
 
@@ -39,7 +38,7 @@ def class_of_name(name: object) -> type:
 
 def _look_up(name: str) -> type | None:
     module, _, qualified = name.partition(":")
-    return getattr(sys.modules.get(module), qualified, None) if name in STORED_CLASSES else None
+    return getattr(import_module(module), qualified, None) if name in STORED_CLASSES else None
 
 
 def is_named_tuple(cls: type) -> bool:
