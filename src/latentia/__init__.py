@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from latentia.evaluation.compare import compare as compare
     from latentia.evaluation.multilabel import known_f1_score as known_f1_score
     from latentia.evaluation.multilabel import known_hamming_loss as known_hamming_loss
-    from latentia.persistence.model_files import load as load
+    from latentia.persistence.files import load as load
     from latentia.plot.embedding import EmbeddingDisplay as EmbeddingDisplay
     from latentia.plot.factors import CompletionDisplay as CompletionDisplay
     from latentia.plot.factors import LatentMapDisplay as LatentMapDisplay
@@ -63,7 +63,7 @@ _HOMES = {
     "compare": "evaluation.compare",
     "known_f1_score": "evaluation.multilabel",
     "known_hamming_loss": "evaluation.multilabel",
-    "load": "persistence.model_files",
+    "load": "persistence.files",
     "scan": "scale.files",
     "write_report": "apps.report",
 }

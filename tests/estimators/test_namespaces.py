@@ -19,7 +19,7 @@ from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import RowProblem
 from latentia.engine.tree import flatten, leaves, select_restart, tree_map
 from latentia.estimators.latent_classifier import candidates, classifier
-from latentia.families.latent_factors.answers import importance_scores
+from latentia.families.latent_factors.importance import importance_scores
 
 #: Arrays on array-api-strict's second device meet neither those on its first nor NumPy's.
 DEVICE = array_api_strict.Device("device1")

@@ -23,7 +23,6 @@ from latentia.engine.tree import select_restart
 from latentia.families.blocks.bounds import log_two_cosh, logistic_curvature
 from latentia.families.gaussian_mixture.covariance import Diagonal
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures
-from latentia.families.latent_factors.answers import importance_scores
 from latentia.families.latent_factors.columns import (
     BoundedColumnModel,
     Quadratic,
@@ -31,6 +30,7 @@ from latentia.families.latent_factors.columns import (
     shrink_to_mean,
 )
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, Bernoulli, ColumnLayout
 from latentia.solvers import EM
 

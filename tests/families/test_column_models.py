@@ -11,9 +11,9 @@ from latentia import LatentClassificationModel
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
-from latentia.families.latent_factors.answers import importance_scores
 from latentia.families.latent_factors.e_step import infer_rows
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import (
     COLUMN_MODELS,
     Bernoulli,

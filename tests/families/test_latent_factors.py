@@ -10,9 +10,9 @@ from tolerances import BRUTE_FORCE, EQUAL, MAX_RELATIVE_DECREASE
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
+from latentia.estimators.base.summary import loading_correlations, strongest_by_column
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.families.latent_factors import structure as structure_search
-from latentia.families.latent_factors.answers import loading_correlations, strongest_by_column
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import ColumnLayout, Gaussian
 from latentia.families.latent_factors.parameters import to_canonical_form

@@ -22,7 +22,7 @@ from latentia import MixtureOfExpertsRegressor as MER
 from latentia import MultimodalSoftmaxClassifier as MMS
 from latentia import ProbitEmbeddingClassifier as PEC
 from latentia.engine.sweep import Conditional, Hybrid, Likelihood, Margin
-from latentia.persistence.encoding import Encoder
+from latentia.persistence.format import Encoder
 
 FEW: dict[str, Any] = {"n_init": 1, "max_iter": 3, "tol": 1e-2, "random_state": 0}
 BATCH = {"unlabeled_weight": 1.0, "temperature": 1.0}

@@ -16,8 +16,8 @@ from sklearn.datasets import load_iris
 
 import latentia
 from latentia import GaussianMixtureClassifier
-from latentia.persistence.errors import ModelFileError
-from latentia.persistence.model_files import save_model
+from latentia.persistence.files import save_model
+from latentia.persistence.format import ModelFileError
 
 X, y = load_iris(return_X_y=True)
 
@@ -303,7 +303,7 @@ def twister(position, n=624):
 VALUES = [
     {"object": "os:system", "state": {}},
     {"object": "builtins:eval", "state": {}},
-    {"object": "latentia.persistence.decoding:Decoder", "state": {"arrays": []}},
+    {"object": "latentia.persistence.format:Decoder", "state": {"arrays": []}},
     {"object": "latentia.engine.contracts:Family", "state": {}},
     {"object": "latentia.engine.contracts:ABC", "state": {}},
     {"object": "latentia.estimators.base.estimator:time", "state": {}},
@@ -453,7 +453,7 @@ def test_a_save_that_fails_leaves_nothing_behind_and_the_old_file_as_it_was(tmp_
     def fail(*args):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("latentia.persistence.model_files.add_member", fail)
+    monkeypatch.setattr("latentia.persistence.files.add_member", fail)
     with pytest.raises(OSError):
         save_model(GaussianMixtureClassifier(), path)
     assert [file.name for file in tmp_path.iterdir()] == ["model.latentia"] and path.read_bytes() == b"before"

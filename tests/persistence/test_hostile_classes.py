@@ -17,8 +17,8 @@ from latentia.engine import parts as engine_parts
 from latentia.engine.rows import MaskMissing
 from latentia.estimators.base.estimator import LatentEstimator
 from latentia.families.latent_factors.kinds import ColumnLayout
-from latentia.persistence.errors import ModelFileError
-from latentia.persistence.model_files import save_model
+from latentia.persistence.files import save_model
+from latentia.persistence.format import ModelFileError
 from latentia.scale.files import ScannedTable
 from latentia.scale.tables import LazyAnswers
 from latentia.table.frames import ColumnType, as_frame

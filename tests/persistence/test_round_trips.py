@@ -25,10 +25,8 @@ import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.engine.contracts import Objective
 from latentia.engine.sweep import Likelihood, Margin
-from latentia.persistence.array_members import ArrayLayout
-from latentia.persistence.decoding import Decoder
-from latentia.persistence.encoding import Encoder
-from latentia.persistence.model_files import save_model
+from latentia.persistence.files import save_model
+from latentia.persistence.format import ArrayLayout, Decoder, Encoder
 
 X, y = load_iris(return_X_y=True)
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 from saved_models import fitted_models, written_classes
 
-from latentia.persistence.package_classes import class_name, class_of_name
+from latentia.persistence.format import class_name, class_of_name
 from latentia.persistence.stored_classes import STORED_CLASSES
 
 CLASSES = [class_of_name(name) for name in sorted(STORED_CLASSES)]

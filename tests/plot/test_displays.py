@@ -30,7 +30,7 @@ from latentia import (
     StructureDisplay,
 )
 from latentia.apps.report.facts import Facts
-from latentia.families.latent_factors.answers import loading_correlations
+from latentia.estimators.base.summary import loading_correlations
 from latentia.plot.general import SCORES, class_names, visible_range
 
 matplotlib = pytest.importorskip("matplotlib")

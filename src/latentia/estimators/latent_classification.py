@@ -19,8 +19,8 @@ from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative import GenerativeClassifier, warn_of_idle_components
 from latentia.estimators.base.reading import MixedTable, TrainingTable, read_training_table
 from latentia.estimators.base.training import MAX_ITER, Plan
-from latentia.families.latent_factors.answers import importance_scores
 from latentia.families.latent_factors.family import LatentFactors
+from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.solvers import EM, AcceleratedEM, Solution, StructuralEM

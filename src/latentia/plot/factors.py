@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from latentia.arrays.namespace import asarray_like, to_numpy
-from latentia.families.latent_factors.answers import loading_correlations, strongest_by_column
+from latentia.estimators.base.summary import loading_correlations, strongest_by_column
 from latentia.plot.embedding import NO_LABEL, UNKNOWN, class_colors
 from latentia.plot.general import (
     MIN_CORRELATION,

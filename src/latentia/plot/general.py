@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, to_numpy
 from latentia.engine.rows import Preprocessor
-from latentia.families.latent_factors.answers import loading_correlations
+from latentia.estimators.base.summary import loading_correlations
 from latentia.table.frames import TableLike
 from latentia.table.labels import (
     LabelsLike,

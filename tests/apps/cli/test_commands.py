@@ -31,7 +31,7 @@ from latentia.apps.tables.failures import Failure
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.text_tables import MISSING, find_delimiter
 from latentia.apps.tables.typed_columns import features_as_fitted, find_features
-from latentia.persistence.model_files import save_model
+from latentia.persistence.files import save_model
 
 
 def rows_of(text):

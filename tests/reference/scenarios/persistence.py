@@ -154,8 +154,7 @@ def plain_values() -> dict[str, Any]:
     import pandas as pd
     from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold
 
-    from latentia.persistence.decoding import Decoder
-    from latentia.persistence.encoding import Encoder
+    from latentia.persistence.format import Decoder, Encoder
     from latentia.table.frames import PlainValues
 
     times = pd.date_range("2020-01-01", periods=2, tz="Europe/Berlin")
@@ -273,9 +272,8 @@ def damaged() -> dict[str, Any]:
 @SCENARIOS
 def layouts() -> dict[str, Any]:
     """Arrays of every layout and type, through a file."""
-    from latentia.persistence import array_members
-    from latentia.persistence.decoding import Decoder
-    from latentia.persistence.encoding import Encoder
+    from latentia.persistence import format as array_members
+    from latentia.persistence.format import Decoder, Encoder
 
     table = complete()
     base = np.arange(24.0).reshape(2, 3, 4)

@@ -24,9 +24,7 @@ from latentia import (
 from latentia.arrays.namespace import in_main_memory
 from latentia.estimators.latent_classifier.features import rows_without_cells
 from latentia.evaluation.compare import named_scorers
-from latentia.persistence.array_members import ArrayLayout
-from latentia.persistence.decoding import Decoder
-from latentia.persistence.encoding import Encoder
+from latentia.persistence.format import ArrayLayout, Decoder, Encoder
 from latentia.scale import tables as label_digest
 from latentia.scale import tables as small_tables
 from latentia.scale import tables as target_parts

@@ -17,7 +17,7 @@ import numpy as np
 import pandas
 
 from latentia.apps.tables.failures import ExitCode, Failure
-from latentia.persistence.archive import Json, written_whole
+from latentia.persistence.files import Json, written_whole
 
 STANDARD = "-"
 

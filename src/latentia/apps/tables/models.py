@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from latentia.apps.tables.class_labels import class_text
 from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.arrays.namespace import Array
-from latentia.persistence.model_files import load
+from latentia.persistence.files import load
 from latentia.table.frames import Table, TableLike
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from latentia.engine.contracts import Params
 from latentia.engine.messages import format_seconds, warn_at_caller
 from latentia.engine.rows import LabelTotals
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
-from latentia.persistence.model_files import save_model
+from latentia.persistence.files import save_model
 from latentia.scale.tables import bring_small
 from latentia.solvers import Outcome, Solution, Step, StepCallback
 from latentia.table.lazy import lazy_table, refuse_lazy

@@ -5,7 +5,7 @@
 - `latents`: the posterior of z; `e_step`: that of rows with gaps and bounds; `e_step_gaussian`:
   that of continuous rows, complete or with gaps, and of class sums;
 - `family`: the model, `LatentFactors`; `posterior`: posteriors of its parameters, the default;
-- `structure`: which factors feed which column; `answers`: importance sampling, canonical form.
+- `structure`: which factors feed which column; `importance`: densities by importance sampling.
 
 May import the engine, the arrays and the blocks of families, no other family. Start with
 `family`.

@@ -13,19 +13,16 @@ draws of huge weight, or to none. Every second draw is one of the prior, so no r
 depend on chunks. With a single draw :math:`\alpha = 1`. Over q, the ratio is the bound's own
 normalizer times the true density over its quadratic: only the columns that are bounded need to be
 evaluated at the draws.
-
-How much of a column each latent factor tells, in numbers that compare across columns.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from latentia.arrays.linalg import spd_inverse
-from latentia.arrays.namespace import Array, asarray_like, eye_like, logsumexp, namespace, to_numpy, transpose
+from latentia.arrays.namespace import Array, asarray_like, eye_like, logsumexp, namespace, transpose
 from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.parameters import FactorParams
@@ -90,32 +87,3 @@ def _jitter(cov: Array) -> Array:
     q = cov.shape[-1]
     size = xp.sum(xp.linalg.diagonal(cov), axis=-1)[..., None, None] / q
     return 1e-12 * size * eye_like(q, cov)
-
-
-#: Variance of the logistic noise of a binary or categorical column.
-LOGISTIC_VARIANCE = np.pi**2 / 3
-
-
-def loading_correlations(loadings: Any, columns: Any, noise_variances: Any) -> np.ndarray:
-    """Correlations (n_loadings, n_latent) of the columns with the factors, over all components;
-    from the learned attributes of a latent classification model.
-
-    Their squares are the shares of a column's variance that the factors explain; coded columns have
-    logistic noise.
-    """
-    loadings = to_numpy(loadings).astype(float)  # (M, H, q)
-    squares = (loadings**2).mean(axis=0)
-    noise = to_numpy(noise_variances).astype(float).mean(axis=0)[to_numpy(columns)]
-    noise = np.where(np.isnan(noise), LOGISTIC_VARIANCE, noise)
-    total = squares.sum(axis=1) + noise
-    return np.sign(loadings.mean(axis=0)) * np.sqrt(squares / np.where(total > 0, total, 1.0)[:, None])
-
-
-def strongest_by_column(correlations: np.ndarray, columns: Any, n_columns: int) -> np.ndarray:
-    """Correlations (n_features, n_latent); of a column of categories those of its most telling
-    value.
-    """
-    found = np.zeros((n_columns, correlations.shape[1]))
-    for row, column in zip(correlations, to_numpy(columns), strict=True):
-        found[column] = np.where(np.abs(row) > np.abs(found[column]), row, found[column])
-    return found
