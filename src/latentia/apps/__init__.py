@@ -10,7 +10,7 @@ May import every other room; no other room imports this one. Start with `cli.app
 
 from typing import TypeAlias
 
-from latentia.persistence.files import Json
+from latentia.persistence.format import Json
 
 #: What commands and pages answer.
 JsonObject: TypeAlias = dict[str, Json]

@@ -17,16 +17,25 @@ import secrets
 import struct
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NoReturn, TypeAlias
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentia.engine.messages import warn_at_caller
-from latentia.persistence.format import NOT_STORED, ArrayLayout, Damage, Decoder, Encoder, ModelFileError, class_name
+from latentia.persistence.format import (
+    NOT_STORED,
+    ArrayLayout,
+    Damage,
+    Decoder,
+    Encoder,
+    Json,
+    ModelFileError,
+    class_name,
+)
 
 FORMAT = "latentia model"
 
@@ -214,9 +223,6 @@ def _line(error: BaseException) -> str:
     """An error in one line."""
     return " ".join(str(error).split())[:120] or type(error).__name__
 
-
-#: What JSON holds.
-Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
 
 MANIFEST = "manifest.json"
 

@@ -30,7 +30,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import array_api_compat
 import numpy as np
@@ -39,12 +39,14 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator
 
 from latentia.arrays.namespace import Array, to_numpy
-from latentia.persistence.files import Json
 from latentia.persistence.stored_classes import STORED_CLASSES
 from latentia.table.frames import PlainValues
 
 if TYPE_CHECKING:
     import pandas
+
+#: What JSON holds.
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
 
 #: Objects within objects; deeper ones are refused by both sides.
 MAX_DEPTH = 60

@@ -17,7 +17,8 @@ import numpy as np
 import pandas
 
 from latentia.apps.tables.failures import ExitCode, Failure
-from latentia.persistence.files import Json, written_whole
+from latentia.persistence.files import written_whole
+from latentia.persistence.format import Json
 
 STANDARD = "-"
 

@@ -7,7 +7,7 @@ import json
 from latentia.apps import JsonObject
 from latentia.apps.studio.board import INK, SIDE
 from latentia.apps.studio.problems import Problem
-from latentia.persistence.files import Json
+from latentia.persistence.format import Json
 
 MAX_TEXT = 1000
 

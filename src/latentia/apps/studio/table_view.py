@@ -10,7 +10,7 @@ import pandas
 from latentia.apps import JsonObject
 from latentia.apps.tables.table_files import Table
 from latentia.apps.tables.typed_columns import TypedColumn, counting_note, kind_of, typed_column, useless_because
-from latentia.persistence.files import Json
+from latentia.persistence.format import Json
 
 #: Values of a column that are listed, bars of a histogram, rows that are shown.
 MAX_LEVELS, N_BARS, MAX_SHOWN = 12, 16, 12
