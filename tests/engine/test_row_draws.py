@@ -48,7 +48,7 @@ def test_a_table_in_parts_draws_the_rows_of_the_whole_in_their_order(rng):
     X, weight = rng.normal(size=(90, 2)), rng.integers(0, 4, 90).astype(float)
     whole = ArraySource(X, y, weight)
     pieces = [ArraySource(X[a:b], y[a:b], weight[a:b]) for a, b in ((0, 20), (20, 21), (21, 90))]
-    parts = LocalParts([lambda piece=piece: piece for piece in pieces])
+    parts = LocalParts.keep(pieces, fits_memory=False)
     chunked = ChunkedSource(parts, [piece.label_totals for piece in pieces], 2, is_weighted=True)
     for by_weight in (True, False):
         own, other = (source.draw_rows(7, np.random.default_rng(3), by_weight=by_weight) for source in (whole, chunked))
@@ -69,7 +69,7 @@ def test_rows_of_parts_keep_their_weights_also_where_a_part_has_no_unlabeled_row
     whole = ArraySource(X, y, weight).with_unlabeled_weight(0.3)
     cuts = [slice(0, 10), slice(10, 18), slice(18, 30)]
     pieces = [ArraySource(X[cut], y[cut], None if weight is None else weight[cut]) for cut in cuts]
-    parts = LocalParts([lambda piece=piece: piece for piece in pieces])
+    parts = LocalParts.keep(pieces, fits_memory=False)
     chunked = ChunkedSource(parts, [piece.label_totals for piece in pieces], 2, weighted).with_unlabeled_weight(0.3)
     assert chunked.total_weight == pytest.approx(whole.total_weight)
     rows = np.array([12, 3, 29, 4, 17])

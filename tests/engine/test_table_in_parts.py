@@ -17,7 +17,7 @@ def in_parts(X, y, weight, cuts=(20, 21, 60)):
         ArraySource(X[a:b], y[a:b], None if weight is None else weight[a:b])
         for a, b in zip(bounds, bounds[1:], strict=False)
     ]
-    parts = LocalParts([lambda piece=piece: piece for piece in pieces], fits_memory=True)
+    parts = LocalParts.keep(pieces, fits_memory=True)
     return ChunkedSource(parts, [piece.label_totals for piece in pieces], X.shape[1], weight is not None)
 
 

@@ -19,8 +19,8 @@ from latentia.estimators.base.estimator import LatentEstimator
 from latentia.families.latent_factors.kinds import ColumnLayout
 from latentia.persistence.files import save_model
 from latentia.persistence.format import ModelFileError
-from latentia.scale.files import ScannedTable
-from latentia.scale.tables import LazyAnswers
+from latentia.scale.answers import AnswerPart
+from latentia.scale.files import DataFile, LazyAnswers, ScannedTable
 from latentia.table.frames import ColumnType, as_frame
 
 X, y = load_iris(return_X_y=True)
@@ -41,33 +41,21 @@ def an(cls, /, **state):
     return {"object": f"{cls.__module__}:{cls.__qualname__}", "state": state}
 
 
-def reader(path):
-    return an(engine_parts._Stored, path=path)
+def source(path):
+    """Rows in parts that lie in a file."""
+    folder = an(engine_parts.TemporaryFolder, name=path)
+    parts = an(engine_parts.LocalParts, readers=[folder], fits_memory=False)
+    return an(engine_parts.ChunkedSource, parts=parts, totals=[], n_features=1)
 
-
-def source(read, fits_memory):
-    readers = an(engine_parts.LocalParts, readers=[read], fits_memory=fits_memory, is_kept=False)
-    return an(engine_parts.ChunkedSource, parts=readers, totals=[], n_features=1)
-
-
-def answers(read, answer, fits_memory=False):
-    """Members of an average that are read from files when they are counted."""
-    return an(LazyAnswers, _table=[source(read, fits_memory)], _answer=answer)
-
-
-PASS = an(engine_parts._Pass, fn=None, max_rows=1, by_label=False, errors={"dict": []})
-KEEP = an(engine_parts._WithPreprocess, preprocess=None)
 
 #: What stands in the place of the other models of an average, given the path of the payload.
 OTHERS = {
-    "a pass over parts": lambda path: answers(reader(path), PASS),
-    "parts that are kept": lambda path: answers(reader(path), KEEP, fits_memory=True),
-    "a chain of readers": lambda path: answers(
-        an(engine_parts._Chain, read=an(engine_parts._All, readers=[reader(path)]), fn=None, args=[]), PASS
-    ),
-    "a piece that was kept": lambda path: [an(engine_parts._Kept, piece=reader(path))],
+    "rows in parts": source,
     "a temporary folder": lambda path: [an(engine_parts.TemporaryFolder, name=path)],
-    "a table of files": lambda path: an(ScannedTable, source=path),
+    "a table of files": lambda path: an(ScannedTable, files=[an(DataFile, path=path)]),
+    "answers to a table": lambda path: an(LazyAnswers, _table=an(ScannedTable, files=[path]), _answer=source(path)),
+    "a question to an estimator": lambda path: [an(AnswerPart, estimator=None, method=path, options={"dict": []})],
+    "a function of functools": lambda path: [{"object": "functools:partial", "state": {"func": path}}],
     "a class of scikit-learn": lambda path: [{"object": "sklearn.pipeline:Pipeline", "state": {"steps": []}}],
     "the same under a name of ours": lambda path: [
         {"object": f"{LatentEstimator.__module__}:BaseEstimator", "state": {}}

@@ -9,7 +9,6 @@ import pytest
 from scale_cases import CHUNKS, CLASSES, OUTPUTS, table
 from sklearn.base import clone
 
-from latentia.estimators.base import reading as table_reading
 from latentia.scale import tables as small_tables
 
 distributed = pytest.importorskip("distributed")
@@ -30,7 +29,7 @@ def client():
 @pytest.fixture(autouse=True)
 def parts_stay_apart_and_where_they_are(monkeypatch):
     """Small as they are."""
-    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+    monkeypatch.setattr(small_tables, "SMALL_MIB", 0)
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
 
 

@@ -8,12 +8,10 @@ import pytest
 
 import latentia
 from latentia import GaussianMixtureClassifier, LatentClassificationModel
-from latentia.engine.parts import group_small
 from latentia.estimators.base import reading as generative_input
-from latentia.estimators.base import reading as table_reading
 from latentia.scale import dask as dask_tables
 from latentia.scale import tables as small_tables
-from latentia.table.rows import AnswerPart
+from latentia.scale.answers import AnswerPart
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -25,7 +23,7 @@ CHUNKS = (150, 0, 220, 1, 229)
 @pytest.fixture(autouse=True)
 def parts_stay_apart(monkeypatch):
     """Small as they are."""
-    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+    monkeypatch.setattr(small_tables, "SMALL_MIB", 0)
 
 
 ARRAYS = pytest.mark.parametrize(
@@ -100,10 +98,10 @@ def test_sample_weights_agree():
 
 
 def test_small_partitions_are_joined(monkeypatch):
-    assert group_small([3, 3, 3, 9, 1, 1], 6) == [[0, 1], [2], [3], [4, 5]]
+    assert small_tables.group_small([3, 3, 3, 9, 1, 1], 6) == [[0, 1], [2], [3], [4, 5]]
     X, y = table()
     curve = small(GaussianMixtureClassifier(covariance="diag")).fit(X, y).objective_curve_
-    monkeypatch.setattr(table_reading, "SMALL_MIB", 400 * 4 * 8 / 2**20)
+    monkeypatch.setattr(small_tables, "SMALL_MIB", 400 * 4 * 8 / 2**20)
     joined = small(GaussianMixtureClassifier(covariance="diag")).fit(*in_parts(X, y))
     np.testing.assert_allclose(joined.objective_curve_, curve, rtol=1e-8)
 
@@ -175,7 +173,7 @@ def test_a_class_without_weight_is_named():
 
 def test_a_table_is_small_if_all_of_its_parts_are_together(monkeypatch):
     frame = pd.DataFrame({"a": np.arange(90.0), "b": np.arange(90.0)})
-    table = dask_tables.dask_table(dd.from_pandas(frame, npartitions=3))  # which does not know its rows
+    table = dask_tables.DaskTable(dd.from_pandas(frame, npartitions=3))  # which does not know its rows
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 16 * 90 / 2**20)
     pd.testing.assert_frame_equal(small_tables.bring_small(table, None, None).X, frame)
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 16 * 89 / 2**20)
@@ -248,25 +246,32 @@ def test_a_stack_of_a_large_table_of_mixed_columns(monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*stopped before it converged")
 def test_what_comes_to_the_client_does_not_grow(monkeypatch, model):
     """Sums, samples and counts: three times the rows send no more."""
+    distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
+    sizes = []
 
-    def received(n_rows):
-        sizes = []
-
-        def spy(values):
-            found = compute(values)
+    def spied(receive):
+        def spy(*args):
+            found = receive(*args)
             sizes.append(sum(len(pickle.dumps(value)) for value in found))
             return found
 
-        monkeypatch.setattr(dask_tables, "_compute", spy)
+        return spy
+
+    monkeypatch.setattr(dask_tables, "_compute", spied(dask_tables._compute))
+    monkeypatch.setattr(dask_tables.ClusterParts, "_fetch", spied(dask_tables.ClusterParts._fetch))
+
+    def received(n_rows):
+        sizes.clear()
         y = np.arange(n_rows) % 2
         X = np.random.default_rng(0).normal(size=(n_rows, 2)) + y[:, None]
         rows, labels = da.from_array(X, chunks=(n_rows // 4, 2)), da.from_array(y, chunks=n_rows // 4)
         model.fit(rows, labels)
         return max(sizes)
 
-    compute = dask_tables._compute
-    assert received(30_000) < 1.05 * received(10_000) < 30_000 * 16
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        assert received(30_000) < 1.05 * received(10_000) < 30_000 * 16
 
 
 def test_bad_input_is_named():
@@ -329,7 +334,7 @@ def test_answers_in_parts_leave_the_listener_of_the_model(rng):
 
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     model = GaussianMixtureClassifier(1, covariance="diag", random_state=0, callback=listen).fit(X, y)
-    expected, part = model.predict_proba(X), AnswerPart(model, "predict_proba")
+    expected, part = model.predict_proba(X), AnswerPart(model, "predict_proba", {})
     np.testing.assert_array_equal(model.predict_proba(da.from_array(X, chunks=(15, 2))).compute(), expected)
     assert part.estimator is not model and part.estimator.callback is None and model.callback is listen
     model.set_params(temperature=3.0, callback=None)  # what is asked later does not change what was asked

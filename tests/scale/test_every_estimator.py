@@ -11,11 +11,9 @@ from sklearn.metrics import r2_score
 
 import latentia
 from latentia.engine import rows as array_source
-from latentia.estimators.base import reading as table_reading
 from latentia.estimators.softmax.experts import r_squared
 from latentia.scale import files as scanned_tables
 from latentia.scale import tables as small_tables
-from latentia.table.lazy import lazy_table
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -37,7 +35,7 @@ CASES = [
 @pytest.fixture
 def parts_stay_apart(monkeypatch):
     """Small as they are."""
-    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+    monkeypatch.setattr(small_tables, "SMALL_MIB", 0)
     monkeypatch.setattr(scanned_tables, "MAX_PART_ROWS", 60)
 
 
@@ -263,12 +261,22 @@ def test_the_score_of_outputs(n_outputs, size, tmp_path):
         model.score(rows, da.where(outputs > 1, np.nan, outputs))
 
 
+class Shifted:
+    """Predicts its rows, and is off by so much."""
+
+    def __init__(self, off):
+        self.off = off
+
+    def predict(self, X):
+        return np.asarray(X) + self.off
+
+
 @pytest.mark.parametrize("off", [[0.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.5, 0.5, 0.1], [0.5, 0.0, 0.0]], ids=str)
 def test_an_output_that_does_not_vary_scores_one_where_it_is_met_and_else_zero(off):
     """As scikit-learn has it."""
     y = np.column_stack([np.full(50, 3.0), np.full(50, -1.0), np.arange(50.0)])
-    rows = lazy_table(da.from_array(y, chunks=(20, 3)))
-    found = r_squared(rows, lambda X: np.asarray(X) + off, da.from_array(y, chunks=(20, 3)), None)
+    rows = da.from_array(y, chunks=(20, 3))
+    found = r_squared(Shifted(off), rows, rows, None)
     assert found == pytest.approx(r2_score(y, y + off), rel=1e-12)
 
 

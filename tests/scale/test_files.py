@@ -9,8 +9,8 @@ import pytest
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, MixtureOfExpertsRegressor, scan
 from latentia.engine import rows as array_source
-from latentia.estimators.base import reading as table_reading
 from latentia.scale import files as scanned_tables
+from latentia.scale import tables as lazy_tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -33,7 +33,7 @@ def small_parts(monkeypatch):
     """Parts of few rows, none of which are kept."""
     monkeypatch.setattr(scanned_tables, "MAX_PART_ROWS", 70)
     monkeypatch.setattr(scanned_tables, "CACHE_MIB", 0)
-    monkeypatch.setattr(table_reading, "SMALL_MIB", 0)
+    monkeypatch.setattr(lazy_tables, "SMALL_MIB", 0)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:score leaves out")
@@ -46,7 +46,7 @@ def agree(model, frame, table):
     other = model.fit(table)
     np.testing.assert_allclose(other.objective_curve_, curve, rtol=1e-8)
     answers = other.predict_proba(table)
-    assert len(answers) == len(frame) and len(list(answers)) == len(table.training_parts(None, None))
+    assert len(answers) == len(frame) and len(list(answers)) == len(list(table))
     np.testing.assert_allclose(answers.compute(), proba, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(other.impute(table).compute(), filled, rtol=1e-8)
     return other, score
@@ -216,8 +216,8 @@ def test_bad_files_are_named(frame, tmp_path, small_parts):
 MEMORY = """
 import resource, sys
 import latentia
-from latentia.table import scanned_tables
-scanned_tables.CACHE_MIB = 0  # nothing is small
+from latentia.scale import files
+files.CACHE_MIB = 0  # nothing is small
 model = latentia.GaussianMixtureClassifier(covariance="diag", max_iter=2, random_state=0, callback=lambda step: True)
 for path in sys.argv[1:]:
     table = latentia.scan(path, target="y")

@@ -1,37 +1,33 @@
-"""Pieces of a table that live anywhere, and how work gets to them.
+"""Rows that come in parts: in memory, in a temporary folder, or on the workers of a cluster.
 
-`Parts` is all that the rest of the library knows of files and of clusters: a function goes to every
-piece, wherever it is, and only its result comes back.
-
-Rows that come in parts, from files or from the workers of a cluster.
-
-Each part is an `ArraySource` of its own, made where it is used; a pass sends the visitor to all
-parts and adds up what they return. Nothing here has the size of the table. What a training keeps
-for each row of an array is kept, or made, in the parts:
+`Parts` is all that the library knows of where they are: a function goes to every part, and only
+its result comes back. Each part is an `ArraySource`; a pass sends the visitor to all parts and adds
+up what they return, so nothing here has the size of the table. What a training keeps for each row
+of an array is kept, or made, in the parts:
 
 - class codes and sample weights come with the rows of a part;
 - a preprocessed copy, and where the inference of rows has ended in the last sweep, stay with a part
   that is kept where it lives (on a worker, or here if the whole table is small);
 - the weight of unlabeled rows is a factor that parts apply to their own;
 - the starts, the power transform, the temperature and the choice of the weight of unlabeled rows
-  look at a sample, whose rows are the same for every kind of source (`row_draws`).
+  look at a sample, whose rows are the same for every kind of source (`draw_rows`).
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial, reduce
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array, to_numpy
 from latentia.engine.rows import (
     ArraySource,
     Chunk,
@@ -46,143 +42,80 @@ from latentia.engine.rows import (
     join_draws,
 )
 
+R = TypeVar("R")
+
 
 class Parts(ABC):
-    """Pieces in an order. Functions must be values that can travel: they see one piece alone."""
-
-    @property
-    def n_places(self) -> int | None:
-        """How many work at a time, if pieces stay with them; None where each is read anew."""
-        return None
+    """Parts in an order. Functions must be values that can travel: they see one part alone, and an
+    argument of its own where some are given.
+    """
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> Parts:
-        """The pieces that `fn` makes of these, and of an argument of its own for each if given;
-        made where they are and when they are needed.
-        """
-
-    @abstractmethod
-    def keep(self) -> Parts:
-        """The same pieces, made once and kept where they are, if there is room."""
-
-    @abstractmethod
-    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> Parts:
-        """The pieces that `fn` makes of the pieces of each group."""
-
-    @abstractmethod
     def select(self, index: Sequence[int]) -> Parts:
-        """Some of the pieces."""
+        """Some of the parts."""
 
     @abstractmethod
-    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
-        """`fn` of every piece, and of an argument of its own if given, in order, here: it must be
-        small.
-        """
+    def make(self, fn: Callable[..., ArraySource], args: Sequence[object] | None = None) -> Parts:
+        """The parts that `fn` makes of these, kept where they are if there is room."""
 
     @abstractmethod
-    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+    def gather(self, fn: Callable[..., R], args: Sequence[object] | None = None) -> list[R]:
+        """`fn` of every part, in order, here: it must be small."""
+
+    @abstractmethod
+    def total(self, fn: Callable[..., R], add: Callable[[list[R]], R], args: Sequence[object] | None = None) -> R:
         """The same, added up by `add` on the way, in order: no more than the sum comes here."""
 
 
 class LocalParts(Parts):
-    """Pieces that are read one after the other in this process, and then forgotten.
+    """Parts in this process, one after the other.
 
-    What does not fit into memory is kept in a temporary folder: there it is read again faster than
-    where it came from, and takes as much disk as its numbers do.
-
-    Parameters
-    ----------
-    readers : sequence of callables without arguments
-        What reads each piece.
-    fits_memory : bool
-        Whether `keep` may hold all pieces at once.
-    is_kept : bool
-        Whether the pieces are at hand already, but for what is quickly done with them.
+    What does not fit into memory lies in a temporary folder: there it is read faster than where it
+    came from, and takes as much disk as its numbers do.
     """
 
-    def __init__(self, readers: Sequence[Callable[[], Any]], fits_memory: bool = False, is_kept: bool = False):
-        self.readers = list(readers)
-        self.fits_memory, self.is_kept = fits_memory, is_kept
+    def __init__(self, readers: Sequence[Callable[[], ArraySource]], fits_memory: bool):
+        self.readers, self.fits_memory = list(readers), fits_memory
+
+    @classmethod
+    def keep(cls, parts: Iterable[ArraySource], fits_memory: bool) -> LocalParts:
+        """These parts, of which no two are in memory together unless all may be."""
+        folder = None if fits_memory else TemporaryFolder()
+        kept = (partial(_same, part) if folder is None else folder.store(part) for part in parts)
+        return cls(list(kept), fits_memory)
 
     def __len__(self) -> int:
         return len(self.readers)
 
-    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> LocalParts:
-        own = [()] * len(self) if args is None else [(arg,) for arg in args]
-        readers = [_Chain(read, fn, arg) for read, arg in zip(self.readers, own, strict=True)]
-        return LocalParts(readers, self.fits_memory, self.is_kept)
-
-    def keep(self) -> LocalParts:
-        if self.fits_memory:
-            return LocalParts([_Kept(read()) for read in self.readers], True, True)
-        if self.is_kept:
-            return self
-        folder = TemporaryFolder()
-        return LocalParts([_Stored(read(), folder, k) for k, read in enumerate(self.readers)], False, True)
-
-    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> LocalParts:
-        readers = [_Chain(_All([self.readers[k] for k in group]), fn, ()) for group in groups]
-        return LocalParts(readers, self.fits_memory, self.is_kept)
-
     def select(self, index: Sequence[int]) -> LocalParts:
-        return LocalParts([self.readers[k] for k in index], self.fits_memory, self.is_kept)
+        return LocalParts([self.readers[k] for k in index], self.fits_memory)
 
-    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
+    def make(self, fn: Callable[..., ArraySource], args: Sequence[object] | None = None) -> LocalParts:
+        if self.fits_memory:
+            return LocalParts.keep(self._each(fn, args), True)
+        own = [()] * len(self) if args is None else [(arg,) for arg in args]
+        return LocalParts([partial(_made, read, fn, *arg) for read, arg in zip(self.readers, own, strict=True)], False)
+
+    def gather(self, fn: Callable[..., R], args: Sequence[object] | None = None) -> list[R]:
         return list(self._each(fn, args))
 
-    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+    def total(self, fn: Callable[..., R], add: Callable[[list[R]], R], args: Sequence[object] | None = None) -> R:
         return reduce(lambda a, b: add([a, b]), self._each(fn, args))
 
-    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> Iterator[Any]:
+    def _each(self, fn: Callable[..., R], args: Sequence[object] | None) -> Iterator[R]:
         for k, read in enumerate(self.readers):
             yield fn(read()) if args is None else fn(read(), args[k])
 
 
-def group_small(sizes: Sequence[int], limit: int) -> list[list[int]]:
-    """Neighbors together, as long as their sizes add up to no more than a limit."""
-    groups: list[list[int]] = []
-    total = 0
-    for k, size in enumerate(sizes):
-        total += size
-        if groups and total <= limit:
-            groups[-1].append(k)
-        else:
-            groups.append([k])
-            total = size
-    return groups
+def _same(part: ArraySource) -> ArraySource:
+    return part
 
 
-class _Chain:
-    """A reader followed by a function."""
-
-    def __init__(self, read: Callable[[], Any], fn: Callable[..., Any], args: tuple[Any, ...]):
-        self.read, self.fn, self.args = read, fn, args
-
-    def __call__(self) -> Any:
-        return self.fn(self.read(), *self.args)
-
-
-class _All:
-    """Several readers as one."""
-
-    def __init__(self, readers: list[Callable[[], Any]]):
-        self.readers = readers
-
-    def __call__(self) -> list[Any]:
-        return [read() for read in self.readers]
-
-
-class _Kept:
-    """A piece that has been read."""
-
-    def __init__(self, piece: Any):
-        self.piece = piece
-
-    def __call__(self) -> Any:
-        return self.piece
+def _made(read: Callable[[], ArraySource], fn: Callable[..., ArraySource], *args: object) -> ArraySource:
+    return fn(read(), *args)
 
 
 class TemporaryFolder:
@@ -190,26 +123,29 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         self.name = tempfile.mkdtemp(prefix="latentia-")
+        self.n_parts = 0
         weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
 
-
-class _Stored:
-    """A piece that lies in a temporary folder."""
-
-    def __init__(self, piece: Any, folder: TemporaryFolder, number: int):
-        self.folder, self.path = folder, os.path.join(folder.name, f"{number}.part")
+    def store(self, part: ArraySource) -> Callable[[], ArraySource]:
+        """What reads a part again, of which nothing stays in memory but how it is preprocessed."""
+        path = os.path.join(self.name, f"{self.n_parts}.npy")
+        self.n_parts += 1
+        arrays = [part.X, part.y] if part.weight is None else [part.X, part.y, part.weight]
         try:
-            with open(self.path, "wb") as file:
-                pickle.dump(piece, file, protocol=5)
+            with open(path, "wb") as file:
+                for array in arrays:
+                    np.save(file, to_numpy(array), allow_pickle=False)
         except OSError as error:
             raise OSError(
-                f"no working copy of the rows can be written to {folder.name}: {error}. The environment variable "
+                f"no working copy of the rows can be written to {self.name}: {error}. The environment variable "
                 "TMPDIR names another folder."
             ) from error
+        return partial(self._read, path, len(arrays), part.preprocess)
 
-    def __call__(self) -> Any:
-        with open(self.path, "rb") as file:
-            return pickle.load(file)
+    def _read(self, path: str, n_arrays: int, preprocess: Preprocess) -> ArraySource:
+        with open(path, "rb") as file:
+            X, y, *rest = [np.load(file, allow_pickle=False) for _ in range(n_arrays)]
+        return ArraySource(X, y, rest[0] if rest else None, preprocess, cache_mib=0)
 
 
 class ChunkedSource(TableSource):
@@ -217,7 +153,7 @@ class ChunkedSource(TableSource):
 
     Parameters
     ----------
-    parts : Parts of ArraySource
+    parts : Parts
         None of them may be empty.
     totals : list of dict
         The label totals of each part: how many rows it has of each label, and their weight.
@@ -244,12 +180,19 @@ class ChunkedSource(TableSource):
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.n_rows = int(self.starts[-1])
 
+    @classmethod
+    def of_parts(cls, parts: Parts, n_features: int, is_weighted: bool) -> ChunkedSource:
+        """The rows of parts of which some may be empty."""
+        totals = parts.gather(count_labels)
+        filled = [k for k, part in enumerate(totals) if part]
+        return cls(parts.select(filled), [totals[k] for k in filled], n_features, is_weighted)
+
     @property
     def label_totals(self) -> dict[int, LabelTotals]:
         joined: dict[int, LabelTotals] = {}
         for part in self.totals:
             for label, total in part.items():
-                so_far = joined.get(label, NO_ROWS)
+                so_far = joined.get(label, LabelTotals(0, 0, 0.0))
                 joined[label] = LabelTotals(
                     so_far.n_rows + total.n_rows,
                     so_far.n_weighted + total.n_weighted,
@@ -266,10 +209,10 @@ class ChunkedSource(TableSource):
         return float(sum(total.weight for total in self.label_totals.values()))
 
     def with_preprocess(self, preprocess: Preprocess) -> ChunkedSource:
-        return self._with_parts(_WithPreprocess(preprocess))
+        return self._made_by(partial(ArraySource.with_preprocess, preprocess=preprocess))
 
     def _weigh_unlabeled(self, factor: float) -> ChunkedSource:
-        source = self._with_parts(_WithUnlabeledWeight(factor))
+        source = self._made_by(partial(ArraySource.with_unlabeled_weight, factor=factor))
         source.totals = [_scale_unlabeled(part, factor) for part in self.totals]
         source.is_weighted = True
         return source
@@ -277,18 +220,41 @@ class ChunkedSource(TableSource):
     def labeled_only(self) -> ChunkedSource:
         if self.skip_unlabeled or not self.any_unlabeled:
             return self
-        source = self._with_parts(ArraySource.labeled_only)
+        source = self._made_by(ArraySource.labeled_only)
         source.skip_unlabeled = True
         return source
 
+    def drop_rows(self, index: np.ndarray) -> ChunkedSource:
+        ends = np.searchsorted(index, self.starts)
+        local = [index[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self.starts[:-1], strict=True)]
+        source = self._made_by(ArraySource.drop_rows, local)
+        source.totals = source.parts.gather(count_labels)
+        source.is_weighted = True
+        return source
+
+    def map_targets(self, fn: Callable[[np.ndarray], np.ndarray]) -> ChunkedSource:
+        """The same rows, whose y is `fn` of what it was."""
+        return self._made_by(partial(_map_targets, fn=fn))
+
+    def map_columns(self, fn: Callable[[Array], Array], n_features: int) -> ChunkedSource:
+        """The same rows, with the columns that `fn` makes of theirs."""
+        source = self._made_by(partial(_map_columns, fn=fn))
+        source.n_features = n_features
+        return source
+
+    def _made_by(self, fn: Callable[..., ArraySource], args: Sequence[object] | None = None) -> ChunkedSource:
+        """The source whose parts are `fn` of these."""
+        parts = self.parts.make(fn, args)
+        return ChunkedSource(parts, self.totals, self.n_features, self.is_weighted, self.skip_unlabeled)
+
     def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
-        totals: Totals = self.parts.total(_Pass(fn, max_rows, by_label, np.geterr()), add_totals)
-        return totals
+        visit = partial(_visit, fn=fn, max_rows=max_rows, by_label=by_label, errors=partial(np.errstate, **np.geterr()))
+        return self.parts.total(visit, add_totals)
 
     def first_rows(self, n_rows: int) -> ArraySource:
         found: list[ArraySource] = []
         for k in range(len(self.parts)):
-            found += self.parts.select([k]).gather(ArraySource.first_rows, [n_rows])
+            found += self.parts.select([k]).gather(partial(ArraySource.first_rows, n_rows=n_rows))
             n_rows -= found[-1].n_rows
             if n_rows <= 0:
                 break
@@ -298,116 +264,50 @@ class ChunkedSource(TableSource):
         least = 0 if labeled or self.skip_unlabeled else -1
         n_counted = [sum(n.n_weighted for label, n in part.items() if label >= least) for part in self.totals]
         starts = np.concatenate([[0], np.cumsum(n_counted)])
-        return self._take(evenly_spaced(int(starts[-1]), n_rows), starts, _TakeCounted(labeled))
+        return self._take(evenly_spaced(int(starts[-1]), n_rows), starts, partial(_take_counted, labeled=labeled))
 
     def subset(self, index: np.ndarray) -> ArraySource:
-        return self._take(np.sort(index)).subset(np.argsort(np.argsort(index)))
+        return self._take(np.sort(index), self.starts, ArraySource.subset).subset(np.argsort(np.argsort(index)))
 
-    def drop_rows(self, index: np.ndarray) -> ChunkedSource:
-        ends = np.searchsorted(index, self.starts)
-        local = [index[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self.starts[:-1], strict=True)]
-        source = self._with_parts(ArraySource.drop_rows, local)
-        source.totals = source.parts.gather(count_labels)
-        source.is_weighted = True
-        return source
-
-    def map_targets(self, fn: Callable[[np.ndarray], np.ndarray]) -> ChunkedSource:
-        """The same rows, whose y is `fn` of what it was."""
-        return self._with_parts(_MapTargets(fn))
-
-    def map_columns(self, fn: Callable[[Any], Any], n_features: int) -> ChunkedSource:
-        """The same rows, with the columns that `fn` makes of theirs."""
-        parts = self.parts.map(_MapColumns(fn)).keep()
-        return ChunkedSource(parts, self.totals, n_features, self.is_weighted, self.skip_unlabeled)
-
-    def draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
-        draw, join = _Draw(n_rows, seed, rates), partial(join_draws, n_rows=n_rows)
-        return join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
-
-    def _with_parts(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> ChunkedSource:
-        """The source whose parts are `fn` of these, kept where they are."""
-        parts = self.parts.map(fn, args).keep()
-        return ChunkedSource(parts, self.totals, self.n_features, self.is_weighted, self.skip_unlabeled)
-
-    def _take(self, index: np.ndarray, starts: np.ndarray | None = None, take: Any = ArraySource.subset) -> ArraySource:
+    def _take(self, index: np.ndarray, starts: np.ndarray, take: Callable[..., ArraySource]) -> ArraySource:
         """The rows of these sorted numbers, of which part k has those from ``starts[k]`` on."""
-        starts = self.starts if starts is None else starts
         part = np.searchsorted(starts, index, side="right") - 1
         hit = np.unique(part)
-        local = [index[part == k] - starts[k] for k in hit]
-        return join_sources(self.parts.select(hit.tolist()).gather(take, local))
+        return join_sources(self.parts.select(hit.tolist()).gather(take, [index[part == k] - starts[k] for k in hit]))
+
+    def draw(self, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
+        draw, join = partial(_draw, n_rows=n_rows, seed=seed, rates=rates), partial(join_draws, n_rows=n_rows)
+        return join_draws([self.parts.total(draw, join, self.starts[:-1].tolist())], n_rows)
 
 
-#: Of a label that a part does not have.
-NO_ROWS = LabelTotals(0, 0, 0.0)
+def _visit(
+    rows: ArraySource,
+    fn: Callable[[Chunk], Totals],
+    max_rows: int,
+    by_label: bool,
+    errors: Callable[[], AbstractContextManager[None]],
+) -> Totals:
+    """One pass over the chunks of a part, in which floating-point errors are treated as here."""
+    with errors():
+        return rows.sum_over_chunks(fn, max_rows, by_label)
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """One pass over the chunks of a part."""
-
-    fn: Callable[[Chunk], Totals]
-    max_rows: int
-    by_label: bool
-    errors: Any  # how NumPy treats floating-point errors here
-
-    def __call__(self, rows: ArraySource) -> Totals:
-        with np.errstate(**self.errors):
-            return rows.sum_over_chunks(self.fn, self.max_rows, self.by_label)
-
-
-@dataclass(frozen=True)
-class _WithPreprocess:
-    preprocess: Preprocess
-
-    def __call__(self, rows: ArraySource) -> ArraySource:
-        return rows.with_preprocess(self.preprocess)
-
-
-@dataclass(frozen=True)
-class _WithUnlabeledWeight:
-    factor: float
-
-    def __call__(self, rows: ArraySource) -> ArraySource:
-        return rows.with_unlabeled_weight(self.factor)
-
-
-@dataclass(frozen=True)
-class _TakeCounted:
+def _take_counted(rows: ArraySource, index: np.ndarray, labeled: bool) -> ArraySource:
     """Rows of these numbers among the (labeled) ones that have weight."""
-
-    labeled: bool
-
-    def __call__(self, rows: ArraySource, index: np.ndarray) -> ArraySource:
-        return rows.subset(rows.counted_rows(self.labeled)[index])
+    return rows.subset(rows.counted_rows(labeled)[index])
 
 
-@dataclass(frozen=True)
-class _Draw:
+def _draw(rows: ArraySource, first_row: int, n_rows: Limits, seed: int, rates: str) -> dict[int, Draw]:
     """Rows that a part draws, which begins at some row of the table."""
-
-    n_rows: Limits
-    seed: int
-    rates: str
-
-    def __call__(self, rows: ArraySource, first_row: int) -> dict[int, Draw]:
-        return rows.draw(self.n_rows, self.seed, self.rates, first_row)
+    return rows.draw(n_rows, seed, rates, first_row)
 
 
-@dataclass(frozen=True)
-class _MapTargets:
-    fn: Callable[[np.ndarray], np.ndarray]
-
-    def __call__(self, rows: ArraySource) -> ArraySource:
-        return rows.with_table(rows.X, self.fn(rows.y))
+def _map_targets(rows: ArraySource, fn: Callable[[np.ndarray], np.ndarray]) -> ArraySource:
+    return rows.with_table(rows.X, fn(rows.y))
 
 
-@dataclass(frozen=True)
-class _MapColumns:
-    fn: Callable[[Any], Any]
-
-    def __call__(self, rows: ArraySource) -> ArraySource:
-        return rows.with_table(self.fn(rows.X), rows.y)
+def _map_columns(rows: ArraySource, fn: Callable[[Array], Array]) -> ArraySource:
+    return rows.with_table(fn(rows.X), rows.y)
 
 
 def count_labels(rows: ArraySource) -> dict[int, LabelTotals]:
@@ -422,16 +322,13 @@ def _scale_unlabeled(totals: dict[int, LabelTotals], factor: float) -> dict[int,
     return {**totals, -1: LabelTotals(n_rows, n_weighted if factor > 0 else 0, weight * factor)}
 
 
-def join_sources(parts: list[ArraySource]) -> ArraySource:
+def join_sources(parts: Sequence[ArraySource]) -> ArraySource:
     """The rows of several parts as one source."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    weighted = any(part.weight is not None for part in parts)
-    weight = np.concatenate([_weights(part) for part in parts]) if weighted else None
+    weight = None
+    if any(part.weight is not None for part in parts):
+        weight = np.concatenate([np.ones(part.n_rows) if part.weight is None else part.weight for part in parts])
     X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
     return ArraySource(X, y, weight, first.preprocess, first.skip_unlabeled, first.cache_mib)
-
-
-def _weights(rows: ArraySource) -> np.ndarray:
-    return np.ones(rows.n_rows) if rows.weight is None else rows.weight

@@ -23,6 +23,7 @@ from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
+from latentia.scale.answers import method_of_rows
 from latentia.solvers import EM, AcceleratedEM, Solution, StructuralEM
 from latentia.solvers.em import WINDOW
 from latentia.solvers.structural import best_structure
@@ -38,7 +39,7 @@ from latentia.table.options import (
     optional,
     random_generator,
 )
-from latentia.table.rows import is_complete, method_of_rows, validate_table
+from latentia.table.rows import is_complete, validate_table
 
 #: Factors where their number is left to us: of a posterior, and of a point.
 MAX_AUTO_LATENT = 8

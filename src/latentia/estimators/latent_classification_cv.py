@@ -35,9 +35,9 @@ from latentia.estimators.base.generative import check_objective
 from latentia.estimators.base.reading import GenerativeInput, PartedInput, TrainingTable
 from latentia.estimators.base.training import choose_tempering, choose_unlabeled_weight
 from latentia.estimators.latent_classification import LatentClassificationModel
+from latentia.scale.tables import is_lazy
 from latentia.solvers import Outcome
 from latentia.table.encoder import ColumnEncoder
-from latentia.table.lazy import is_lazy
 from latentia.table.options import Check, check_number, choice, integer, legacy_generator, optional, random_generator
 from latentia.table.rows import rows_for_estimator
 from latentia.table.weights import Fold, make_folds, refuse_row_numbers

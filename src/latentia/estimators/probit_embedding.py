@@ -49,12 +49,12 @@ from latentia.families.probit_embedding.family import (
     second_moment,
 )
 from latentia.families.probit_embedding.projection import project
-from latentia.scale.tables import LabelColumns, LabelMatrixReader
+from latentia.scale.answers import method_of_rows
+from latentia.scale.tables import LabelColumns, LabelMatrixReader, LazyTable, lazy_table
 from latentia.solvers import Outcome, QuasiNewtonVB, Solution
 from latentia.table.labels import LabelMatrix, encode_label_matrix
-from latentia.table.lazy import LazyTable, lazy_table
 from latentia.table.options import Check, check_bool, check_choice, check_number, choice, integer, number
-from latentia.table.rows import method_of_rows, reject_missing, validate_rows
+from latentia.table.rows import reject_missing, validate_rows
 from latentia.table.standardization import Standardizer, make_preprocessor, source_moments
 from latentia.table.weights import check_weight, warn_of_shares
 

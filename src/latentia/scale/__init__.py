@@ -1,7 +1,8 @@
-"""Tables that are not in memory.
+"""Tables that are not in memory, behind one protocol: `LazyTable`.
 
-- `files`: CSV, Parquet and Arrow files, part by part; `dask`: collections of Dask, where they are;
-- `tables`: labels and columns learned in parts, answers in parts, and small tables brought here.
+- `tables`: the protocol, how such a table is read for a fit, and small ones brought here;
+- `answers`: methods of estimators on tables wherever they are, part by part;
+- `files`: CSV, Parquet and Arrow files; `dask`: collections of Dask, where they are.
 
-May import `table`, `engine` and `arrays`.
+May import `table`, `engine` and `arrays`. Start with `tables`.
 """

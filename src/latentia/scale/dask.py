@@ -1,10 +1,8 @@
 """Arrays and data frames of Dask (https://dask.org): parts on the workers of a cluster, or in the
 threads of this process.
 
-Parts are `dask.delayed` values, so whatever runs Dask runs them. Those that are kept live on the
-workers of the `distributed.Client` if there is one (`dask_cluster`), else in this process.
-
-Parts that live on the workers of a Dask cluster, each on a worker of its own choosing.
+Parts as they come are `dask.delayed` values, so whatever runs Dask runs them. Encoded rows are kept
+on the workers of the `distributed.Client` if there is one, else in this process.
 
 Left to itself, the scheduler moves parts between workers in mid-fit: they arrive without what a
 worker has computed for them, and may all gather on one. So each part has a home, in even shares,
@@ -20,94 +18,20 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from latentia.arrays.parallel import n_threads, one_thread
-from latentia.engine.parts import Parts
-from latentia.table.lazy import LazyTable, RawPart, is_dask
+from latentia.engine.parts import LocalParts, Parts
+from latentia.engine.rows import ArraySource
+from latentia.scale.tables import LazyTable, RawPart, is_dask
 
-
-class DaskParts(Parts):
-    """Pieces that are values of Dask."""
-
-    def __init__(self, pieces: Sequence[Any]):
-        self.pieces = list(pieces)
-
-    def __len__(self) -> int:
-        return len(self.pieces)
-
-    @property
-    def n_places(self) -> int:
-        client = _running_client()
-        return n_threads() if client is None else max(1, sum(client.nthreads().values()))
-
-    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> DaskParts:
-        return DaskParts(self._each(fn, args))
-
-    def keep(self) -> Parts:
-        import dask
-
-        client = _running_client()
-        return DaskParts(dask.persist(*self.pieces)) if client is None else ClusterParts.settle(client, self.pieces)
-
-    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> DaskParts:
-        send = _sent(fn)
-        return DaskParts([_call(apply_alone, send, [self.pieces[k] for k in group]) for group in groups])
-
-    def select(self, index: Sequence[int]) -> DaskParts:
-        return DaskParts([self.pieces[k] for k in index])
-
-    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
-        return _compute(self._each(fn, args))
-
-    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
-
-        sums, send = self._each(fn, args), _sent(add)
-        while len(sums) > 1:
-            sums = [_call(apply_alone, send, sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
-        return _compute(sums)[0]
-
-    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
-        send = _sent(fn)
-        if args is None:
-            return [_call(apply_alone, send, piece) for piece in self.pieces]
-        return [_call(apply_alone, send, piece, _sent(arg)) for piece, arg in zip(self.pieces, args, strict=True)]
-
-
-def _call(fn: Callable[..., Any], *args: Any) -> Any:
-    import dask
-
-    return dask.delayed(fn, pure=False, traverse=False)(*args)
-
-
-def _sent(value: Any) -> Any:
-    """A value that travels to each worker once."""
-    import dask
-
-    return dask.delayed(Sent(value), pure=False, traverse=False)
-
-
-def _running_client() -> Any:
-    """The client that Dask would use now; None for the local scheduler."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import default_client
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
-
-
-def _compute(values: Sequence[Any]) -> list[Any]:
-    import dask
-
-    return list(dask.compute(*values))
+R = TypeVar("R")
 
 
 class DaskTable(LazyTable):
@@ -117,6 +41,8 @@ class DaskTable(LazyTable):
         self.collection = X
         self.is_frame = hasattr(X, "columns")
         self.name = f"a Dask {type(X).__name__}"
+        if not self.is_frame and not (hasattr(X, "chunks") and hasattr(X, "rechunk")):
+            raise TypeError(f"X is {self.name}; allowed are arrays and data frames of Dask.")
         if self.is_frame:
             self.meta, self.n_rows = X._meta, None
             self._check_categories()
@@ -144,12 +70,27 @@ class DaskTable(LazyTable):
                     f"X.categorize(columns=[{name!r}]) first."
                 )
 
-    def training_parts(self, y: Any, sample_weight: Any) -> DaskParts:
-        labels, weights = self._column(y, "y", 2), self._column(sample_weight, "sample_weight")
-        return DaskParts([_call(RawPart, *part) for part in zip(self.blocks, labels, weights, strict=True)])
+    @property
+    def n_places(self) -> int:  # type: ignore[override]
+        client = _running_client()
+        return n_threads() if client is None else max(1, sum(client.nthreads().values()))
 
-    def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
-        return self.training_parts(y, sample_weight).gather(fn)
+    def gather(self, fn: Callable[[RawPart], R], y: Any = None, sample_weight: Any = None) -> list[R]:
+        send = _sent(fn)
+        return _compute([_call(apply_alone, send, part) for part in self._parts(y, sample_weight)])
+
+    def make(
+        self, fn: Callable[[list[RawPart]], ArraySource], groups: Sequence[Sequence[int]], y: Any, sample_weight: Any
+    ) -> Parts:
+        send, parts = _sent(fn), self._parts(y, sample_weight)
+        made = [_call(apply_alone, send, [parts[k] for k in group]) for group in groups]
+        client = _running_client()
+        return LocalParts.keep(_compute(made), True) if client is None else ClusterParts.settle(client, made)
+
+    def _parts(self, y: Any, sample_weight: Any) -> list[Any]:
+        """Delayed parts with their labels and weights."""
+        columns = self.blocks, self._column(y, "y", 2), self._column(sample_weight, "sample_weight")
+        return [_call(RawPart, *part) for part in zip(*columns, strict=True)]
 
     def _column(self, values: Any, what: str, max_axes: int = 1) -> list[Any]:
         """The parts of labels or weights, as X is divided."""
@@ -227,11 +168,35 @@ class DaskTable(LazyTable):
         return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
 
 
-def dask_table(X: Any) -> DaskTable:
-    """X as a table; refuses what is none."""
-    if hasattr(X, "columns") or (hasattr(X, "chunks") and hasattr(X, "rechunk")):
-        return DaskTable(X)
-    raise TypeError(f"X is a Dask {type(X).__name__}; allowed are arrays and data frames of Dask.")
+def _call(fn: Callable[..., Any], *args: Any) -> Any:
+    import dask
+
+    return dask.delayed(fn, pure=False, traverse=False)(*args)
+
+
+def _sent(value: Any) -> Any:
+    """A value that travels to each worker once."""
+    import dask
+
+    return dask.delayed(Sent(value), pure=False, traverse=False)
+
+
+def _running_client() -> Any:
+    """The client that Dask would use now; None for the local scheduler."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _compute(values: Sequence[Any]) -> list[Any]:
+    import dask
+
+    return list(dask.compute(*values))
 
 
 def _predict(fn: Sent, nothing: Sent, X: Any, y: Any) -> Any:
@@ -282,68 +247,60 @@ class Home(NamedTuple):
 
 
 class ClusterParts(Parts):
-    """Pieces that are futures of a `distributed.Client`, and where they are at home."""
+    """Parts that are futures of a `distributed.Client`, and where they are at home."""
 
-    def __init__(self, client: Any, pieces: Sequence[Any], homes: Sequence[Home]):
-        self.client, self.pieces, self.homes = client, list(pieces), list(homes)
+    def __init__(self, client: Any, parts: Sequence[Any], homes: Sequence[Home]):
+        self.client, self.parts, self.homes = client, list(parts), list(homes)
         self._last_sums: list[Any] = []
 
     @classmethod
-    def settle(cls, client: Any, pieces: Sequence[Any]) -> ClusterParts:
+    def settle(cls, client: Any, values: Sequence[Any]) -> ClusterParts:
         """Values of Dask, made and kept on the workers, in even shares of neighbors."""
         addresses = [address for address, n in sorted(client.nthreads().items()) for _ in range(n)]
         if not addresses:
             raise RuntimeError("The Dask client has no worker: start some before fit.")
-        shares = [k * len(addresses) // len(pieces) for k in range(len(pieces))]
+        shares = [k * len(addresses) // len(values) for k in range(len(values))]
         homes = [Home(share, addresses[share]) for share in shares]
         options = {"allow_other_workers": True, "optimize_graph": True}
         made = [
-            client.compute(piece, workers=[home.address], **options) for piece, home in zip(pieces, homes, strict=True)
+            client.compute(value, workers=[home.address], **options) for value, home in zip(values, homes, strict=True)
         ]
         return cls(client, made, homes)
 
     def __len__(self) -> int:
-        return len(self.pieces)
-
-    def map(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> ClusterParts:
-        return ClusterParts(self.client, self._each(fn, args), self.homes)
-
-    def keep(self) -> ClusterParts:
-        return self
-
-    def join(self, groups: Sequence[Sequence[int]], fn: Callable[[list[Any]], Any]) -> ClusterParts:
-        homes, send = [self.homes[group[0]] for group in groups], self._send(fn)
-        joined = [
-            self._submit(home, apply_alone, send, [self.pieces[k] for k in group])
-            for group, home in zip(groups, homes, strict=True)
-        ]
-        return ClusterParts(self.client, joined, homes)
+        return len(self.parts)
 
     def select(self, index: Sequence[int]) -> ClusterParts:
-        return ClusterParts(self.client, [self.pieces[k] for k in index], [self.homes[k] for k in index])
+        return ClusterParts(self.client, [self.parts[k] for k in index], [self.homes[k] for k in index])
 
-    def gather(self, fn: Callable[..., Any], args: Sequence[Any] | None = None) -> list[Any]:
+    def make(self, fn: Callable[..., ArraySource], args: Sequence[object] | None = None) -> ClusterParts:
+        return ClusterParts(self.client, self._each(fn, args), self.homes)
+
+    def gather(self, fn: Callable[..., R], args: Sequence[object] | None = None) -> list[R]:
         return self._fetch(self._each(fn, args))
 
-    def total(self, fn: Callable[..., Any], add: Callable[[list[Any]], Any], args: Sequence[Any] | None = None) -> Any:
+    def total(self, fn: Callable[..., R], add: Callable[[list[R]], R], args: Sequence[object] | None = None) -> R:
         at_home = [(home, list(places)) for home, places in groupby(range(len(self)), lambda k: self.homes[k])]
         send = self._send(fn) if len(at_home) > MAX_SENT else Sent(fn)
         own = [None if args is None else Sent([args[k] for k in places]) for _, places in at_home]
-        pieces = [[self.pieces[k] for k in places] for _, places in at_home]
+        parts = [[self.parts[k] for k in places] for _, places in at_home]
         addresses = sorted({home.address for home, _ in at_home})
-        sums = self._map(addresses, total_alone, [send] * len(own), [Sent(add)] * len(own), pieces, own)
+        options = {"pure": False, "workers": addresses, "allow_other_workers": True}
+        with _running(self.client):
+            sums = self.client.map(total_alone, [send] * len(own), [Sent(add)] * len(own), parts, own, **options)
         self._last_sums = sums
         while len(sums) > FAN_IN:
-            groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
-            sums = [self._submit(None, apply_alone, Sent(add), group) for group in groups]
+            sums = [
+                self._submit(None, apply_alone, Sent(add), sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)
+            ]
         return add(self._fetch(sums))
 
-    def _each(self, fn: Callable[..., Any], args: Sequence[Any] | None) -> list[Any]:
+    def _each(self, fn: Callable[..., Any], args: Sequence[object] | None) -> list[Any]:
         send = self._send(fn)
         own = [()] * len(self) if args is None else [(Sent(arg),) for arg in args]
         return [
-            self._submit(home, apply_alone, send, piece, *arg)
-            for home, piece, arg in zip(self.homes, self.pieces, own, strict=True)
+            self._submit(home, apply_alone, send, part, *arg)
+            for home, part, arg in zip(self.homes, self.parts, own, strict=True)
         ]
 
     def _send(self, value: Any) -> Any:
@@ -352,31 +309,23 @@ class ClusterParts(Parts):
 
     def _submit(self, home: Home | None, fn: Callable[..., Any], *args: Any) -> Any:
         place = {} if home is None else {"workers": [home.address], "allow_other_workers": True}
-        try:
+        with _running(self.client):
             return self.client.submit(fn, *args, pure=False, **place)
-        except Exception as error:
-            raise self._explain(error) from error
-
-    def _map(self, addresses: list[str], fn: Callable[..., Any], *args: list[Any]) -> list[Any]:
-        """Several tasks at once, each where most of what it needs is."""
-        try:
-            place = {"workers": addresses, "allow_other_workers": True}
-            return list(self.client.map(fn, *args, pure=False, **place))
-        except Exception as error:
-            raise self._explain(error) from error
 
     def _fetch(self, futures: list[Any]) -> list[Any]:
-        try:
+        with _running(self.client):
             return list(self.client.gather(futures))
-        except BaseException as error:
-            explained = self._explain(error)
-            if explained is error:
-                raise
-            raise explained from error
 
-    def _explain(self, error: BaseException) -> BaseException:
-        is_gone = self.client.status != "running" or "Cancelled" in type(error).__name__
-        return RuntimeError(GONE) if is_gone else error
+
+@contextmanager
+def _running(client: Any) -> Iterator[None]:
+    """Say so if the client is gone."""
+    try:
+        yield
+    except BaseException as error:
+        if client.status != "running" or "Cancelled" in type(error).__name__:
+            raise RuntimeError(GONE) from error
+        raise
 
 
 class Sent:
@@ -386,17 +335,17 @@ class Sent:
         self.value = value
 
 
-def apply_alone(fn: Sent, piece: Any, *args: Sent) -> Any:
-    """A function of a piece, on one thread: Dask has given this task one."""
+def apply_alone(fn: Sent, part: Any, *args: Sent) -> Any:
+    """A function of a part, on one thread: Dask has given this task one."""
     with one_thread():
-        return fn.value(piece, *(arg.value for arg in args))
+        return fn.value(part, *(arg.value for arg in args))
 
 
-def total_alone(fn: Sent, add: Sent, pieces: list[Any], args: Sent | None) -> Any:
-    """The sum over several pieces, one after the other."""
-    own = [()] * len(pieces) if args is None else [(arg,) for arg in args.value]
+def total_alone(fn: Sent, add: Sent, parts: list[Any], args: Sent | None) -> Any:
+    """The sum over several parts, one after the other."""
+    own = [()] * len(parts) if args is None else [(arg,) for arg in args.value]
     with one_thread():
-        found = (fn.value(piece, *arg) for piece, arg in zip(pieces, own, strict=True))
+        found = (fn.value(part, *arg) for part, arg in zip(parts, own, strict=True))
         return reduce(lambda a, b: add.value([a, b]), found)
 
 

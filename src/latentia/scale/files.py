@@ -1,26 +1,29 @@
 """Tables in files: `scan` finds them, estimators read them part by part, in bounded memory.
 
-Rows of Parquet and Arrow files, some at a time.
-
-A Parquet file is read batch by batch inside its row groups, an Arrow file by its record batches. A
-pass asks for the batches in their order, so an open row group goes on where it was.
+A Parquet file is read batch by batch inside its row groups, an Arrow file by its record batches: a
+large row group is no harm.
 """
 
 from __future__ import annotations
 
 import glob
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+
+from latentia.arrays.namespace import to_numpy
 from latentia.engine.parts import LocalParts, TemporaryFolder
-from latentia.engine.rows import CACHE_MIB
-from latentia.scale.tables import LazyAnswers
-from latentia.table.lazy import LazyTable, RawPart
+from latentia.engine.rows import CACHE_MIB, ArraySource
+from latentia.scale.tables import LazyTable, RawPart
+from latentia.table.frames import frame_type
+
+R = TypeVar("R")
 
 #: Working copies of the rows that are read together, in MiB.
 PART_MIB = 16
@@ -31,6 +34,9 @@ MAX_PART_ROWS = 2**17
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 
+#: The column with the labels, or several.
+Target = str | tuple[str, ...] | None
+
 
 class ScannedTable(LazyTable):
     """A table in files, which `scan` returns.
@@ -38,16 +44,17 @@ class ScannedTable(LazyTable):
     Iterating over it yields its rows as pandas data frames, without target and weights.
     """
 
+    n_rows: int
+
     def __init__(self, files: list[DataFile], schema: Any, target: Target, weight: str | None, folder: Any = None):
         self.folder = folder  # where converted files lie, as long as the table lives
         self.files, self.schema, self.target, self.weight = files, schema, target, weight
-        self.columns = [name for name in schema.names if name not in (*target_names(target), weight)]
-        self.meta = self._to_frame(schema.empty_table().select(self.columns))
+        self.columns = [name for name in schema.names if name not in (*_names(target), weight)]
+        self.meta = _to_frame(schema.empty_table().select(self.columns))
         self.name = f"a table scanned from {files[0].name}" + (f" and {len(files) - 1} more" if files[1:] else "")
         fitting = PART_MIB * 2**20 // (8 * max(1, len(self.columns)))
         self.rows_per_part = max(1, min(MAX_PART_ROWS, fitting))
-        self.sizes = [file.group_sizes() for file in files]
-        self.n_rows: int = sum(sum(groups) for groups in self.sizes)
+        self.n_rows = sum(file.n_rows for file in files)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,42 +65,126 @@ class ScannedTable(LazyTable):
         return self.n_rows
 
     def __iter__(self) -> Iterator[Any]:
-        return (read().X for read in self._readers(None, None))
+        return (part.X for part in self._parts(None, None))
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", target={self.target!r}"
         return f"<{self.name}: {self.n_rows} rows, {len(self.columns)} columns{target}>"
 
-    def training_parts(self, y: Any, sample_weight: Any) -> LocalParts:
-        for what, values, name in (("y", y, "target"), ("sample_weight", sample_weight, "weight")):
-            if values is not None:
-                raise TypeError(
-                    f"{what} is a {type(values).__name__}, but X is {self.name}: its {what} is one of its columns. "
-                    f"Name it in latentia.scan(..., {name}=...) and leave {what} out."
-                )
+    def gather(self, fn: Callable[[RawPart], R], y: Any = None, sample_weight: Any = None) -> list[R]:
+        self._refuse_columns(y, sample_weight)
+        return [fn(part) for part in self._parts(self.target, self.weight)]
+
+    def make(
+        self, fn: Callable[[list[RawPart]], ArraySource], groups: Sequence[Sequence[int]], y: Any, sample_weight: Any
+    ) -> LocalParts:
+        self._refuse_columns(y, sample_weight)
+        numbered = enumerate(self._parts(self.target, self.weight))
+
+        def part(number: int) -> RawPart:
+            return next(part for k, part in numbered if k == number)
+
         fits = 8 * self.n_rows * len(self.columns) <= CACHE_MIB * 2**20
-        return LocalParts(self._readers(self.target, self.weight), fits_memory=fits)
+        return LocalParts.keep((fn([part(k) for k in group]) for group in groups), fits)
 
     def map_rows(self, fn: Callable[..., Any], y: Any = None) -> LazyAnswers:
         if y is not None:
             raise TypeError("y has no part in the answers to a scanned table; leave it out.")
         return LazyAnswers(self, fn)
 
-    def reduce_rows(self, fn: Callable[..., Any], y: Any, sample_weight: Any) -> list[Any]:
-        return self.training_parts(y, sample_weight).gather(fn)
+    def _refuse_columns(self, y: Any, sample_weight: Any) -> None:
+        for what, values, name in (("y", y, "target"), ("sample_weight", sample_weight, "weight")):
+            if values is not None:
+                raise TypeError(
+                    f"{what} is a {type(values).__name__}, but X is {self.name}: its {what} is one of its columns. "
+                    f"Name it in latentia.scan(..., {name}=...) and leave {what} out."
+                )
 
-    def _readers(self, target: Target, weight: str | None) -> list[ReadBatch]:
-        columns = [name for name in self.schema.names if name in (*self.columns, *target_names(target), weight)]
-        readers = []
-        for file, sizes in zip(self.files, self.sizes, strict=True):
-            for group, size in enumerate(sizes):
-                rows = RowGroup(file, group, size, columns, self.rows_per_part)
-                readers += [ReadBatch(rows, k, self._to_frame, target, weight) for k in range(rows.n_batches)]
-        return readers
+    def _parts(self, target: Target, weight: str | None) -> Iterator[RawPart]:
+        columns = [name for name in self.schema.names if name in (*self.columns, *_names(target), weight)]
+        for file in self.files:
+            for table in file.batches(columns, self.rows_per_part):
+                frame = _to_frame(table)
+                weights = None if weight is None else frame.pop(weight)
+                if target is None or isinstance(target, str):
+                    y = None if target is None else frame.pop(target)
+                else:
+                    y = frame[list(target)]
+                    frame = frame.drop(columns=list(target))
+                yield RawPart(frame, y, weights)
 
-    def _to_frame(self, table: Any) -> Any:
-        """A data frame whose dtypes do not depend on where cells are missing."""
-        return table.cast(_plain_schema(table.schema)).to_pandas(types_mapper=_nullable)
+
+class LazyAnswers:
+    """What an estimator says of each row of a scanned table.
+
+    Iterate for one part after the other, each an array or a data frame; `compute` joins them, and
+    `to_parquet` writes them to a file as they come.
+    """
+
+    def __init__(self, table: Any, answer: Callable[[Any], Any]):
+        self._table, self._answer = table, answer
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._answer(rows) for rows in self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"<answers to {len(self)} rows, part by part: iterate, or call compute() or to_parquet(path)>"
+
+    def compute(self) -> Any:
+        """All answers in memory."""
+        return _join(list(self))
+
+    def to_parquet(self, path: Any) -> None:
+        """Write the answers to a Parquet file, one part after the other; several arrays, such as
+        means and standard deviations, are columns side by side.
+        """
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        writer = None
+        try:
+            for part in self:
+                rows = pa.Table.from_pandas(_as_frame(part), preserve_index=False)
+                writer = writer or parquet.ParquetWriter(path, rows.schema)
+                writer.write_table(rows.cast(writer.schema))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _as_frame(part: Any) -> Any:
+    """Answers to some rows as a data frame with names of columns."""
+    import pandas
+
+    if not hasattr(part, "columns"):
+        arrays = [to_numpy(each) for each in (part if isinstance(part, tuple) else (part,))]
+        part = pandas.DataFrame(np.concatenate([np.reshape(each, (len(each), -1)) for each in arrays], axis=1))
+    return part.set_axis([str(name) for name in part.columns], axis=1)
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    """Answers to the parts of a table: arrays, frames, or tuples of them."""
+    kind = frame_type(parts[0])
+    if isinstance(parts[0], tuple):
+        return tuple(_join(each) for each in zip(*parts, strict=True))
+    if kind == "array":
+        return np.concatenate([to_numpy(part) for part in parts])
+    if kind == "pyarrow":
+        return import_module(kind).concat_tables(list(parts))
+    return import_module(kind).concat(list(parts), **({"ignore_index": True} if kind == "pandas" else {}))
+
+
+def _names(target: Target) -> tuple[str, ...]:
+    """The columns with labels, as many as there are."""
+    return () if target is None else (target,) if isinstance(target, str) else target
+
+
+def _to_frame(table: Any) -> Any:
+    """A data frame whose dtypes do not depend on where cells are missing."""
+    return table.cast(_plain_schema(table.schema)).to_pandas(types_mapper=_nullable)
 
 
 def scan(
@@ -223,7 +314,7 @@ def _read_schema(source: Any, target: Target, weight: str | None, columns: Seque
     import pyarrow as pa
 
     schema = source.schema
-    targets = target_names(target)
+    targets = _names(target)
     named = [
         *(("target", name) for name in targets),
         ("weight", weight),
@@ -287,15 +378,6 @@ def _nullable(kind: Any) -> Any:
     return None
 
 
-#: The column with the labels, or several.
-Target = str | tuple[str, ...] | None
-
-
-def target_names(target: Target) -> tuple[str, ...]:
-    """As many as there are."""
-    return () if target is None else (target,) if isinstance(target, str) else target
-
-
 @dataclass
 class DataFile:
     """A file of a data set, and the columns that its place in the folders gives to its rows."""
@@ -318,9 +400,9 @@ class DataFile:
             stream = self.filesystem.open_input_file(self.path)
             return parquet.ParquetFile(stream) if self.is_parquet else ipc.open_file(stream)
         except (OSError, pa.ArrowInvalid) as error:
-            raise self.failure(error) from error
+            raise self._failure(error) from error
 
-    def failure(self, error: Exception) -> OSError:
+    def _failure(self, error: Exception) -> OSError:
         """What went wrong, with the name of the file."""
         gone = isinstance(error, FileNotFoundError)
         what = "has vanished since it was scanned" if gone else f"cannot be read: {error}"
@@ -331,28 +413,31 @@ class DataFile:
         opened = self.open()
         return opened.schema_arrow if self.is_parquet else opened.schema
 
-    def group_sizes(self) -> list[int]:
-        """Rows of each row group, or of each record batch."""
+    @property
+    def n_rows(self) -> int:
         opened = self.open()
         if self.is_parquet:
-            return [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
-        return [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
+            return int(opened.metadata.num_rows)
+        return sum(opened.get_batch(k).num_rows for k in range(opened.num_record_batches))
 
-    def batches(self, group: int, columns: Sequence[str], max_rows: int) -> Iterator[Any]:
-        """Tables of at most `max_rows` rows of a group, one after the other."""
+    def batches(self, columns: Sequence[str], max_rows: int) -> Iterator[Any]:
+        """Tables of at most `max_rows` rows of one group, one after the other."""
         import pyarrow as pa
 
         inside = [name for name in columns if name not in self.folder_values]
+        opened = self.open()
         try:
             if self.is_parquet:
-                found = self.open().iter_batches(max_rows, row_groups=[group], columns=inside)
-                yield from (self._with_folder_values(pa.table(batch), columns) for batch in found)
+                for group in range(opened.metadata.num_row_groups):
+                    for batch in opened.iter_batches(max_rows, row_groups=[group], columns=inside):
+                        yield self._with_folder_values(pa.table(batch), columns)
             else:
-                whole = pa.table(self.open().get_batch(group)).select(inside)
-                starts = range(0, whole.num_rows, max_rows)
-                yield from (self._with_folder_values(whole.slice(k, max_rows), columns) for k in starts)
+                for group in range(opened.num_record_batches):
+                    whole = pa.table(opened.get_batch(group)).select(inside)
+                    for start in range(0, whole.num_rows, max_rows):
+                        yield self._with_folder_values(whole.slice(start, max_rows), columns)
         except (OSError, pa.ArrowInvalid) as error:
-            raise error if self.name in str(error) else self.failure(error) from error
+            raise self._failure(error) from error
 
     def _with_folder_values(self, table: Any, columns: Sequence[str]) -> Any:
         import pyarrow as pa
@@ -361,48 +446,3 @@ class DataFile:
             if name in columns:
                 table = table.append_column(name, pa.array([value] * table.num_rows))
         return table.select(list(columns))
-
-
-class RowGroup:
-    """A row group, read batch by batch: it goes on where it was, and is closed at its end."""
-
-    def __init__(self, file: DataFile, group: int, n_rows: int, columns: Sequence[str], max_rows: int):
-        self.file, self.group, self.columns, self.max_rows = file, group, tuple(columns), max_rows
-        self.n_batches = math.ceil(n_rows / max_rows)
-        self._open: Iterator[Any] | None = None
-        self._next = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_open": None, "_next": 0}
-
-    def batch(self, number: int) -> Any:
-        """The table of this number."""
-        if self._open is None or self._next != number:
-            self._open, self._next = self.file.batches(self.group, self.columns, self.max_rows), 0
-        while True:
-            table = next(self._open)
-            self._next += 1
-            if self._next > number:
-                break
-        if self._next == self.n_batches:
-            self._open = None
-        return table
-
-
-@dataclass(frozen=True)
-class ReadBatch:
-    """Reads one batch as rows, labels and weights."""
-
-    group: RowGroup
-    number: int
-    to_frame: Callable[[Any], Any]
-    target: Target
-    weight: str | None
-
-    def __call__(self) -> RawPart:
-        frame = self.to_frame(self.group.batch(self.number))
-        weight = None if self.weight is None else frame.pop(self.weight)
-        if self.target is None or isinstance(self.target, str):
-            return RawPart(frame, None if self.target is None else frame.pop(self.target), weight)
-        columns = list(self.target)
-        return RawPart(frame.drop(columns=columns), frame[columns], weight)

@@ -1,31 +1,30 @@
-"""Answers of an estimator to the rows of files: made part by part, when they are asked for.
+"""Tables that are not in memory: what estimators know of them, and how they are read.
 
-Tables in parts that are small enough to be brought here: from then on they are like any other.
-
-A fit that looks at the same rows hundreds of times has nothing to gain from rows that are elsewhere
-if there are few of them. How many is a constant, so what comes here does not grow with the table.
-
-Labels of a table in parts: its classes, from the distinct labels of each part.
-
-What y holds, for a table in parts: classes, numbers, or a matrix of labels.
-
-Each part sends a digest of its y, from which it is learned what y holds; with that each part reads
-its own.
+`LazyTable` is a table in parts. To predict, `map_rows` makes a lazy result of a function that sees
+one part at a time. To fit, a table that is small is brought here: a fit that looks at the same few
+rows hundreds of times has nothing to gain from rows that are elsewhere. A larger one is read in two
+passes (`TableInParts`): the first takes a digest of each part, from which columns and labels are
+learned by the rules for tables in memory; the second encodes the rows, which then stay where they
+are.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.rows import Chunk, Source, Totals, rows_per_chunk
+from latentia.engine.parts import ChunkedSource, Parts, join_sources
+from latentia.engine.rows import ArraySource, Chunk, Source, Totals, rows_per_chunk
+from latentia.table.columns import MemoryDigest, TableDigest, holds_only_bits, join_distinct
+from latentia.table.encoder import as_numbers
 from latentia.table.frames import column_dtypes, column_names, frame_type, is_missing, on_host
 from latentia.table.labels import (
     NO_OUTPUT,
@@ -43,70 +42,71 @@ from latentia.table.labels import (
     warn_of_assumed,
     warn_of_empty_texts,
 )
-from latentia.table.lazy import LazyTable, RawPart
+from latentia.table.weights import check_weight
+
+R = TypeVar("R")
 
 
-class LazyAnswers:
-    """What an estimator says of each row of a scanned table.
+class RawPart(NamedTuple):
+    """Rows of a table as they came."""
 
-    Iterate for one part after the other, each an array or a data frame; `compute` joins them, and
-    `to_parquet` writes them to a file as they come.
-    """
-
-    def __init__(self, table: Any, answer: Callable[[Any], Any]):
-        self._table, self._answer = table, answer
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self._answer(rows) for rows in self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __repr__(self) -> str:
-        return f"<answers to {len(self)} rows, part by part: iterate, or call compute() or to_parquet(path)>"
-
-    def compute(self) -> Any:
-        """All answers in memory."""
-        return join_answers(list(self), ignore_index=True)
-
-    def to_parquet(self, path: Any) -> None:
-        """Write the answers to a Parquet file, one part after the other; several arrays, such as
-        means and standard deviations, are columns side by side.
-        """
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        writer = None
-        try:
-            for part in self:
-                rows = pa.Table.from_pandas(_as_frame(part), preserve_index=False)
-                writer = writer or parquet.ParquetWriter(path, rows.schema)
-                writer.write_table(rows.cast(writer.schema))
-        finally:
-            if writer is not None:
-                writer.close()
+    X: Any  # a data frame or an array
+    y: Any
+    weight: Any
 
 
-def _as_frame(part: Any) -> Any:
-    """Answers to some rows as a data frame with names of columns."""
-    import pandas
+class LazyTable(ABC):
+    """A table in parts. Functions of a part must be values that can travel."""
 
-    if not hasattr(part, "columns"):
-        arrays = [to_numpy(each) for each in (part if isinstance(part, tuple) else (part,))]
-        part = pandas.DataFrame(np.concatenate([np.reshape(each, (len(each), -1)) for each in arrays], axis=1))
-    return part.set_axis([str(name) for name in part.columns], axis=1)
+    name: str  # what errors call it
+    #: An empty table with the columns and dtypes of all parts.
+    meta: Any
+    #: How many rows there are; None where that is not known before they are read.
+    n_rows: int | None
+    #: How many work at a time, if parts stay with them; None where each is read anew.
+    n_places: int | None = None
+
+    @abstractmethod
+    def gather(self, fn: Callable[[RawPart], R], y: Any = None, sample_weight: Any = None) -> list[R]:
+        """`fn` of each part, with its labels and weights, here: it must be small."""
+
+    @abstractmethod
+    def make(
+        self, fn: Callable[[list[RawPart]], ArraySource], groups: Sequence[Sequence[int]], y: Any, sample_weight: Any
+    ) -> Parts:
+        """What `fn` makes of the parts of each group of neighbors, kept where they are."""
+
+    @abstractmethod
+    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> Any:
+        """`fn` of the rows of each part, and of their labels if given, as a lazy table or array."""
 
 
-def join_answers(parts: Sequence[Any], ignore_index: bool = False) -> Any:
-    """Answers to the parts of a table, in the main memory: arrays, frames, or tuples of them."""
-    kind = frame_type(parts[0])
-    if isinstance(parts[0], tuple):
-        return tuple(join_answers(each, ignore_index) for each in zip(*parts, strict=True))
-    if kind == "array":
-        return np.concatenate([to_numpy(part) for part in parts])
-    if kind == "pyarrow":
-        return import_module(kind).concat_tables(list(parts))
-    return import_module(kind).concat(list(parts), **({"ignore_index": ignore_index} if kind == "pandas" else {}))
+def lazy_table(X: Any) -> LazyTable | None:
+    """A table that is not in memory; None for others."""
+    if isinstance(X, LazyTable):
+        return X
+    if is_dask(X):
+        from latentia.scale.dask import DaskTable
+
+        return DaskTable(X)
+    return None
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, which is not imported to find out."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is a table, a column or an array that is not in memory."""
+    return isinstance(X, LazyTable) or is_dask(X)
+
+
+def refuse_lazy(what: str, values: Any, why: str) -> None:
+    """Say what is wrong with a lazy table or column where only values in memory serve."""
+    if is_lazy(values):
+        kind = values.name if isinstance(values, LazyTable) else f"a Dask {type(values).__name__}"
+        raise TypeError(f"{what} is {kind}, but {why}.")
 
 
 #: Tables of at most so many numbers, in MiB, are small.
@@ -120,40 +120,33 @@ def is_small(n_rows: int, n_columns: int) -> bool:
 
 def bring_small(table: LazyTable, y: Any, sample_weight: Any) -> RawPart | None:
     """The rows of a small table, with their labels and weights; None of a large one."""
-    if table.n_rows is not None and not is_small(table.n_rows, table.meta.shape[1]):
+    n_columns = table.meta.shape[1]
+    if table.n_rows is not None and not is_small(table.n_rows, n_columns):
         return None
-    parts = table.training_parts(y, sample_weight)
-    sizes = parts.gather(CountRows(table.meta))
-    if not is_small(sum(sizes), table.meta.shape[1]):
+    if not is_small(sum(table.gather(partial(count_rows, meta=table.meta), y, sample_weight)), n_columns):
         return None
-    filled = [k for k, size in enumerate(sizes) if size]
-    if not filled:
+    found = [part for part in table.gather(_itself, y, sample_weight) if part.X.shape[0]]
+    if not found:
         raise ValueError(f"X is {table.name} without any row: at least one is required.")
-    found = parts.select(filled).gather(_itself)
     return RawPart(*(_join(pieces) for pieces in zip(*found, strict=True)))
 
 
-@dataclass(frozen=True)
-class CountRows:
+def count_rows(part: RawPart, meta: Any) -> int:
     """How many rows a part has, whose columns must be those of the whole table."""
-
-    meta: Any
-
-    def __call__(self, part: RawPart) -> int:
-        X, y, weight = part
-        n_rows = int(X.shape[0])
-        for what, values in (("y", y), ("sample_weight", weight)):
-            if values is not None and len(values) != n_rows:
-                raise ValueError(
-                    f"{what} has {len(values)} entries where X has {n_rows} rows, in one partition: they must be "
-                    "divided alike."
-                )
-        if n_rows:
-            check_schema(X, self.meta)
-        return n_rows
+    X, y, weight = part
+    n_rows = int(X.shape[0])
+    for what, values in (("y", y), ("sample_weight", weight)):
+        if values is not None and len(values) != n_rows:
+            raise ValueError(
+                f"{what} has {len(values)} entries where X has {n_rows} rows, in one partition: they must be divided "
+                "alike."
+            )
+    if n_rows:
+        _check_schema(X, meta)
+    return n_rows
 
 
-def check_schema(X: Any, meta: Any) -> None:
+def _check_schema(X: Any, meta: Any) -> None:
     """Refuse a part whose columns are not those of the whole table."""
     if frame_type(meta) == "array":
         if X.shape[1] != meta.shape[1]:
@@ -181,6 +174,136 @@ def _join(pieces: tuple[Any, ...]) -> Any:
 
 def _itself(part: RawPart) -> RawPart:
     return part
+
+
+#: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
+#: stay, up to so many times as much, as long as everyone who works there has two.
+SMALL_MIB = 4
+MAX_JOINED = 8
+
+
+class TableInParts:
+    """A table that is too large to be brought here, with its labels and weights, after a first look
+    at each part.
+
+    Parameters
+    ----------
+    digest : callable
+        What is asked of the labels of a part, given the number of its rows.
+    """
+
+    def __init__(self, table: LazyTable, y: Any, sample_weight: Any, digest: Callable[[Any, int], Any]):
+        self.table, self.y, self.weight = table, y, sample_weight
+        heads = table.gather(partial(_look, meta=table.meta, digest=digest), y, sample_weight)
+        self.filled = [k for k, head in enumerate(heads) if head.n_rows]
+        if not self.filled:
+            raise ValueError(f"X is {table.name} without any row: at least one is required.")
+        heads = [heads[k] for k in self.filled]
+        self.sizes = [head.n_rows for head in heads]
+        self.is_weighted = any(head.is_weighted for head in heads)
+        self.labels, self.first_row = [head.labels for head in heads], heads[0].first_row
+
+    def gather(self, fn: Callable[[RawPart], R]) -> list[R]:
+        """`fn` of each part that has rows."""
+        found = self.table.gather(partial(unless_empty, fn=fn), self.y, self.weight)
+        return [each for each in found if each is not None]
+
+    def encode(self, fn: Callable[[RawPart], ArraySource], n_columns: int) -> ChunkedSource:
+        """The rows as `fn` encodes them, kept where they are."""
+        limit = int(SMALL_MIB * 2**20) // (8 * n_columns)
+        if self.table.n_places is not None:
+            limit = max(limit, min(MAX_JOINED * limit, sum(self.sizes) // (2 * self.table.n_places)))
+        groups = [[self.filled[k] for k in group] for group in group_small(self.sizes, limit)]
+        parts = self.table.make(partial(_encode_joined, fn=fn), groups, self.y, self.weight)
+        return ChunkedSource.of_parts(parts, n_columns, self.is_weighted)
+
+
+class _Head(NamedTuple):
+    """What is asked of a part first."""
+
+    n_rows: int
+    labels: Any  # the digest of y
+    is_weighted: bool
+    first_row: Any  # of the table
+
+
+def _look(part: RawPart, meta: Any, digest: Callable[[Any, int], Any]) -> _Head:
+    n_rows = count_rows(part, meta)
+    first_row = deepcopy(part.X.iloc[:1] if hasattr(part.X, "iloc") else part.X[:1])  # which does not hold the others
+    return _Head(n_rows, digest(part.y, n_rows) if n_rows else None, part.weight is not None, first_row)
+
+
+def unless_empty(part: RawPart, fn: Callable[[RawPart], R]) -> R | None:
+    """None of a part without rows."""
+    return fn(part) if part.X.shape[0] else None
+
+
+def _encode_joined(parts: list[RawPart], fn: Callable[[RawPart], ArraySource]) -> ArraySource:
+    return join_sources([fn(part) for part in parts])
+
+
+def group_small(sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """Neighbors together, as long as their sizes add up to no more than a limit."""
+    groups: list[list[int]] = []
+    total = 0
+    for k, size in enumerate(sizes):
+        total += size
+        if groups and total <= limit:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+            total = size
+    return groups
+
+
+class PartedDigest(TableDigest):
+    """The columns of a table in parts; distinct values are asked of all parts, once."""
+
+    def __init__(self, parts: TableInParts):
+        meta = parts.table.meta
+        super().__init__(meta if frame_type(meta) != "array" else parts.first_row)
+        self.parts = parts
+        self._found: dict[int, tuple[list[Hashable], np.ndarray]] = {}
+
+    @cached_property
+    def only_bits(self) -> bool:
+        found = self.parts.gather(_bits)
+        return all(fine for fine, _ in found) and any(seen for _, seen in found)
+
+    def distinct(self, place: int) -> tuple[list[Hashable], np.ndarray]:
+        if place not in self._found:
+            asked = [k for k, kind in enumerate(self.types) if not kind.is_float] if self.types else []
+            asked = asked if place in asked else ([place] if self.types else list(range(len(self.names))))
+            self._found |= dict(zip(asked, self._join(asked, weighted=False), strict=True))
+        return self._found[place]
+
+    def frequencies(self, place: int) -> np.ndarray:
+        return self._join([place], weighted=True)[0][1] if self.parts.is_weighted else self.distinct(place)[1]
+
+    def numbers(self, place: int) -> tuple[np.ndarray, np.ndarray | None]:
+        values, counts = self.distinct(place)
+        return as_numbers(np.array(values), self.names[place]), counts
+
+    def _join(self, places: list[int], weighted: bool) -> list[tuple[list[Hashable], np.ndarray]]:
+        found = self.parts.gather(partial(_distinct, places=places, weighted=weighted))
+        is_category = [bool(self.types) and self.types[place].categories is not None for place in places]
+        return [join_distinct(each, kind) for each, kind in zip(zip(*found, strict=True), is_category, strict=True)]
+
+
+def _distinct(part: RawPart, places: list[int], weighted: bool) -> list[tuple[list[Hashable], np.ndarray]]:
+    """The distinct values of some columns of a part, and how many cells have each, or what these
+    weigh.
+    """
+    if not weighted:
+        return [MemoryDigest(part.X).distinct(place) for place in places]
+    digest = MemoryDigest(part.X, check_weight(part.weight, part.X.shape[0], may_be_zero=True))
+    return [(digest.distinct(place)[0], digest.frequencies(place)) for place in places]
+
+
+def _bits(part: RawPart) -> tuple[bool, bool]:
+    """Whether all known cells are 0 or 1, and whether there are any."""
+    known = part.X[part.X == part.X] if part.X.dtype.kind == "f" else part.X
+    return not known.size or holds_only_bits(part.X), bool(known.size)
 
 
 class LabelDigest(NamedTuple):
@@ -229,47 +352,27 @@ def read_classes(parts: Sequence[LabelDigest], unlabeled: Mark) -> np.ndarray:
     return encoded.classes
 
 
-class Targets(ABC):
-    """How y becomes numbers, whatever part it comes from."""
-
-    @abstractmethod
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
-        """Codes or outputs of some rows."""
-
-    @abstractmethod
-    def known(self, encoded: np.ndarray) -> np.ndarray:
-        """Which rows have any."""
-
-
-class TargetReader(ABC):
-    """Learns what y holds."""
-
-    @abstractmethod
-    def digest(self, y: Any, n_rows: int) -> Any:
-        """What is told of the y of a part."""
-
-    @abstractmethod
-    def learn(self, digests: Sequence[Any]) -> Targets:
-        """From the digests of all parts."""
-
-
 @dataclass(frozen=True)
-class Classes(Targets):
+class Classes:
     """A class for each row."""
 
     classes: np.ndarray
     unlabeled: Mark
+    as_columns: bool = False  # one for each class; two classes make one
 
     def encode(self, y: Any, n_rows: int) -> np.ndarray:
-        return encode_known_labels(y, self.classes, n_rows, self.unlabeled)
+        """Codes of some rows."""
+        codes = encode_known_labels(_without_axis(y) if self.as_columns else y, self.classes, n_rows, self.unlabeled)
+        return class_columns(codes, len(self.classes)) if self.as_columns else codes
 
     def known(self, encoded: np.ndarray) -> np.ndarray:
-        return np.asarray(encoded >= 0)
+        """Which rows have a label."""
+        return np.asarray((encoded if encoded.ndim == 1 else encoded.max(axis=1)) >= 0)
 
 
 @dataclass(frozen=True)
-class ClassReader(TargetReader):
-    """Reads classes."""
+class ClassReader:
+    """Learns the classes of all parts."""
 
     unlabeled: Mark
 
@@ -280,52 +383,102 @@ class ClassReader(TargetReader):
         return Classes(read_classes(digests, self.unlabeled), self.unlabeled)
 
 
-class OutputDigest(NamedTuple):
-    """Of the outputs of a part."""
+@dataclass(frozen=True)
+class LabelColumns:
+    """Labels that are present or not, several in a row: of a part, or of all."""
 
-    n_outputs: int
-    is_vector: bool
-    n_known: int
-    largest: np.ndarray  # (O,) absolute value
+    n_known: np.ndarray  # (L,)
+    n_positive: np.ndarray  # (L,)
+    n_labeled: int  # rows with any known entry
+    names: np.ndarray | None
+
+    @property
+    def classes(self) -> np.ndarray:
+        return np.arange(self.n_positive.size)
+
+    def encode(self, y: Any, n_rows: int) -> np.ndarray:
+        """Codes of some rows."""
+        return read_label_matrix(y)
+
+    def known(self, encoded: np.ndarray) -> np.ndarray:
+        """Which rows have a known entry."""
+        return np.asarray((encoded >= 0).any(axis=1))
 
 
 @dataclass(frozen=True)
-class Outputs(Targets):
-    """A number, or several, for each row."""
+class LabelMatrixReader:
+    """Learns label matrices, or classes as such."""
+
+    unlabeled: Mark
+
+    def digest(self, y: Any, n_rows: int) -> LabelColumns | LabelDigest:
+        y = _without_axis(y)
+        if getattr(y, "ndim", 1) != 2:
+            return digest_labels(y)
+        codes, columns = read_label_matrix(y), getattr(y, "columns", None)
+        names = None if columns is None else np.asarray([str(c) for c in columns], dtype=object)
+        known = codes >= 0
+        return LabelColumns(known.sum(axis=0), (codes == 1).sum(axis=0), int(known.any(axis=1).sum()), names)
+
+    def learn(self, digests: Sequence[Any]) -> LabelColumns | Classes:
+        matrices = [digest for digest in digests if isinstance(digest, LabelColumns)]
+        if not matrices:
+            return Classes(read_classes(digests, self.unlabeled), self.unlabeled, as_columns=True)
+        n_known, n_positive = (sum(getattr(part, name) for part in matrices) for name in ("n_known", "n_positive"))
+        check_label_columns(n_known, n_positive, matrices[0].names)
+        return LabelColumns(n_known, n_positive, sum(part.n_labeled for part in matrices), matrices[0].names)
+
+
+def _without_axis(y: Any) -> Any:
+    """A table of one column as that column."""
+    if getattr(y, "ndim", 1) != 2 or y.shape[1] != 1:
+        return y
+    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """A number, or several, for each row: of a part, or of all."""
 
     n_outputs: int
     is_vector: bool
+    n_known: int  # rows
     largest: np.ndarray  # (O,) absolute value
 
     def encode(self, y: Any, n_rows: int) -> np.ndarray:
+        """Outputs of some rows."""
         return read_outputs(y, n_rows, may_be_unknown=True)[0]
 
     def known(self, encoded: np.ndarray) -> np.ndarray:
+        """Which rows have any."""
         return np.asarray(~np.isnan(encoded[:, 0]))
 
-    def units(self, shift: np.ndarray, variance: np.ndarray, is_weighted: bool, largest: float) -> OutputUnits:
+    def units(self, rows: Source, is_weighted: bool, largest: float) -> OutputUnits:
         """Standard units, from the moments of all rows; predictions hold up to `largest`."""
-        return units_of_moments(shift, variance, self.largest, is_weighted, self.is_vector, largest)
+        return units_of_moments(*output_moments(rows), self.largest, is_weighted, self.is_vector, largest)
 
 
-@dataclass(frozen=True)
-class OutputReader(TargetReader):
-    """Reads outputs."""
+class OutputReader:
+    """Learns what outputs there are."""
 
-    def digest(self, y: Any, n_rows: int) -> OutputDigest:
+    def digest(self, y: Any, n_rows: int) -> Outputs:
         outputs, is_vector = read_outputs(y, n_rows, may_be_unknown=True)
-        n_known = int((~np.isnan(outputs[:, 0])).sum())
         largest = np.nan_to_num(np.abs(outputs), nan=0.0, posinf=np.inf).max(axis=0)
-        return OutputDigest(outputs.shape[1], is_vector, n_known, largest)
+        return Outputs(outputs.shape[1], is_vector, int((~np.isnan(outputs[:, 0])).sum()), largest)
 
-    def learn(self, digests: Sequence[OutputDigest]) -> Outputs:
+    def learn(self, digests: Sequence[Outputs]) -> Outputs:
         sizes = sorted({digest.n_outputs for digest in digests})
         if len(sizes) > 1:
             raise ValueError(f"y has {sizes[0]} outputs in one of its parts and {sizes[-1]} in another.")
-        if not any(digest.n_known for digest in digests):
+        n_known = sum(digest.n_known for digest in digests)
+        if not n_known:
             raise ValueError(NO_OUTPUT)
-        largest = np.max([digest.largest for digest in digests], axis=0)
-        return Outputs(sizes[0], digests[0].is_vector, largest)
+        return Outputs(sizes[0], digests[0].is_vector, n_known, np.max([digest.largest for digest in digests], axis=0))
+
+
+#: How y becomes numbers, whatever part it comes from; and what learns it from digests of the parts.
+Targets = Classes | LabelColumns | Outputs
+TargetReader = ClassReader | LabelMatrixReader | OutputReader
 
 
 def output_moments(rows: Source) -> tuple[np.ndarray, np.ndarray]:
@@ -342,79 +495,3 @@ def output_moments(rows: Source) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is told by the units
         mean = average(lambda y: y)
         return mean, average(lambda y: (y - mean) ** 2)
-
-
-class MatrixDigest(NamedTuple):
-    """Of the labels of a part, a column each."""
-
-    n_known: np.ndarray  # (L,)
-    n_positive: np.ndarray  # (L,)
-    n_labeled: int  # rows with any known entry
-    names: np.ndarray | None
-
-
-@dataclass(frozen=True)
-class LabelColumns(Targets):
-    """Labels that are present or not, several in a row."""
-
-    n_positive: tuple[int, ...]
-    n_labeled: int
-    names: np.ndarray | None
-
-    @property
-    def classes(self) -> np.ndarray:
-        return np.arange(len(self.n_positive))
-
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
-        return read_label_matrix(y)
-
-    def known(self, encoded: np.ndarray) -> np.ndarray:
-        return np.asarray((encoded >= 0).any(axis=1))
-
-
-@dataclass(frozen=True)
-class ClassColumns(Targets):
-    """A class for each row, as a column for each class; two classes make one."""
-
-    classes: np.ndarray
-    unlabeled: Mark
-
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
-        codes = encode_known_labels(_without_axis(y), self.classes, n_rows, self.unlabeled)
-        return class_columns(codes, len(self.classes))
-
-    def known(self, encoded: np.ndarray) -> np.ndarray:
-        return np.asarray(encoded[:, 0] >= 0)
-
-
-@dataclass(frozen=True)
-class LabelMatrixReader(TargetReader):
-    """Reads matrices of labels, or classes as such."""
-
-    unlabeled: Mark
-
-    def digest(self, y: Any, n_rows: int) -> MatrixDigest | LabelDigest:
-        y = _without_axis(y)
-        if getattr(y, "ndim", 1) != 2:
-            return digest_labels(y)
-        codes = read_label_matrix(y)
-        columns = getattr(y, "columns", None)
-        names = None if columns is None else np.asarray([str(c) for c in columns], dtype=object)
-        known = codes >= 0
-        return MatrixDigest(known.sum(axis=0), (codes == 1).sum(axis=0), int(known.any(axis=1).sum()), names)
-
-    def learn(self, digests: Sequence[Any]) -> LabelColumns | ClassColumns:
-        matrices = [digest for digest in digests if isinstance(digest, MatrixDigest)]
-        if not matrices:
-            return ClassColumns(read_classes(digests, self.unlabeled), self.unlabeled)
-        n_known, n_positive = (sum(getattr(part, name) for part in matrices) for name in ("n_known", "n_positive"))
-        names = matrices[0].names
-        check_label_columns(n_known, n_positive, names)
-        return LabelColumns(tuple(n_positive.tolist()), sum(part.n_labeled for part in matrices), names)
-
-
-def _without_axis(y: Any) -> Any:
-    """A table of one column as that column."""
-    if getattr(y, "ndim", 1) != 2 or y.shape[1] != 1:
-        return y
-    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]

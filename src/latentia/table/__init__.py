@@ -6,8 +6,7 @@
   `cells`: numbers, amounts and dates in text, and columns that are refused;
 - `labels`: classes, multilabel indicators and outputs, with unlabeled entries;
 - `standardization`, `power_transform`: from raw rows to rows in standard units;
-- `warnings`: labels and values that can be read and are yet unlikely to be meant;
-- `lazy`: what the rest knows of tables that are not in memory.
+- `warnings`: labels and values that can be read and are yet unlikely to be meant.
 
 Every error names the argument, the value and what is allowed. May import `engine` and `arrays`.
 Start with `labels`.

@@ -1,22 +1,18 @@
 """Tables that users hand in: validated, as arrays of numbers or, with text and categories, as they
-are; refused where no estimator can read them; answered row by row.
+are; refused where no estimator can read them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from copy import copy
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
-from functools import wraps
 from importlib import import_module
-from inspect import signature
 from numbers import Real
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from array_api_compat import device, is_numpy_array
 from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
@@ -24,7 +20,6 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, va
 from latentia.arrays.namespace import Array, is_sparse, namespace, stored_values, to_numpy
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import Chunk, TableSource, Totals, rows_per_chunk
-from latentia.engine.tree import leaves
 from latentia.table.cells import dates_in, refusal, slip_in
 from latentia.table.encoder import as_numbers, check_finite
 from latentia.table.frames import (
@@ -34,15 +29,12 @@ from latentia.table.frames import (
     TableLike,
     column_dtypes,
     column_names,
-    is_array,
     is_frame,
     is_missing,
     is_pandas,
     is_textual,
     raw_column,
 )
-from latentia.table.labels import LabelsLike
-from latentia.table.lazy import lazy_table
 
 
 def validate_rows(
@@ -211,67 +203,6 @@ def _check_frame(X: DataFrame, allow_dates: bool) -> None:
 
 
 #: A method of an estimator, the first argument of which is a table.
-RowMethod = TypeVar("RowMethod", bound=Callable[..., Any])
-
-
-def method_of_rows(method: RowMethod) -> RowMethod:
-    """A method that answers for each row of a table.
-
-    A table that is not in memory is answered part by part, lazily. Under array API dispatch, rows
-    must be of the library and on the device of those fitted.
-    """
-
-    arguments = signature(method)
-
-    @wraps(method)
-    def checked(estimator: BaseEstimator, X: TableLike, *args: object, **kwargs: object) -> object:
-        table = lazy_table(X)
-        if table is not None:
-            estimator._require_fitted()
-            given = arguments.bind(estimator, X, *args, **kwargs).arguments
-            options = {name: given[name] for name in list(given)[2:]}
-            labels = options.pop("y", None)  # which come in parts, too
-            return table.map_rows(AnswerPart(estimator, method.__name__, options), labels)
-        _check_same_namespace(estimator, X, method.__name__)
-        return method(estimator, X, *args, **kwargs)
-
-    return cast(RowMethod, checked)
-
-
-class AnswerPart:
-    """A method of a fitted estimator, with its options, as a function of some rows."""
-
-    def __init__(self, estimator: BaseEstimator, method: str, options: Mapping[str, object] | None = None):
-        self.options, self.method = dict(options or {}), method
-        self.estimator = copy(estimator)
-        if getattr(estimator, "callback", None) is not None:
-            self.estimator.callback = None  # which need not travel, and is not called
-
-    def __call__(self, X: TableLike, y: LabelsLike | None = None) -> Any:
-        labels = () if y is None else (y,)
-        return getattr(self.estimator, self.method)(X, *labels, **self.options)
-
-
-def _check_same_namespace(estimator: BaseEstimator, X: TableLike, method: str) -> None:
-    if not get_config()["array_api_dispatch"]:
-        return
-    estimator._require_fitted()
-    ours = next(leaves(estimator._model.params))
-    if is_array(X) and not is_sparse(X):
-        if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
-            return
-        what = f"an array of {namespace(X).__name__} on {device(X)}"
-    elif is_numpy_array(ours):
-        return
-    else:
-        what = f"a {type(X).__name__}"
-    raise ValueError(
-        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device "
-        "as those passed to fit(): "
-        f"X is {what}, but the model was fitted in {namespace(ours).__name__} on {device(ours)}."
-    )
-
-
 def rows_for_estimator(X: Array) -> Array:
     """Rows as an estimator inside another takes them: in NumPy, unless dispatch is on."""
     return X if get_config()["array_api_dispatch"] or is_sparse(X) else to_numpy(X)

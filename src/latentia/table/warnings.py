@@ -21,7 +21,6 @@ from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import evenly_spaced
 from latentia.table.frames import Table, TableLike, column_names, is_frame, is_missing, raw_column
 from latentia.table.labels import LabelsLike, Mark, split_unlabeled
-from latentia.table.lazy import is_lazy
 from latentia.table.rows import plain_table
 
 #: Ranges of the other cells by which far ones are away from them.
@@ -96,14 +95,16 @@ def far_cells(cells: np.ndarray) -> FarCells | None:
 ENOUGH, FIRST = 20, 50
 
 
-def warn_of_labels(X: TableLike, y: LabelsLike, classes: np.ndarray, unlabeled: Mark) -> None:
-    """Warn of labels that teach nothing; X and y are as the user passed them."""
+def warn_of_labels(X: TableLike | None, y: LabelsLike, classes: np.ndarray, unlabeled: Mark) -> None:
+    """Warn of labels that teach nothing; X and y are as the user passed them, X is None where it is
+    not in memory.
+    """
     if len(classes) == 1:
         warn_at_caller(
             f"y has a single class, {classes.tolist()[0]!r}: every row will be predicted to be of it, with probability "
             "1. Two classes are needed to learn what tells them apart."
         )
-    if is_lazy(X) or is_sparse(X) or len(classes) < 2:
+    if X is None or is_sparse(X) or len(classes) < 2:
         return
     X = plain_table(X)
     if not is_frame(X):

@@ -17,7 +17,6 @@ from latentia import (
     MultimodalSoftmaxClassifier,
 )
 from latentia.engine.rows import ArraySource
-from latentia.estimators.base import reading as table_reading
 from latentia.estimators.base.reading import MixedTable
 from latentia.families.latent_factors.kinds import COLUMN_MODELS
 from latentia.scale import tables as small_tables
@@ -281,9 +280,9 @@ def numbers_to_predict() -> dict[str, Any]:
 def _in_parts(stays: bool = True) -> Any:
     """Small tables are kept in their parts, as large ones are."""
     return (
-        patch.object(table_reading, "SMALL_MIB", 0)
+        patch.object(small_tables, "SMALL_MIB", 0)
         if stays
-        else patch.object(table_reading, "SMALL_MIB", table_reading.SMALL_MIB)
+        else patch.object(small_tables, "SMALL_MIB", small_tables.SMALL_MIB)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,14 +29,14 @@ from latentia.persistence.format import ArrayLayout, Decoder, Encoder
 from latentia.scale import tables as label_digest
 from latentia.scale import tables as small_tables
 from latentia.scale import tables as target_parts
-from latentia.scale.tables import LazyAnswers, join_answers
+from latentia.scale.answers import method_of_rows
+from latentia.scale.files import LazyAnswers
+from latentia.scale.tables import LazyTable
 from latentia.solvers.em import warn_if_decreased
 from latentia.table import cells
 from latentia.table import columns as column_kinds
 from latentia.table.columns import _with_unseen_values
 from latentia.table.labels import read_label_matrix, read_outputs
-from latentia.table.lazy import LazyTable
-from latentia.table.rows import method_of_rows
 from latentia.table.standardization import ColumnMoments, Scale
 from latentia.table.weights import check_weight
 
@@ -96,13 +97,13 @@ def parts_of_other_tables() -> dict[str, Any]:
     import pandas as pd
 
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
-    count = small_tables.CountRows(frame)
+    count = partial(small_tables.count_rows, meta=frame)
     return {
         "rows": [count((frame, [1, 2], None)), count((frame[:0], [], None))],
         "refused": [
-            refusal(small_tables.check_schema, frame[["b", "a"]], frame),
-            refusal(small_tables.check_schema, frame.assign(a=["1", "2"]), frame),
-            refusal(small_tables.check_schema, np.ones((2, 3)), np.ones((0, 2))),
+            refusal(small_tables._check_schema, frame[["b", "a"]], frame),
+            refusal(small_tables._check_schema, frame.assign(a=["1", "2"]), frame),
+            refusal(small_tables._check_schema, np.ones((2, 3)), np.ones((0, 2))),
             refusal(count, (frame, [1], None)),
             refusal(count, (frame, [1, 2], [1.0])),
         ],
@@ -128,7 +129,7 @@ class Parted(LazyTable):
     def map_rows(self, fn: Any, y: Any = None) -> str:
         return " / ".join(fn(row) if y is None else fn(row, y[row]) for row in range(2))
 
-    training_parts = reduce_rows = map_rows
+    gather = make = map_rows
 
 
 @SCENARIOS
@@ -143,7 +144,7 @@ def questions_in_parts() -> dict[str, Any]:
         "others": refusal(tell, Parted(), c=2),
     }
     answers = LazyAnswers([np.ones(2), np.zeros(3)], lambda rows: (rows + 1, rows[:, None] * [1, 2]))
-    return found | {"told": repr(answers), "first": answers.compute()[0], "second": join_answers(list(answers))[1]}
+    return found | {"told": repr(answers), "first": answers.compute()[0], "second": answers.compute()[1]}
 
 
 @SCENARIOS.with_(is_slow=True)
@@ -327,7 +328,7 @@ def embeddings_beyond_memory() -> dict[str, Any]:
     model.set_params(standardize=False)
     found["raw"] = model.fit(X / 10, Y).predict_proba(new / 10)
     rows, labels = da.from_array(X / 10, chunks=(17, 5)), da.from_array(Y, chunks=(17, 3))
-    with patch("latentia.estimators.base.reading.SMALL_MIB", 0), patch.object(small_tables, "SMALL_TABLE_MIB", 0):
+    with patch.object(small_tables, "SMALL_MIB", 0), patch.object(small_tables, "SMALL_TABLE_MIB", 0):
         found["raw_in_parts"] = model.fit(rows, labels).predict_proba(new / 10)
     return found
 
@@ -342,7 +343,7 @@ def stacks_of_large_tables() -> dict[str, Any]:
     lazy = dd.from_pandas(frame, npartitions=3)
     stack = LatentClassifier(effort="fast", cv=2, max_iter=2, random_state=0)
     with (
-        patch("latentia.estimators.base.reading.SMALL_MIB", 0),
+        patch.object(small_tables, "SMALL_MIB", 0),
         patch.object(small_tables, "SMALL_TABLE_MIB", 0),
         patch("latentia.estimators.base.reading.SAMPLE_MIB", 80 * 8 * 5 / 2**20),
     ):

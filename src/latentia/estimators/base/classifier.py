@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar
 
@@ -22,6 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.estimators.base.estimator import LatentEstimator, is_learned
+from latentia.scale.answers import answers_of_parts, method_of_rows
+from latentia.scale.tables import RawPart, is_lazy
 from latentia.table.labels import (
     NO_LABEL,
     Mark,
@@ -32,9 +33,7 @@ from latentia.table.labels import (
     read_label_matrix,
     split_unlabeled,
 )
-from latentia.table.lazy import LazyTable, RawPart, lazy_table
 from latentia.table.options import Check
-from latentia.table.rows import AnswerPart, method_of_rows
 from latentia.table.weights import LABELED, check_loss_matrix, check_total_weight, check_weight
 
 
@@ -119,9 +118,12 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         -------
         accuracy : float
         """
-        table = lazy_table(X)
-        if table is not None:
-            return self._score_parts(table, y, sample_weight)
+        if is_lazy(X):
+            right, total, n_labeled = np.sum(answers_of_parts(_right_labels, self, X, y, sample_weight), axis=0)
+            if not n_labeled:
+                raise ValueError(NO_LABEL)
+            check_total_weight(total, LABELED)
+            return float(right / total)
         predicted = self.predict(X)
         labels, unlabeled, _ = labels_to_score(y, predicted.shape[0], self.unlabeled, self.classes_)
         weight, labeled = check_weight(sample_weight, predicted.shape[0]), ~unlabeled
@@ -133,45 +135,16 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
             return float(accuracy_score(y, predicted, sample_weight=given))
         return float(accuracy_score(labels, to_numpy(predicted)[labeled], sample_weight=weight))
 
-    def _score_parts(self, table: LazyTable, y: Any, sample_weight: Any) -> float:
-        """Accuracy on a table in parts; the predictions stay where they are."""
-        parts = table.reduce_rows(_CorrectWeight(AnswerPart(self, "predict")), y, sample_weight)
-        correct, total, n_labeled = np.sum(parts, axis=0)
-        if n_labeled == 0:
-            raise ValueError(NO_LABEL)
-        check_total_weight(total, LABELED)
-        return float(correct / total)
 
-
-@dataclass(frozen=True)
-class _CorrectWeight:
-    """The weight of the rows of a part that are predicted correctly, of all with a label, and how
-    many these are.
-    """
-
-    predict: AnswerPart
-
-    def __call__(self, part: RawPart) -> tuple[float, float, int]:
-        n_rows, estimator = part.X.shape[0], self.predict.estimator
-        if n_rows == 0:
-            return 0.0, 0.0, 0
-        labels, unlabeled, _ = split_unlabeled(part.y, n_rows, estimator.unlabeled, estimator.classes_)
-        check_comparable(labels, estimator.classes_)
-        weight = check_weight(part.weight, n_rows, may_be_zero=True)
-        weight = (np.ones(n_rows) if weight is None else weight)[~unlabeled]
-        is_right = labels == to_numpy(self.predict(part.X))[~unlabeled]
-        return float(weight @ is_right), float(weight.sum()), labels.size
-
-
-@dataclass(frozen=True)
-class _PartLikelihood:
-    """Log likelihood of the rows of a part, and how many of them count."""
-
-    log_likelihood: AnswerPart
-
-    def __call__(self, part: RawPart) -> tuple[float, int]:
-        found: tuple[float, int] = self.log_likelihood(part.X, part.y) if part.X.shape[0] else (0.0, 0)
-        return found
+def _right_labels(estimator: ProbabilisticClassifier, part: RawPart) -> tuple[float, float, int]:
+    """The weight of rows that are predicted correctly, of all with a label, and their number."""
+    n_rows = part.X.shape[0]
+    labels, unlabeled, _ = split_unlabeled(part.y, n_rows, estimator.unlabeled, estimator.classes_)
+    check_comparable(labels, estimator.classes_)
+    weight = check_weight(part.weight, n_rows, may_be_zero=True)
+    weight = (np.ones(n_rows) if weight is None else weight)[~unlabeled]
+    is_right = labels == to_numpy(estimator.predict(part.X))[~unlabeled]
+    return float(weight @ is_right), float(weight.sum()), labels.size
 
 
 class InformationCriteriaMixin:
@@ -186,12 +159,9 @@ class InformationCriteriaMixin:
         """Number of free parameters."""
 
     def _all_log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
-        """The same for tables in parts, too: each adds up its rows where they are."""
-        table = lazy_table(X)
-        if table is None:
-            return self._log_likelihood(X, y)
-        parts = table.reduce_rows(_PartLikelihood(AnswerPart(self, "_log_likelihood")), y, None)
-        return sum(value for value, _ in parts), sum(n_rows for _, n_rows in parts)
+        """The same of all parts of a table."""
+        values, n_rows = zip(*answers_of_parts(_log_likelihood_of, self, X, y), strict=True)
+        return sum(values), sum(n_rows)
 
     def bic(self, X: Any, y: Any = None) -> float:
         """Bayesian information criterion; lower is better.
@@ -227,6 +197,10 @@ class InformationCriteriaMixin:
         """
         log_likelihood, _ = self._all_log_likelihood(X, y)
         return -2 * log_likelihood + 2 * self._n_free_params()
+
+
+def _log_likelihood_of(estimator: InformationCriteriaMixin, part: RawPart) -> tuple[float, int]:
+    return estimator._log_likelihood(part.X, part.y)
 
 
 class ClassOrLabelsClassifier(ProbabilisticClassifier):
@@ -274,11 +248,8 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
         self._require_fitted()
         if not self.multilabel_:
             return super().score(X, y, sample_weight)
-        table, count = lazy_table(X), _RightRows(AnswerPart(self, "predict"))
-        if table is None:
-            right, total, n_known = count(RawPart(X if hasattr(X, "shape") else np.asarray(X), y, sample_weight))
-        else:
-            right, total, n_known = np.sum(table.reduce_rows(count, y, sample_weight), axis=0).tolist()
+        X = X if hasattr(X, "shape") or is_lazy(X) else np.asarray(X)
+        right, total, n_known = np.sum(answers_of_parts(_right_rows, self, X, y, sample_weight), axis=0).tolist()
         if not n_known:
             raise ValueError("y has no known label: all its entries are -1 or NaN.")
         check_total_weight(total, LABELED)
@@ -297,26 +268,19 @@ def refuse_class_options(loss_matrix: Any = None, priors: Any = "empirical") -> 
             )
 
 
-@dataclass(frozen=True)
-class _RightRows:
+def _right_rows(estimator: ClassOrLabelsClassifier, part: RawPart) -> tuple[float, float, int]:
     """The weight of rows all of whose known labels are predicted, of all that have any, and how
     many these are.
     """
-
-    predict: AnswerPart
-
-    def __call__(self, part: RawPart) -> tuple[float, float, int]:
-        if not part.X.shape[0]:
-            return 0.0, 0.0, 0
-        predicted = to_numpy(self.predict(part.X))
-        codes = read_label_matrix(part.y)
-        if codes.shape != predicted.shape:
-            raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
-        given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
-        known = (codes >= 0).any(axis=1)
-        weight = known * (1.0 if given is None else given)
-        right = ((codes == predicted) | (codes < 0)).all(axis=1)
-        return float(weight @ right), float(weight.sum()), int(known.sum())
+    predicted = to_numpy(estimator.predict(part.X))
+    codes = read_label_matrix(part.y)
+    if codes.shape != predicted.shape:
+        raise ValueError(f"y has shape {codes.shape}; expected is {predicted.shape}.")
+    given = check_weight(part.weight, codes.shape[0], may_be_zero=True)
+    known = (codes >= 0).any(axis=1)
+    weight = known * (1.0 if given is None else given)
+    right = ((codes == predicted) | (codes < 0)).all(axis=1)
+    return float(weight @ right), float(weight.sum()), int(known.sum())
 
 
 def delegated(method: Callable[..., Any]) -> Callable[..., Any]:

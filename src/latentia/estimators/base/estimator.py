@@ -46,9 +46,8 @@ from latentia.engine.messages import format_seconds, warn_at_caller
 from latentia.engine.rows import LabelTotals
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.persistence.files import save_model
-from latentia.scale.tables import bring_small
+from latentia.scale.tables import bring_small, is_lazy, lazy_table, refuse_lazy
 from latentia.solvers import Outcome, Solution, Step, StepCallback
-from latentia.table.lazy import lazy_table, refuse_lazy
 from latentia.table.options import Check, check_options, name_hint, random_generator
 from latentia.table.rows import check_order, reject_missing, validate_rows
 from latentia.table.standardization import ColumnError
@@ -258,7 +257,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         except ColumnError as error:
             raise error.of_table(X) from None
         if "classes_" in data.attributes and not data.attributes.get("multilabel_"):
-            warn_of_labels(X, y, data.attributes["classes_"], getattr(self, "unlabeled", None))
+            warn_of_labels(None if is_lazy(X) else X, y, data.attributes["classes_"], getattr(self, "unlabeled", None))
         rng = random_generator(self.random_state)
         with notify_callbacks(self, X, y) as notifier, one_blas_thread(self._works_by_chunks):
             fitted = self._train(data, rng, notifier)

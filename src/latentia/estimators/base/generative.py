@@ -50,10 +50,11 @@ from latentia.estimators.base.training import (
     raise_likelihood,
     validation_loss,
 )
+from latentia.scale.answers import method_of_rows
+from latentia.scale.tables import refuse_lazy
 from latentia.solvers import LBFGS, Outcome
 from latentia.table.frames import frame_type
 from latentia.table.labels import encode_known_labels
-from latentia.table.lazy import refuse_lazy
 from latentia.table.options import (
     Check,
     check_bool,
@@ -65,7 +66,7 @@ from latentia.table.options import (
     optional,
     random_generator,
 )
-from latentia.table.rows import method_of_rows, plain_table, validate_rows
+from latentia.table.rows import plain_table, validate_rows
 from latentia.table.weights import check_weight
 
 

@@ -10,31 +10,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia.arrays.namespace import Array, compute_dtype, take_rows, to_numpy
-from latentia.engine.parts import ChunkedSource, Parts, count_labels, group_small, join_sources
+from latentia.engine.parts import ChunkedSource
 from latentia.engine.rows import ArraySource, LabelTotals, MaskMissing, TableSource
 from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, input_attributes
-from latentia.scale.tables import Classes, ClassReader, CountRows, TargetReader, Targets
+from latentia.scale.tables import (
+    Classes,
+    ClassReader,
+    LazyTable,
+    PartedDigest,
+    RawPart,
+    TableInParts,
+    TargetReader,
+    Targets,
+    lazy_table,
+)
 from latentia.table.columns import (
     ColumnKind,
     MemoryDigest,
-    TableDigest,
-    holds_only_bits,
-    join_distinct,
     learn_columns,
     number_columns,
 )
-from latentia.table.encoder import ColumnEncoder, Merging, as_numbers
+from latentia.table.encoder import ColumnEncoder, Merging
 from latentia.table.frames import frame_type
 from latentia.table.labels import read_labels
-from latentia.table.lazy import LazyTable, RawPart, lazy_table
 from latentia.table.power_transform import MAX_ROWS, learn_power_transform
 from latentia.table.rows import plain_table, reject_missing, validate_rows, validate_table
 from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
@@ -46,11 +50,6 @@ from latentia.table.weights import (
     check_total_weight,
     check_weight,
 )
-
-#: Neighboring parts are joined up to this size, in MiB: each costs time in every pass. Where parts
-#: stay, up to so many times as much, as long as everyone who works there has two.
-SMALL_MIB = 4
-MAX_JOINED = 8
 
 
 class ReadTable(NamedTuple):
@@ -176,34 +175,15 @@ def read_parts(
     only_known: bool = False,
 ) -> ReadTable:
     """A table in parts; if asked, without the rows of which y says nothing."""
-    parts = table.training_parts(y, sample_weight)
-    heads = parts.gather(_TakeHead(table.meta, reader))
-    filled = [k for k, head in enumerate(heads) if head.n_rows > 0]
-    if not filled:
-        raise ValueError(f"X is {table.name} without any row: at least one is required.")
-    parts, heads = parts.select(filled), [heads[k] for k in filled]
-    is_weighted = any(head.is_weighted for head in heads)
-    targets = reader.learn([head.targets for head in heads])
+    parts = TableInParts(table, y, sample_weight, reader.digest)
+    targets = reader.learn(parts.labels)
     blank = estimator._blank_copy().set_params(callback=None)
-    form.validate(blank, heads[0].first_row, reset=True)
-    encoder, attributes = form.learn(PartedDigest(heads[0].first_row, table.meta, parts, is_weighted))
-    encoded = parts.map(_EncodePart(blank, form, encoder, targets, only_known))
-    sizes = [head.n_rows for head in heads]
-    limit = int(SMALL_MIB * 2**20) // (8 * len(encoder.columns))
-    if parts.n_places is not None:
-        limit = max(limit, min(MAX_JOINED * limit, sum(sizes) // (2 * parts.n_places)))
-    groups = group_small(sizes, limit)
-    if len(groups) < len(encoded):
-        encoded = encoded.join(groups, join_sources)
-    encoded = encoded.keep()
-    totals = encoded.gather(count_labels)
-    filled = [k for k, part in enumerate(totals) if part]
-    columns = len(encoder.columns)
-    rows = ChunkedSource(encoded.select(filled), [totals[k] for k in filled], columns, is_weighted)
-    if is_weighted:
+    form.validate(blank, parts.first_row, reset=True)
+    encoder, attributes = form.learn(PartedDigest(parts))
+    rows = parts.encode(_EncodePart(blank, form, encoder, targets, only_known), len(encoder.columns))
+    if parts.is_weighted:
         _check_weights(rows, targets)
-    attributes = input_attributes(blank) | attributes
-    return ReadTable(rows, encoder, targets, attributes, sum(sizes))
+    return ReadTable(rows, encoder, targets, input_attributes(blank) | attributes, sum(parts.sizes))
 
 
 @dataclass(frozen=True)
@@ -224,33 +204,9 @@ class _WeightedCells:
 
 def _check_weights(rows: ChunkedSource, targets: Targets) -> None:
     check_total_weight(rows.total_weight)
-    if isinstance(targets, Classes):
+    if isinstance(targets, Classes) and not targets.as_columns:
         joined, codes = rows.label_totals, range(len(targets.classes))
         check_class_weights(np.array([joined[c].weight for c in codes]), targets.classes)
-
-
-class _Head(NamedTuple):
-    """What is asked of a part first."""
-
-    n_rows: int
-    targets: Any  # the digest of y
-    is_weighted: bool
-    first_row: Any  # of the table
-
-
-@dataclass(frozen=True)
-class _TakeHead:
-    """Rows and labels of a part, whose columns must be those of the whole table."""
-
-    meta: Any
-    reader: TargetReader
-
-    def __call__(self, part: RawPart) -> _Head:
-        X, y, weight = part
-        n_rows = CountRows(self.meta)(part)
-        first_row = deepcopy(X.iloc[:1] if hasattr(X, "iloc") else X[:1])  # which does not hold the others
-        digest = self.reader.digest(y, n_rows) if n_rows else None
-        return _Head(n_rows, digest, weight is not None, first_row)
 
 
 @dataclass(frozen=True)
@@ -271,69 +227,6 @@ class _EncodePart:
         if known is not None and not known.all():
             X, y, weight = take_rows(X, np.flatnonzero(known)), y[known], None if weight is None else weight[known]
         return ArraySource(X, y, weight, MaskMissing(compute_dtype(X)), cache_mib=0)
-
-
-class PartedDigest(TableDigest):
-    """The columns of a table in parts; distinct values are asked of all parts, once."""
-
-    def __init__(self, first_row: Any, meta: Any, parts: Parts, is_weighted: bool):
-        super().__init__(meta if frame_type(meta) != "array" else first_row)
-        self.parts, self.is_weighted = parts, is_weighted
-        self._found: dict[int, tuple[list[Any], np.ndarray]] = {}
-
-    @cached_property
-    def only_bits(self) -> bool:
-        found = self.parts.gather(_bits)
-        return all(fine for fine, _ in found) and any(seen for _, seen in found)
-
-    def distinct(self, place: int) -> tuple[list[Any], np.ndarray]:
-        if place not in self._found:
-            asked = [k for k, kind in enumerate(self.types) if not kind.is_float] if self.types else []
-            asked = asked if place in asked else ([place] if self.types else list(range(len(self.names))))
-            found = self.parts.gather(_Distinct(tuple(asked)))
-            for number, k in enumerate(asked):
-                self._found[k] = join_distinct([part[number] for part in found], self._is_category(k))
-        return self._found[place]
-
-    def frequencies(self, place: int) -> np.ndarray:
-        if not self.is_weighted:
-            return self.distinct(place)[1]
-        return join_distinct(self.parts.gather(_Frequencies(place)), self._is_category(place))[1]
-
-    def numbers(self, place: int) -> tuple[np.ndarray, np.ndarray | None]:
-        values, counts = self.distinct(place)
-        return as_numbers(np.array(values), self.names[place]), counts
-
-    def _is_category(self, place: int) -> bool:
-        return bool(self.types) and self.types[place].categories is not None
-
-
-@dataclass(frozen=True)
-class _Distinct:
-    """The distinct values of some columns of a part."""
-
-    places: tuple[int, ...]
-
-    def __call__(self, part: RawPart) -> list[tuple[list[Any], np.ndarray]]:
-        digest = MemoryDigest(part.X)
-        return [digest.distinct(place) for place in self.places]
-
-
-@dataclass(frozen=True)
-class _Frequencies:
-    """The distinct values of a column of a part, and what the cells with each weigh."""
-
-    place: int
-
-    def __call__(self, part: RawPart) -> tuple[list[Any], np.ndarray]:
-        digest = MemoryDigest(part.X, check_weight(part.weight, part.X.shape[0], may_be_zero=True))
-        return digest.distinct(self.place)[0], digest.frequencies(self.place)
-
-
-def _bits(part: RawPart) -> tuple[bool, bool]:
-    """Whether all known cells are 0 or 1, and whether there are any."""
-    known = part.X[part.X == part.X] if part.X.dtype.kind == "f" else part.X
-    return not known.size or holds_only_bits(part.X), bool(known.size)
 
 
 #: Samples of tables have at most so many MiB.

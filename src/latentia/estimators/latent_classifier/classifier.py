@@ -41,13 +41,14 @@ from latentia.estimators.latent_classifier.stacking import (
     predict_held_out,
 )
 from latentia.families.latent_factors.kinds import COLUMN_MODELS
+from latentia.scale.answers import method_of_rows
+from latentia.scale.tables import is_lazy
 from latentia.solvers import Outcome, ignore_step
 from latentia.table.columns import check_min_frequency
 from latentia.table.encoder import Merging
 from latentia.table.frames import column_names, frame_type
-from latentia.table.lazy import is_lazy
 from latentia.table.options import Check, check_number, choice, integer, number, optional, random_generator
-from latentia.table.rows import method_of_rows, plain_table, validate_table
+from latentia.table.rows import plain_table, validate_table
 from latentia.table.weights import refuse_row_numbers
 
 #: Rows with a hidden cell that `explain` predicts together.

@@ -38,10 +38,9 @@ from latentia.estimators.softmax.training import (
     merge_equal_rows,
 )
 from latentia.families.blocks.weights import GammaPrior
-from latentia.scale.tables import ClassReader, is_small
+from latentia.scale.tables import ClassReader, LazyTable, is_small, lazy_table
 from latentia.solvers import Outcome
 from latentia.table.labels import NO_UNITS, OutputUnits, encode_known_labels, read_labels
-from latentia.table.lazy import LazyTable, lazy_table
 from latentia.table.options import Check, check_bool, check_choice, choice, integer, number
 from latentia.table.standardization import ColumnMoments, Standardizer, column_moments, source_moments
 from latentia.table.weights import check_loss_matrix, check_weight

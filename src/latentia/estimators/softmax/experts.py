@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -31,11 +30,10 @@ from latentia.estimators.softmax.base import DiscriminativeClassifier, LatentSof
 from latentia.estimators.softmax.models import Candidate, ExpertTreeSpec, FittedModel, WeightEstimate, search_table
 from latentia.estimators.softmax.training import Patience, Trainer, best_model, merge_equal_rows
 from latentia.families.softmax_tree.experts import Expert, LinearGaussianExpert, SoftmaxExpert
-from latentia.scale.tables import OutputReader, is_small, output_moments
+from latentia.scale.answers import answers_of_parts, method_of_rows
+from latentia.scale.tables import LazyTable, OutputReader, RawPart, is_lazy, is_small, lazy_table
 from latentia.table.labels import OutputUnits, output_units, read_outputs
-from latentia.table.lazy import LazyTable, RawPart, lazy_table
 from latentia.table.options import Check, check_choice, check_number, integer
-from latentia.table.rows import AnswerPart, method_of_rows
 from latentia.table.standardization import source_moments
 from latentia.table.weights import check_weight, warn_of_shares
 
@@ -319,32 +317,25 @@ class Spread(NamedTuple):
 NO_SPREAD = Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
 
 
-@dataclass(frozen=True)
-class SpreadOfPart:
-    """The spread of the rows of a part."""
-
-    predict: AnswerPart
-
-    def __call__(self, part: RawPart) -> Spread:
-        n_rows = part.X.shape[0]
-        if not n_rows:
-            return NO_SPREAD
-        outputs, _ = read_outputs(part.y, n_rows, may_be_unknown=True)
-        if np.isnan(outputs).any():
-            raise ValueError("y has NaN among the outputs that predictions are compared with; drop these rows.")
-        weight = check_weight(part.weight, n_rows, may_be_zero=True)
-        weight = np.ones(n_rows) if weight is None else weight
-        total = float(weight.sum())
-        if not total:
-            return NO_SPREAD
-        mean = weight @ outputs / total
-        found = np.reshape(self.predict(part.X), outputs.shape)
-        return Spread(total, mean, weight @ (outputs - mean) ** 2, weight @ (outputs - found) ** 2)
+def spread_of(estimator: Any, part: RawPart) -> Spread:
+    """The spread of the outputs of some rows about their mean, and about the predictions."""
+    n_rows = part.X.shape[0]
+    outputs, _ = read_outputs(part.y, n_rows, may_be_unknown=True)
+    if np.isnan(outputs).any():
+        raise ValueError("y has NaN among the outputs that predictions are compared with; drop these rows.")
+    weight = check_weight(part.weight, n_rows, may_be_zero=True)
+    weight = np.ones(n_rows) if weight is None else weight
+    total = float(weight.sum())
+    if not total:
+        return NO_SPREAD
+    mean = weight @ outputs / total
+    found = np.reshape(estimator.predict(part.X), outputs.shape)
+    return Spread(total, mean, weight @ (outputs - mean) ** 2, weight @ (outputs - found) ** 2)
 
 
-def r_squared(table: LazyTable, predict: AnswerPart, y: Any, sample_weight: Any) -> float:
+def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """As scikit-learn has it: of a constant output one if it is met, else zero."""
-    spread = reduce(Spread.join, table.reduce_rows(SpreadOfPart(predict), y, sample_weight))
+    spread = reduce(Spread.join, answers_of_parts(spread_of, estimator, X, y, sample_weight), NO_SPREAD)
     varies = spread.squares > 0
     share = 1 - spread.residuals / np.where(varies, spread.squares, 1.0)
     return float(np.where(varies, share, np.where(spread.residuals > 0, 0.0, 1.0)).mean())
@@ -367,14 +358,13 @@ class PartedScoreMixin(RegressorMixin):
         -------
         score : float
         """
-        table = lazy_table(X)
-        if table is None:
-            if np.ndim(sample_weight) == 0:  # one weight for all rows tells nothing
-                check_weight(sample_weight, 1)
-                sample_weight = None
-            return float(super().score(X, y, sample_weight))
-        check_is_fitted(self)
-        return r_squared(table, AnswerPart(self, "predict"), y, sample_weight)
+        if is_lazy(X):
+            check_is_fitted(self)
+            return r_squared(self, X, y, sample_weight)
+        if np.ndim(sample_weight) == 0:  # one weight for all rows tells nothing
+            check_weight(sample_weight, 1)
+            sample_weight = None
+        return float(super().score(X, y, sample_weight))
 
 
 class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstimator):
@@ -577,7 +567,7 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         moments = source_moments(source)
         like = moments.mean[None, :]
         largest = float(namespace(like).finfo(like.dtype).max)
-        units = read.targets.units(*output_moments(source), source.is_weighted, largest)
+        units = read.targets.units(source, source.is_weighted, largest)
         rows, preprocessor = self._modeled_rows(source.map_targets(units.standardize), moments)
         attributes = read.attributes | _unit_attributes(units)
         return SoftmaxInput(like, rows, preprocessor, read.targets.n_outputs, attributes, read.n_rows, None, units)

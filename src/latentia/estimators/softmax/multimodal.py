@@ -49,8 +49,8 @@ from latentia.estimators.softmax.models import (
 from latentia.estimators.softmax.training import Patience, Trainer, best_model, is_better
 from latentia.families.blocks.weights import GammaPrior
 from latentia.families.softmax_tree.subclasses import SoftmaxWeights
+from latentia.scale.answers import method_of_rows
 from latentia.table.options import Check, check_number, choice, integer
-from latentia.table.rows import method_of_rows
 
 
 def check_threshold(name: str, threshold: Any) -> None:
