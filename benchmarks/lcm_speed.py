@@ -66,7 +66,7 @@ def linear() -> None:
     family = LatentFactors(ColumnLayout.continuous_columns(n), 3, q, complete=True)
     rows = ArraySource(X, y)
     started = time.perf_counter()
-    problem = family.specialized_problem(Likelihood(), rows)
+    problem = RowProblem(family, Likelihood(), family.condensed(Likelihood(), rows))
     one_pass = time.perf_counter() - started
     params = family.init(rows, rng, 20)
     started = time.perf_counter()

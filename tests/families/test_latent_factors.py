@@ -29,6 +29,13 @@ def a_table(rng, gaps=0.0):
     return ArraySource(X, y)
 
 
+def of_sums(family, rows):
+    """The problem that sees sums of the rows of each class."""
+    condensed = family.condensed(Likelihood(), rows)
+    assert condensed is not rows
+    return RowProblem(family, Likelihood(), condensed)
+
+
 def a_family(q, m, tied, complete):
     return LatentFactors(ColumnLayout.continuous_columns(D), C, q, m, tied=tied, complete=complete)
 
@@ -107,7 +114,7 @@ def test_class_moments_give_the_sweep_of_posteriors(q, weighted, rng):
         rows = ArraySource(rows.X, rows.y, rng.random((N, 3)))
     family = BayesianLatentFactors(a_family(q, 1, True, complete=True))
     belief = family.init(rows, rng, 3)
-    short, long = family.specialized_problem(Likelihood(), rows), RowProblem(family, Likelihood(), rows)
+    short, long = of_sums(family, rows), RowProblem(family, Likelihood(), rows)
     for a, b in zip(leaves(short.sweep(belief)), leaves(long.sweep(belief)), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
     index = np.array([2, 0])
@@ -126,7 +133,7 @@ def test_class_moments_give_the_sweep_over_rows(q, weighted, rng):
     family = a_family(q, 1, True, complete=True)
     params = some_params(family, rows, rng)
     short, long = (
-        family.specialized_problem(Likelihood(), rows).sweep(params),
+        of_sums(family, rows).sweep(params),
         RowProblem(family, Likelihood(), rows).sweep(params),
     )
     for a, b in zip(leaves(short), leaves(long), strict=True):
@@ -143,8 +150,7 @@ def test_class_moments_of_labeled_rows_alone(weighted, rng):
     dropped = ArraySource(rows.X[y >= 0], y[y >= 0], None if weight is None else weight[y >= 0])
     family = a_family(2, 1, True, complete=True)
     params = some_params(family, rows, rng)
-    short = family.specialized_problem(Likelihood(), labeled)
-    assert short is not None
+    short = of_sums(family, labeled)
     assert short.total_weight == pytest.approx(dropped.total_weight)
     for problem in (RowProblem(family, Likelihood(), labeled), RowProblem(family, Likelihood(), dropped)):
         for a, b in zip(leaves(short.sweep(params)), leaves(problem.sweep(params)), strict=True):
@@ -156,10 +162,11 @@ def test_class_moments_of_many_columns_too(rng):
     X, y = rng.normal(size=(60, 40)), rng.integers(0, C, 60)
     family, rows = LatentFactors(ColumnLayout.continuous_columns(40), C, 2, complete=True), ArraySource(X, y)
     params = some_params(family, rows, rng)
-    short, long = family.specialized_problem(Likelihood(), rows), RowProblem(family, Likelihood(), rows)
+    short, long = of_sums(family, rows), RowProblem(family, Likelihood(), rows)
     for a, b in zip(leaves(short.sweep(params)), leaves(long.sweep(params)), strict=True):
         np.testing.assert_allclose(a, b, **EQUAL)
-    assert family.specialized_problem(Likelihood(), ArraySource(X[:30], y[:30])) is None  # fewer rows than columns
+    few = ArraySource(X[:30], y[:30])
+    assert family.condensed(Likelihood(), few) is few  # fewer rows than columns
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -178,10 +185,10 @@ def test_em_with_gaps_does_not_fall_at_a_low_floor(seed):
 
 def test_no_shortcut_where_rows_are_needed(rng):
     rows = a_table(rng)
-    assert a_family(2, 2, True, complete=True).specialized_problem(Likelihood(), rows) is None
-    assert a_family(2, 1, True, complete=False).specialized_problem(Likelihood(), rows) is None
+    assert a_family(2, 2, True, complete=True).condensed(Likelihood(), rows) is rows
+    assert a_family(2, 1, True, complete=False).condensed(Likelihood(), rows) is rows
     unlabeled = ArraySource(rows.X, np.where(np.arange(N) < 3, -1, rows.y))
-    assert a_family(2, 1, True, complete=True).specialized_problem(Likelihood(), unlabeled) is None
+    assert a_family(2, 1, True, complete=True).condensed(Likelihood(), unlabeled) is unlabeled
 
 
 @pytest.mark.matrix
@@ -211,7 +218,7 @@ def test_a_family_of_known_loadings_is_recovered_from_its_own_sample(rng):
         assert np.abs(mine.mean(axis=0) - mean).max() < 5 * np.sqrt(np.diag(cov).max() / len(mine))
         assert np.abs(np.cov(mine.T) - cov).max() < 10 * np.abs(cov).max() / np.sqrt(len(mine))
     sample = ArraySource(X, codes)
-    solution = EM(300, 1e-7).solve(family.specialized_problem(Likelihood(), sample), family.init(sample, rng, 5))
+    solution = EM(300, 1e-7).solve(of_sums(family, sample), family.init(sample, rng, 5))
     truth = RowProblem(family, Likelihood(), sample).sweep(params).value
     assert solution.value.max() > truth - 5  # at the optimum the likelihood exceeds the truth's
     assert solution.value.max() < truth + 60

@@ -253,7 +253,8 @@ def test_more_rounds_end_better(rng):
     X, y = load_wine(return_X_y=True)
     source = ArraySource((X - X.mean(axis=0)) / X.std(axis=0), y)
     family = LatentFactors(ColumnLayout.continuous_columns(13), 3, 4, complete=True, all_edges=False)
-    problem, params = family.specialized_problem(Likelihood(), source), family.init(source, rng, 3)
+    problem = RowProblem(family, Likelihood(), family.condensed(Likelihood(), source))
+    params = family.init(source, rng, 3)
     ends = [StructuralEM(EM(50, 1e-3), n_rounds).solve(problem, params) for n_rounds in (0, 1, 10)]
     scores = [end.value - 0.5 * np.log(len(y)) * end.params.edges.sum(axis=(1, 2)) for end in ends]
     gains = np.diff(scores, axis=0)

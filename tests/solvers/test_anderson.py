@@ -9,8 +9,7 @@ def test_a_linear_map_is_solved_once_its_differences_span_the_space(rng):
     A, b = 0.5 * np.eye(3) + 0.1 * rng.normal(size=(3, 3)), rng.normal(size=3)
     history, x = AndersonHistory(5, 1), np.zeros((1, 3))
     for _ in range(4):
-        history.add(x, x @ A.T + b - x)
-        x = history.trial_points()
+        x = history.extrapolate(x, x @ A.T + b)
     np.testing.assert_allclose(x[0], np.linalg.solve(np.eye(3) - A, b), rtol=1e-5)
 
 
@@ -31,15 +30,14 @@ def test_what_is_forgotten_leads_nowhere(rng):
     def history(first, last):
         found = AndersonHistory(3, 2)
         for k in range(first, last):
-            found.add(points[k], residuals[k])
-        return found
+            led_to = found.extrapolate(points[k], points[k] + residuals[k])
+        return found, led_to
 
-    kept, anew = history(0, 3), history(0, 3)
+    (kept, _), (anew, _) = history(0, 3), history(0, 3)
     kept.forget_all_but_newest()
     anew.forget(np.array([False, True]))
     for k in (3, 4):
-        kept.add(points[k], residuals[k])
-        anew.add(points[k], residuals[k])
-    np.testing.assert_allclose(kept.trial_points(), history(2, 5).trial_points(), rtol=1e-6)
-    np.testing.assert_allclose(anew.trial_points()[0], history(0, 5).trial_points()[0], rtol=1e-6)
-    np.testing.assert_allclose(anew.trial_points()[1], history(3, 5).trial_points()[1], rtol=1e-6)
+        of_kept, of_anew = (each.extrapolate(points[k], points[k] + residuals[k]) for each in (kept, anew))
+    np.testing.assert_allclose(of_kept, history(2, 5)[1], rtol=1e-6)
+    np.testing.assert_allclose(of_anew[0], history(0, 5)[1][0], rtol=1e-6)
+    np.testing.assert_allclose(of_anew[1], history(3, 5)[1][1], rtol=1e-6)

@@ -12,7 +12,7 @@ from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart, take_restarts
 from latentia.solvers import EM, AcceleratedEM, BatchedLBFGS, Outcome, QuasiNewtonVB
-from latentia.solvers.ascent import LBFGSHistory
+from latentia.solvers.lbfgs import LBFGSHistory
 
 SOLVERS = {EM: EMFamily, AcceleratedEM: AcceleratedFamily, QuasiNewtonVB: QuasiNewtonFamily, BatchedLBFGS: SmoothFamily}
 PAIRS = [

@@ -8,7 +8,8 @@ non-decreasing in the scores (likelihood of labeled and unlabeled rows), a gradi
 ``phi``. Variational Bayes is the same loop: the parameters are the posterior's hyper-parameters and
 ``log_prior`` is minus the Kullback-Leibler divergence from the prior.
 
-A `Family` says what the scores look like. Its refinements say what can be done with it:
+A `Family` says what the scores look like, in parameters, statistics and posteriors of its own
+types. Its refinements say what can be done with it:
 
 - `EMFamily`: an M-step (EM, variational Bayes);
 - `SmoothFamily`: unconstrained coordinates and a gradient (L-BFGS);
@@ -16,49 +17,55 @@ A `Family` says what the scores look like. Its refinements say what can be done 
 - `DampedFamily`: a fixed-point step that may overshoot;
 - `QuasiNewtonFamily`: free coordinates that take preconditioned steps between M-steps;
 - `StructuredFamily`: a structure that its statistics can improve;
-- `GenerativeFamily`: p(x, c), so rows can be drawn and completed (and see `normal_cells`);
-- `ConditionalFamily`: p(y | x) alone.
+- `GenerativeFamily`: p(x, c), so rows can be drawn and completed; `NormalCellsFamily`: with
+  missing cells that are normal, so that their variance is known, too;
+- `ConditionalFamily`: p(y | x) alone;
+- `PosteriorFamily`: the posterior of another family's parameters.
 
 Shapes. ``...`` are leading axes of the parameters (restarts), C classes, K components, D features,
 N rows. Scores have their rows last, ``log_joint`` is ``(..., C, N)``: the leading axes really lead,
 sums over classes and components run along whole vectors, and a product of parameters
 ``(..., C, K, D)`` with the rows ``(N, D)`` is one matrix product.
-
-The contract of families whose parameters are the posterior of another family's.
-
-Missing cells that are normal, and what is expected of functions of them.
-
-A family models transformed columns. The expectation of a cell in its own units is not the original
-of the expected transformed cell: it needs the variance too, class by class and component by
-component, before anything is averaged.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from latentia.arrays.namespace import Array
 from latentia.engine.rows import MaskedRows, Memo, Source
-from latentia.engine.tree import Tree
-
-Params = Any
-Stats = Any
+from latentia.engine.tree import Axes, Tree
 
 
-class Family(ABC):
-    """What the scores of rows look like. Parameters and statistics are named tuples of arrays."""
-
-    n_classes: int
-    #: Axis of each parameter / statistic that runs over the classes (see `pytree`).
-    params_class_axes: Tree
-    stats_class_axes: Tree
+class Scored(Protocol):
+    """What inference finds of rows, whatever else a family has to know of them."""
 
     @property
-    def precomputed_class_axes(self) -> Tree:
+    def log_joint(self) -> Array: ...  # (..., C, N)
+
+
+#: Named tuples of arrays: parameters of a family, and sums over rows.
+Params = TypeVar("Params", bound=Tree)
+Stats = TypeVar("Stats", bound=Tree)
+
+#: Of the latents of rows.
+Posterior = TypeVar("Posterior", bound=Scored)
+
+
+class Family(ABC, Generic[Params, Stats, Posterior]):
+    """What the scores of rows look like."""
+
+    n_classes: int
+    #: Axis of each parameter / statistic that runs over the classes (see `tree`).
+    params_class_axes: Axes
+    stats_class_axes: Axes
+
+    @property
+    def precomputed_class_axes(self) -> Axes:
         """Class axes of what `precompute` returns."""
         return self.params_class_axes
 
@@ -80,7 +87,7 @@ class Family(ABC):
         return False
 
     @abstractmethod
-    def infer(self, params: Params, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> Any:
+    def infer(self, params: Params, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> Posterior:
         """Score of each class in `params`, and the posterior of the latents.
 
         Inference may use what the last sweep over these rows has left in `memo`, and leave there
@@ -88,7 +95,7 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def statistics(self, params: Params, rows: MaskedRows, posterior: Any, weight: Array) -> Stats:
+    def statistics(self, params: Params, rows: MaskedRows, posterior: Posterior, weight: Array) -> Stats:
         """Weighted expected statistics: additive in rows, linear in `weight` (..., C, N)."""
 
     def log_prior(self, params: Params) -> Array | float:
@@ -99,8 +106,12 @@ class Family(ABC):
     def floats_per_row(self, params: Params) -> int:
         """Floats of workspace per row in `infer` and `statistics`."""
 
+    def condensed(self, objective: Objective, source: Source) -> Source:
+        """A source of fewer rows that the same sweeps may see, if this family knows one."""
+        return source
+
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[Any]:
+    def examples(cls, n_features: int, n_classes: int) -> list[Self]:
         """Small instances, one per variant, on which the laws in tests/ run."""
         return []
 
@@ -111,12 +122,8 @@ class Family(ABC):
         X[rng.random(X.shape) < 0.2] = np.nan
         return X, np.where(rng.random(n_rows) < 0.2, -1, y)
 
-    def specialized_problem(self, objective: Objective, source: Source) -> Problem[Any] | None:
-        """A cheaper problem with the same sweep, if this family knows one for such rows."""
-        return None
 
-
-class EMFamily(Family):
+class EMFamily(Family[Params, Stats, Posterior]):
     """A family with an M-step."""
 
     @abstractmethod
@@ -132,7 +139,7 @@ class EMFamily(Family):
         return self
 
 
-class SmoothFamily(Family):
+class SmoothFamily(Family[Params, Stats, Posterior]):
     """A family that gradient solvers accept: it has unconstrained coordinates."""
 
     @abstractmethod
@@ -151,7 +158,7 @@ class SmoothFamily(Family):
         """
 
 
-class AcceleratedFamily(EMFamily):
+class AcceleratedFamily(EMFamily[Params, Stats, Posterior]):
     """A family whose slow EM steps may be extrapolated."""
 
     @abstractmethod
@@ -163,7 +170,7 @@ class AcceleratedFamily(EMFamily):
         """The parameters at such coordinates; the rest is taken from `params`."""
 
 
-class DampedFamily(Family):
+class DampedFamily(Family[Params, Stats, Posterior]):
     """A family whose fixed-point step may overshoot: it is damped, and may be extrapolated."""
 
     @abstractmethod
@@ -183,7 +190,7 @@ class DampedFamily(Family):
         """Factors that bring all residuals to one unit; zero leaves a coordinate out."""
 
 
-class QuasiNewtonFamily(EMFamily, SmoothFamily):
+class QuasiNewtonFamily(EMFamily[Params, Stats, Posterior], SmoothFamily[Params, Stats, Posterior]):
     """A family whose free coordinates take quasi-Newton steps between M-steps."""
 
     @abstractmethod
@@ -191,7 +198,7 @@ class QuasiNewtonFamily(EMFamily, SmoothFamily):
         """A gradient times a rough inverse Hessian: the step that an M-step would take."""
 
 
-class StructuredFamily(EMFamily):
+class StructuredFamily(EMFamily[Params, Stats, Posterior]):
     """A family some of whose parameters may be absent."""
 
     @abstractmethod
@@ -211,13 +218,12 @@ class StructuredFamily(EMFamily):
         """Number of parameters that the structure of each restart leaves free."""
 
 
-class GenerativeFamily(EMFamily):
+class GenerativeFamily(EMFamily[Params, Stats, Posterior]):
     """A model of p(x, c)."""
 
     def scores(self, params: Params, rows: MaskedRows) -> Array:
         """Log joint (..., C, N) alone."""
-        log_joint: Array = self.infer(params, rows).log_joint
-        return log_joint
+        return self.infer(params, rows).log_joint
 
     def score_floats_per_row(self, params: Params) -> int:
         """Floats of workspace per row in `scores`."""
@@ -249,11 +255,47 @@ class GenerativeFamily(EMFamily):
         return self, params
 
 
-class ConditionalFamily(Family):
+class Expectation(Protocol):
+    """What is expected of normal cells (..., N, n) with these moments, in the numbered columns.
+
+    Variances need only broadcast.
+    """
+
+    def __call__(self, mean: Array, variance: Array, columns: Sequence[int]) -> Array: ...
+
+
+class NormalCellsFamily(GenerativeFamily[Params, Stats, Posterior]):
+    """A family whose continuous cells are normal given class, component and the known cells.
+
+    Of other families, originals are taken of the expected cells.
+    """
+
+    @abstractmethod
+    def impute_expected(self, params: Params, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
+        """`impute`, of what is expected of continuous cells in place of their means.
+
+        Cells of other kinds are taken as certain. Known cells need not be kept.
+        """
+
+
+class ConditionalFamily(Family[Params, Stats, Posterior]):
     """A model of p(y | x): one score a row, ``log p(y | x)`` or a bound of it."""
 
-    params_class_axes: Tree = None  # never cut by class
-    stats_class_axes: Tree = None
+    params_class_axes: Axes = None  # never cut by class
+    stats_class_axes: Axes = None
+
+
+class PosteriorFamily(AcceleratedFamily[Params, Stats, Posterior]):
+    """Trained by variational Bayes; predictions are made by the other family, the points."""
+
+    @abstractmethod
+    def predictive(self, params: Params) -> Tree:
+        """Parameters of the points that average over the posterior, as well as they can."""
+
+
+#: The points of an estimator, and their posterior.
+G = TypeVar("G", bound=GenerativeFamily)  # type: ignore[type-arg]
+P = TypeVar("P", bound=PosteriorFamily)  # type: ignore[type-arg]
 
 
 class Objective(ABC):
@@ -271,64 +313,13 @@ class Objective(ABC):
         """Values (..., N) and weights (..., C, N) of scores (..., C, N) under codes (N,)."""
 
     @classmethod
-    def examples(cls) -> list[Any]:
+    def examples(cls) -> list[Self]:
         """Instances on which the laws in tests/ run."""
         return [cls()]
 
 
-class Sweep(NamedTuple):
+class Sweep(NamedTuple, Generic[Stats]):
     """What one pass over the rows yields."""
 
     value: Array  # (...,) the objective, log prior included
     stats: Stats
-
-
-F = TypeVar("F", bound=Family)
-F_co = TypeVar("F_co", bound=Family, covariant=True)
-
-
-class Problem(Protocol[F_co]):
-    """All that a solver may touch."""
-
-    @property
-    def family(self) -> F_co: ...
-    @property
-    def total_weight(self) -> float: ...
-    def sweep(self, params: Params) -> Sweep: ...
-    def take_restarts(self, index: np.ndarray) -> Problem[F_co]: ...  # what these restarts see
-
-
-class PosteriorFamily(AcceleratedFamily):
-    """Trained by variational Bayes; predictions are made by the other family, the points."""
-
-    @abstractmethod
-    def predictive(self, params: Params) -> Params:
-        """Parameters of the points that average over the posterior, as well as they can."""
-
-
-#: The points of an estimator, and their posterior.
-G = TypeVar("G", bound=GenerativeFamily)
-P = TypeVar("P", bound=PosteriorFamily)
-
-
-class Expectation(Protocol):
-    """What is expected of normal cells (..., N, n) with these moments, in the numbered columns.
-
-    Variances need only broadcast.
-    """
-
-    def __call__(self, mean: Array, variance: Array, columns: Sequence[int]) -> Array: ...
-
-
-class NormalCellsFamily(GenerativeFamily):
-    """A family whose continuous cells are normal given class, component and the known cells.
-
-    Of other families, originals are taken of the expected cells.
-    """
-
-    @abstractmethod
-    def impute_expected(self, params: Params, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
-        """`impute`, of what is expected of continuous cells in place of their means.
-
-        Cells of other kinds are taken as certain. Known cells need not be kept.
-        """

@@ -32,11 +32,13 @@ from latentia.engine.rows import (
     ArraySource,
     Chunk,
     Draw,
+    K,
     LabelTotals,
     Limits,
     Preprocess,
     TableSource,
     Totals,
+    V,
     add_totals,
     evenly_spaced,
     join_draws,
@@ -247,7 +249,9 @@ class ChunkedSource(TableSource):
         parts = self.parts.make(fn, args)
         return ChunkedSource(parts, self.totals, self.n_features, self.is_weighted, self.skip_unlabeled)
 
-    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
+    def sum_over_chunks(
+        self, fn: Callable[[Chunk], Totals[K, V]], max_rows: int, by_label: bool = False
+    ) -> Totals[K, V]:
         visit = partial(_visit, fn=fn, max_rows=max_rows, by_label=by_label, errors=partial(np.errstate, **np.geterr()))
         return self.parts.total(visit, add_totals)
 
@@ -282,11 +286,11 @@ class ChunkedSource(TableSource):
 
 def _visit(
     rows: ArraySource,
-    fn: Callable[[Chunk], Totals],
+    fn: Callable[[Chunk], Totals[K, V]],
     max_rows: int,
     by_label: bool,
     errors: Callable[[], AbstractContextManager[None]],
-) -> Totals:
+) -> Totals[K, V]:
     """One pass over the chunks of a part, in which floating-point errors are treated as here."""
     with errors():
         return rows.sum_over_chunks(fn, max_rows, by_label)

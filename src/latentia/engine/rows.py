@@ -26,10 +26,10 @@ from __future__ import annotations
 import math
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
@@ -37,6 +37,7 @@ from sklearn import get_config
 
 from latentia.arrays.namespace import (
     Array,
+    DType,
     asarray_like,
     has_nan,
     is_on_cpu,
@@ -47,7 +48,7 @@ from latentia.arrays.namespace import (
     to_numpy,
 )
 from latentia.arrays.parallel import parallel
-from latentia.engine.tree import Tree, tree_add
+from latentia.engine.tree import tree_add
 
 
 class Remembered(Protocol):
@@ -91,12 +92,16 @@ class Chunk(NamedTuple):
         return weight if weight.ndim == 1 else weight.mean(axis=1)
 
 
-Totals = dict[Hashable, Tree]
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: Sums over rows, arrays or numbers or trees of them, by key.
+Totals = dict[K, V]
 
 
-def add_totals(parts: Iterable[Totals]) -> Totals:
+def add_totals(parts: Iterable[Totals[K, V]]) -> Totals[K, V]:
     """The sums of each key, added in the order of the parts."""
-    totals: Totals = {}
+    totals: Totals[K, V] = {}
     for part in parts:
         for key, value in part.items():
             totals[key] = tree_add(totals[key], value) if key in totals else value
@@ -129,7 +134,9 @@ class Source(ABC):
         return self
 
     @abstractmethod
-    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
+    def sum_over_chunks(
+        self, fn: Callable[[Chunk], Totals[K, V]], max_rows: int, by_label: bool = False
+    ) -> Totals[K, V]:
         """Add up `fn` by key over chunks of at most `max_rows` rows (of one label if asked)."""
 
     @abstractmethod
@@ -191,18 +198,16 @@ class TableSource(Source):
         """The same rows without the unlabeled ones."""
 
     @abstractmethod
-    def first_rows(self, n_rows: int) -> Any:
-        """An `ArraySource` of the first rows with weight."""
+    def first_rows(self, n_rows: int) -> ArraySource:
+        """The first rows with weight."""
 
     @abstractmethod
-    def spread_rows(self, n_rows: int, labeled: bool = False) -> Any:
-        """An `ArraySource` of at most so many (labeled) rows with weight, evenly spaced among those
-        of the table.
-        """
+    def spread_rows(self, n_rows: int, labeled: bool = False) -> ArraySource:
+        """At most so many (labeled) rows with weight, evenly spaced among those of the table."""
 
     @abstractmethod
-    def subset(self, index: np.ndarray) -> Any:
-        """An `ArraySource` of the rows of these numbers, in this order."""
+    def subset(self, index: np.ndarray) -> ArraySource:
+        """The rows of these numbers, in this order."""
 
     @abstractmethod
     def drop_rows(self, index: np.ndarray) -> TableSource:
@@ -216,8 +221,8 @@ class TableSource(Source):
         """Sorted numbers of so many random rows of each label, of those that count."""
         return np.sort(np.concatenate([draw.rows for draw in self.draw(n_rows, seed, "counted").values()]))
 
-    def hold_out(self, share: float, rng: np.random.Generator) -> tuple[TableSource, Any]:
-        """The table without a random share of each class, and an `ArraySource` of that share.
+    def hold_out(self, share: float, rng: np.random.Generator) -> tuple[TableSource, ArraySource | None]:
+        """The table without a random share of each class, and that share.
 
         It is rounded down, so that every class stays; None if it is nothing. Unlabeled rows stay,
         and so do rows without weight. Of large tables no more than `MAX_HELD_OUT_MIB` is held out.
@@ -242,9 +247,10 @@ class TableSource(Source):
         few = {label: min(n, max(MIN_SAMPLED, int(share * n))) for label, n in counts.items()}
         return self.draw_numbers(few, int(rng.integers(2**62)))
 
-    def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> Any:
-        """An `ArraySource` of at most `n_rows` random rows of each label, one label after the
-        other. If asked, rows of larger weight are drawn more often; those then weigh the same.
+    def draw_rows(self, n_rows: int, rng: np.random.Generator, by_weight: bool = True) -> ArraySource:
+        """At most `n_rows` random rows of each label, one label after the other.
+
+        If asked, rows of larger weight are drawn more often; those then weigh the same.
         """
         totals = self.label_totals
         counts = {label: total.n_weighted for label, total in totals.items()}
@@ -258,8 +264,7 @@ class TableSource(Source):
         return sample.with_weight(divide_by_draw(sample.weight, sizes))
 
     def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
-        chunk: Chunk = self.draw_rows(n_rows, rng).all_rows()
-        return chunk
+        return self.draw_rows(n_rows, rng).all_rows()
 
 
 class Preprocessor(Protocol):
@@ -290,7 +295,7 @@ def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array]
 class MaskMissing:
     """The preprocessor that only notes which cells are missing."""
 
-    dtype: Any = None  # of the values; None: that of X, or float64 where X has no floats
+    dtype: DType | None = None  # of the values; None: that of X, or float64 where X has no floats
 
     def __call__(self, X: Array) -> MaskedRows:
         if is_sparse(X):
@@ -405,7 +410,7 @@ class CachedRows(NamedTuple):
         yield Chunk(masked, y[here, ...], None if weight is None else weight[here, ...], rows.label, memo)
 
 
-def with_gaps_side_by_side(X: Any, y: np.ndarray, by_label: np.ndarray) -> np.ndarray:
+def with_gaps_side_by_side(X: Array, y: np.ndarray, by_label: np.ndarray) -> np.ndarray:
     """Row numbers sorted by label, then by how many cells a row misses and by which of the first
     64; as they are (`by_label`) where no cell is missing.
 
@@ -441,6 +446,9 @@ def preprocess_rows(X: np.ndarray, preprocess: Preprocess, order: np.ndarray | N
         observed[rows.as_slice] = 1.0 if mask is None else mask
     return MaskedRows(values, observed)
 
+
+#: Which rows of a table: consecutive ones, or those of these numbers.
+RowIndex = slice | np.ndarray
 
 #: Preprocessed tables up to this size are kept, in MiB, or to scikit-learn's `working_memory`; a
 #: multiple of it where the table itself is in memory.
@@ -499,7 +507,7 @@ class ArraySource(TableSource):
         remembers = self._n_bytes <= MEMO_MIB * 2**20
         self._memos: dict[RowRange, Memo] | None = {} if remembers else None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What travels to another process: not what can be made anew there."""
         state = {name: value for name, value in vars(self).items() if name != "_label_order"}
         return state | {"_cache": None, "_memos": None if self._memos is None else {}}
@@ -581,11 +589,13 @@ class ArraySource(TableSource):
             weight = (weight > 0).astype(float)
         return draw_rows(self._sampled_labels, weight, n_rows, seed, first_row)
 
-    def sum_over_chunks(self, fn: Callable[[Chunk], Totals], max_rows: int, by_label: bool = False) -> Totals:
+    def sum_over_chunks(
+        self, fn: Callable[[Chunk], Totals[K, V]], max_rows: int, by_label: bool = False
+    ) -> Totals[K, V]:
         read, tasks = self._plan(max_rows, by_label and self._has_codes)
         errors = np.geterr()  # of this thread, which others would not know of
 
-        def run(ranges: list[RowRange]) -> Totals:
+        def run(ranges: list[RowRange]) -> Totals[K, V]:
             with np.errstate(**errors):
                 return add_totals(fn(chunk) for rows in ranges for chunk in read(rows))
 
@@ -703,11 +713,11 @@ class ArraySource(TableSource):
         rows = preprocess_rows(self.X, self.preprocess, order, self.gather_chunk_rows)
         return self._labeled(rows, index, None)
 
-    def _chunk(self, index: Any, label: int | None) -> Chunk:
+    def _chunk(self, index: RowIndex, label: int | None) -> Chunk:
         rows = self.preprocess(self.X[index, ...] if isinstance(index, slice) else take_rows(self.X, index))
         return self._labeled(rows, index, label)
 
-    def _labeled(self, rows: Any, index: Any, label: int | None) -> Chunk:
+    def _labeled(self, rows: MaskedRows, index: RowIndex, label: int | None) -> Chunk:
         """Preprocessed rows with their labels and weights."""
         like = stored_values(rows.values)
         y_dtype = namespace(like).int64 if self.y.dtype.kind in "iu" else like.dtype

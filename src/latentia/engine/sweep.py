@@ -1,9 +1,8 @@
-"""The one sweep in which family, objective and source meet, and which of them may.
+"""The one sweep in which family, objective and source meet, which of them may, and the objectives.
 
-Objectives: the value of a row and its derivative in each class score.
-
-After W. Roth, master's thesis, Graz University of Technology, chapter 3. With scores
-``s_c = log p(x, c)``, label y, competitors ``c != y``:
+An objective gives the value of a row and its derivative in each class score, after W. Roth,
+master's thesis, Graz University of Technology, chapter 3. With scores ``s_c = log p(x, c)``, label
+y, competitors ``c != y``:
 
 - likelihood:   ``s_y``; for an unlabeled row ``log sum_c exp s_c``, whose derivative is the class
   posterior (eq. 3.33-3.34)
@@ -22,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar, Generic
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -30,21 +29,34 @@ from latentia.arrays.namespace import Array, log_softmax, logsumexp, namespace, 
 from latentia.engine.contracts import (
     ConditionalFamily,
     EMFamily,
-    F,
     Family,
     Objective,
     Params,
+    Posterior,
     SmoothFamily,
+    Stats,
     Sweep,
 )
-from latentia.engine.rows import Chunk, Source, Totals, rows_per_chunk
+from latentia.engine.rows import Chunk, Source, rows_per_chunk
 from latentia.engine.tree import concat_classes, leaves, select_class, tree_add
 
 
-class RowProblem(Generic[F]):
-    """Family, objective and source; `sweep` is the only place where they meet."""
+class GivenRows(Protocol):
+    """What a problem asks of a family whatever its types are (see `Family`)."""
 
-    def __init__(self, family: F, objective: Objective, source: Source, max_chunk_rows: int | None = None):
+    def given_rows(self, source: Source) -> Self: ...
+
+
+F_co = TypeVar("F_co", bound=GivenRows, covariant=True)
+
+
+class RowProblem(Generic[F_co]):
+    """Family, objective and source; `sweep` is the only place where they meet.
+
+    All that a solver may touch: `family`, `total_weight`, `sweep` and `take_restarts`.
+    """
+
+    def __init__(self, family: F_co, objective: Objective, source: Source, max_chunk_rows: int | None = None):
         self.family = family.given_rows(source)
         self.objective = objective
         self.source = source
@@ -55,7 +67,7 @@ class RowProblem(Generic[F]):
     def total_weight(self) -> float:
         return self.source.total_weight
 
-    def take_restarts(self, index: np.ndarray) -> RowProblem[F]:
+    def take_restarts(self, index: np.ndarray) -> RowProblem[F_co]:
         """The problem of these restarts, in the same chunks: what a sweep has left for the next
         belongs to chunks.
         """
@@ -66,26 +78,28 @@ class RowProblem(Generic[F]):
         other.source, other.max_chunk_rows = source, self._chunk_rows
         return other
 
-    def sweep(self, params: Params) -> Sweep:
+    def sweep(self: RowProblem[Family[Params, Stats, Posterior]], params: Params) -> Sweep[Stats]:
         """Value and weighted expected statistics in one pass."""
         family = self.family
         visit = _Visit(family, self.objective, family.precompute(params))
         self._chunk_rows = self.rows_per_chunk(params)
         one_class = self._own_class and not family.takes_all_labels
         by_label = self.source.sum_over_chunks(visit, self._chunk_rows, by_label=one_class)
-        value = sum(part.value for part in by_label.values()) + family.log_prior(params)
-        all_classes = by_label.pop(None, None)
-        if not by_label:
-            return Sweep(value, all_classes.stats)
-        parts = {label: part.stats for label, part in by_label.items()}
-        stats = concat_classes(parts, family.stats_class_axes, family.n_classes)
-        return Sweep(value, stats if all_classes is None else tree_add(stats, all_classes.stats))
+        values = [part.value for part in by_label.values()]
+        value = sum(values[1:], start=values[0]) + family.log_prior(params)
+        stats = None if None not in by_label else by_label[None].stats
+        of_classes = {label: part.stats for label, part in by_label.items() if label is not None}
+        if of_classes:
+            joined = concat_classes(of_classes, family.stats_class_axes, family.n_classes)
+            stats = joined if stats is None else tree_add(joined, stats)
+        assert stats is not None  # a source has rows
+        return Sweep(value, stats)
 
     @property
     def _own_class(self) -> bool:
         return self.objective.own_class_only and not isinstance(self.family, ConditionalFamily)
 
-    def rows_per_chunk(self, params: Params) -> int:
+    def rows_per_chunk(self: RowProblem[Family[Params, Stats, Posterior]], params: Params) -> int:
         """Rows whose working memory fits the budget."""
         if self.max_chunk_rows is not None:
             return self.max_chunk_rows
@@ -95,14 +109,14 @@ class RowProblem(Generic[F]):
 
 
 @dataclass(frozen=True)
-class _Visit:
+class _Visit(Generic[Params, Stats, Posterior]):
     """What a sweep does with a chunk: all that must travel to where the rows are."""
 
-    family: Family
+    family: Family[Params, Stats, Posterior]
     objective: Objective
     precomputed: Params
 
-    def __call__(self, chunk: Chunk) -> Totals:
+    def __call__(self, chunk: Chunk) -> dict[int | None, Sweep[Stats]]:
         family = self.family
         label = chunk.label if chunk.label is not None and chunk.label >= 0 else None
         mine = self.precomputed
@@ -121,7 +135,9 @@ class _Visit:
         return self.objective.evaluate(log_joint, y)
 
 
-def check_compatible(family: Family, objective: Objective, needs_em: bool, needs_gradient: bool) -> None:
+def check_compatible(
+    family: Family[Params, Stats, Posterior], objective: Objective, needs_em: bool, needs_gradient: bool
+) -> None:
     """Refuse the combinations of parts that cannot work, each with its reason."""
     name, kind = type(objective).__name__, type(family).__name__
     if needs_em and not objective.rises_under_em:

@@ -11,23 +11,28 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TypeVar, cast
 
 import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 
-Tree = Any
+Tree = Array | tuple["Tree", ...]
+Axes = int | None | tuple["Axes", ...]
+
+T = TypeVar("T", bound=Tree)
+V = TypeVar("V")
 
 
-def tree_map(fn: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """Apply `fn` to corresponding leaves."""
+def tree_map(fn: Callable[..., Array], tree: T, *others: Tree | Axes) -> T:
+    """Apply `fn` to corresponding leaves; the result is a tree like the first."""
     if not isinstance(tree, tuple):
-        return fn(tree, *others)
+        return cast(T, fn(tree, *others))
     parts = [
-        tree_map(fn, *part) if isinstance(part[0], tuple) else fn(*part) for part in zip(tree, *others, strict=True)
+        tree_map(fn, *part) if isinstance(part[0], tuple) else fn(*part)
+        for part in zip(tree, *cast("tuple[tuple[Tree, ...], ...]", others), strict=True)
     ]
-    return getattr(type(tree), "_make", tuple)(parts)
+    return cast(T, getattr(type(tree), "_make", tuple)(parts))
 
 
 def leaves(tree: Tree) -> Iterator[Array]:
@@ -39,12 +44,12 @@ def leaves(tree: Tree) -> Iterator[Array]:
         yield tree
 
 
-def tree_add(a: Tree, b: Tree) -> Tree:
-    """Leafwise sum."""
-    return tree_map(operator.add, a, b)
+def tree_add(a: V, b: V) -> V:
+    """Leafwise sum; leaves may be numbers."""
+    return cast(V, tree_map(operator.add, cast(Tree, a), cast(Tree, b)))
 
 
-def take_restarts(tree: Tree, index: Sequence[int]) -> Tree:
+def take_restarts(tree: T, index: Sequence[int]) -> T:
     """The chosen entries of the first leading axis."""
 
     def take(a: Array) -> Array:
@@ -54,22 +59,22 @@ def take_restarts(tree: Tree, index: Sequence[int]) -> Tree:
     return tree_map(take, tree)
 
 
-def select_restart(tree: Tree, index: int) -> Tree:
+def select_restart(tree: T, index: int) -> T:
     """One entry of the first leading axis, which it drops."""
     return tree_map(lambda a: a[index, ...], tree)
 
 
-def add_restart_axis(tree: Tree) -> Tree:
+def add_restart_axis(tree: T) -> T:
     """A leading axis of length one."""
     return tree_map(lambda a: a[None, ...], tree)
 
 
-def stack_restarts(trees: Sequence[Tree]) -> Tree:
+def stack_restarts(trees: Sequence[T]) -> T:
     """Several trees as one, along a new leading axis."""
     return tree_map(lambda *arrays: namespace(arrays[0]).stack(arrays, axis=0), *trees)
 
 
-def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
+def select_class(tree: T, axes: Axes, label: int) -> T:
     """The part of one class; its class axes keep length one."""
 
     def select(a: Array, axis: int | None) -> Array:
@@ -80,19 +85,19 @@ def select_class(tree: Tree, axes: Tree, label: int) -> Tree:
     return tree_map(select, tree, axes)
 
 
-def concat_classes(parts: dict[Any, Tree], axes: Tree, n_classes: int) -> Tree:
+def concat_classes(parts: dict[int, T], axes: Axes, n_classes: int) -> T:
     """Put the parts of the classes together: class axes side by side, the rest added."""
     if len(parts) < n_classes:  # classes without a row add nothing
         empty = tree_map(lambda a: namespace(a).zeros_like(a), next(iter(parts.values())))
         parts = dict.fromkeys(range(n_classes), empty) | parts
     ordered = [parts[label] for label in range(n_classes)]
 
-    def join(axis: int | None, *arrays: Array) -> Array:
+    def join(first: Array, axis: int | None, *others: Array) -> Array:
         if axis is None:
-            return sum(arrays[1:], start=arrays[0])
-        return namespace(arrays[0]).concat(arrays, axis=axis)
+            return sum(others, start=first)
+        return namespace(first).concat([first, *others], axis=axis)
 
-    return tree_map(join, axes, *ordered)
+    return tree_map(join, ordered[0], axes, *ordered[1:])
 
 
 def flatten(tree: Tree) -> np.ndarray:
@@ -100,7 +105,7 @@ def flatten(tree: Tree) -> np.ndarray:
     return _flatten(tree, 0)
 
 
-def unflatten(vector: np.ndarray, template: Tree) -> Tree:
+def unflatten(vector: np.ndarray, template: T) -> T:
     """The inverse of `flatten`, beside the template's arrays."""
     return _unflatten(vector, template, 0)
 
@@ -110,7 +115,7 @@ def flatten_restarts(tree: Tree) -> np.ndarray:
     return _flatten(tree, 1)
 
 
-def unflatten_restarts(matrix: np.ndarray, template: Tree) -> Tree:
+def unflatten_restarts(matrix: np.ndarray, template: T) -> T:
     """The inverse of `flatten_restarts`, beside the template's arrays."""
     return _unflatten(matrix, template, 1)
 
@@ -120,7 +125,7 @@ def _flatten(tree: Tree, n_leading: int) -> np.ndarray:
     return np.concatenate([a.reshape(*a.shape[:n_leading], math.prod(a.shape[n_leading:])) for a in arrays], axis=-1)
 
 
-def _unflatten(flat: np.ndarray, template: Tree, n_leading: int) -> Tree:
+def _unflatten(flat: np.ndarray, template: T, n_leading: int) -> T:
     position = 0
 
     def read(a: Array) -> Array:
@@ -133,7 +138,7 @@ def _unflatten(flat: np.ndarray, template: Tree, n_leading: int) -> Tree:
     return tree_map(read, template)
 
 
-def replace_restarts(tree: Tree, index: np.ndarray, other: Tree) -> Tree:
+def replace_restarts(tree: T, index: np.ndarray, other: T) -> T:
     """`tree` with the restarts at `index` taken from `other`, which holds those alone."""
 
     def put(a: Array, b: Array) -> Array:

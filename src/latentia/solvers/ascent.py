@@ -1,35 +1,33 @@
-"""Damped fixed-point steps with Anderson acceleration, for families whose full steps may overshoot.
+"""Two ascents for variational Bayes whose plain steps are slow, or overshoot.
 
-A step goes a fraction of the way from the parameters to where their statistics point. Its direction
-is accelerated by Anderson's method, residuals in the family's own units. A trial that lowers the
-objective is replaced by the plain step, and the past is forgotten; a plain step that does not raise
-the objective is halved, one that does grows again.
+`DampedAscent`, for fixed-point steps that may overshoot: a step goes a fraction of the way from the
+parameters to where their statistics point. Its direction is accelerated by Anderson's method (see
+`em`), residuals in the family's own units. A trial that lowers the objective is replaced by the
+plain step, and the past is forgotten; a plain step that does not raise the objective is halved, one
+that does grows again.
 
-Variational Bayes whose means take quasi-Newton steps, for families whose plain steps are slow.
-
-Let x be the means of the posteriors and c the rest of the parameters (covariances, precisions). A
-plain update moves the means by ``P g``, where g is the gradient of the bound in x and P the
-covariances: as steep as the most that rows with hidden variables could say, which is far less than
-what they do say once they are clearly on one side. L-BFGS with P in place of the identity learns
-the difference (Jamshidian & Jennrich 1997, "Acceleration of the EM algorithm by using quasi-Newton
-methods"). A round is one plain update of everything, and then `N_STEPS` such steps with c fixed,
-so that a costly update of c is rare. The pairs of differences are kept over rounds. Each step must
-raise the bound, or its restart stays where it is until the next round; so the bound never falls.
-All restarts run as one batch.
-
-The two-loop recursion of L-BFGS for many restarts at once, along the axis of the restarts.
+`QuasiNewtonVB`, for means that plain updates move too little. Let x be the means of the posteriors
+and c the rest of the parameters (covariances, precisions). A plain update moves the means by
+``P g``, where g is the gradient of the bound in x and P the covariances: as steep as the most that
+rows with hidden variables could say, which is far less than what they do say once they are clearly
+on one side. L-BFGS with P in place of the identity learns the difference (Jamshidian & Jennrich
+1997, "Acceleration of the EM algorithm by using quasi-Newton methods"). A round is one plain update
+of everything, and then `N_STEPS` such steps with c fixed, so that a costly update of c is rare. The
+pairs of differences are kept over rounds. Each step must raise the bound, or its restart stays
+where it is until the next round; so the bound never falls. All restarts run as one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic
 
 import numpy as np
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.contracts import DampedFamily, Params, Problem, QuasiNewtonFamily, Stats, Sweep
+from latentia.engine.contracts import DampedFamily, Params, Posterior, QuasiNewtonFamily, Stats, Sweep
+from latentia.engine.sweep import RowProblem
 from latentia.engine.tree import flatten_restarts, replace_restarts, select_restart, take_restarts, unflatten_restarts
 from latentia.solvers.em import (
     AndersonHistory,
@@ -42,6 +40,7 @@ from latentia.solvers.em import (
     ignore_step,
     to_float_array,
 )
+from latentia.solvers.lbfgs import LBFGSHistory
 
 #: The ascent ends when this many successful steps together gain less than `tol`.
 WINDOW = 6
@@ -65,7 +64,12 @@ class DampedAscent:
     memory: int = 8
     name: str = "damped ascent"
 
-    def solve(self, problem: Problem[DampedFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self,
+        problem: RowProblem[DampedFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Raise the objective; `n_iter` counts all steps, those that had to be halved too."""
         ascent = _Ascent(problem, params, self.memory)
         curve, raised = [ascent.value], [ascent.value]  # after each step; after each that raised the objective
@@ -89,10 +93,10 @@ class DampedAscent:
         return Solution(ascent.params, np.array([ascent.value]), [np.array(curve)], n_iter, [outcome])
 
 
-class _Ascent:
+class _Ascent(Generic[Params, Stats, Posterior]):
     """Where the ascent is, how long its next step is, and where it was."""
 
-    def __init__(self, problem: Problem[DampedFamily], params: Params, memory: int):
+    def __init__(self, problem: RowProblem[DampedFamily[Params, Stats, Posterior]], params: Params, memory: int):
         self.problem, self.family, self.params = problem, problem.family, params
         self.value, self.stats = self._sweep(params)
         self.length = INITIAL_STEP
@@ -123,14 +127,9 @@ class _Ascent:
 
     def _extrapolated(self, plain: Params) -> Params | None:
         """Where the past steps and the plain one lead; None while there are none before it."""
-        here = flatten_restarts(self.family.to_accelerated(self.params))
-        image = self.family.to_accelerated(plain)
-        self.history.add(here, (flatten_restarts(image) - here) / self.length)
-        if len(self.history.points) == 1:
-            return None
-        metric = flatten_restarts(self.family.acceleration_metric(self.params))
-        point = self.history.trial_points(self.length, metric)
-        return self.family.from_accelerated(unflatten_restarts(point, image), plain)
+        here, image = self.family.to_accelerated(self.params), self.family.to_accelerated(plain)
+        trial = self.history.extrapolate(here, image, self.length, self.family.acceleration_metric(self.params))
+        return None if len(self.history.points) == 1 else self.family.from_accelerated(trial, plain)
 
 
 #: Steps of the means after each plain update.
@@ -155,11 +154,14 @@ class QuasiNewtonVB:
     memory: int = 12
 
     def solve(
-        self, problem: Problem[QuasiNewtonFamily], params: Params, on_step: StepCallback = ignore_step
-    ) -> Solution:
+        self,
+        problem: RowProblem[QuasiNewtonFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Raise the objective from each restart; `n_iter` counts updates and steps."""
         batch = _Means(problem, params, self.memory)
-        record = RestartHistory(len(batch.values))
+        record = RestartHistory[Params](len(batch.values))
         record.add(batch.values)
         before = batch.values
         outcome = Outcome.MAX_ITER
@@ -185,16 +187,16 @@ class QuasiNewtonVB:
         return record.solution()
 
 
-class _Means:
+class _Means(Generic[Params, Stats, Posterior]):
     """The restarts that run: where they are, and the pairs of differences that they have seen."""
 
-    def __init__(self, problem: Problem[QuasiNewtonFamily], params: Params, memory: int):
+    def __init__(self, problem: RowProblem[QuasiNewtonFamily[Params, Stats, Posterior]], params: Params, memory: int):
         self.problem = problem
         self.family = problem.family
         self.history = LBFGSHistory(memory)
         self._move_to(params, problem.sweep(params))
 
-    def _move_to(self, params: Params, sweep: Sweep) -> None:
+    def _move_to(self, params: Params, sweep: Sweep[Stats]) -> None:
         self.params, self.stats, self.values = params, sweep.stats, to_float_array(sweep.value)
         self.gradient = flatten_restarts(self.family.gradient(params, sweep.stats))
 
@@ -238,7 +240,7 @@ class _Means:
         self.params, self.stats, self.values = params, stats, values
         return trying
 
-    def _try(self, index: np.ndarray, means: np.ndarray) -> tuple[Params, Sweep]:
+    def _try(self, index: np.ndarray, means: np.ndarray) -> tuple[Params, Sweep[Stats]]:
         """The restarts `index` at other means."""
         everything = len(index) == len(self.values)
         params = self.params if everything else take_restarts(self.params, index.tolist())
@@ -261,73 +263,3 @@ class _Means:
         self.values, self.gradient = self.values[index], self.gradient[index]
         self.problem = self.problem.take_restarts(index)
         self.history.keep(index)
-
-
-#: vectors -> vectors times a rough inverse Hessian
-InverseHessian = Callable[[np.ndarray], np.ndarray]
-
-#: Steps whose curvature is below this share of the product of lengths count nothing.
-MIN_CURVATURE = 1e-10
-
-
-class LBFGSHistory:
-    """The last steps of each restart and the gradients' differences, (n_restarts, n_free) each."""
-
-    def __init__(self, memory: int):
-        self.memory = memory
-        self.steps: list[np.ndarray] = []
-        self.gradient_diffs: list[np.ndarray] = []
-        self.inverse_curvatures: list[np.ndarray] = []  # (n_restarts,) each, zero if not positive
-
-    def add(self, step: np.ndarray, gradient_diff: np.ndarray) -> None:
-        """Remember a step; the oldest is forgotten."""
-        self.steps = [*self.steps, step][-self.memory :]
-        self.gradient_diffs = [*self.gradient_diffs, gradient_diff][-self.memory :]
-        rho = _inverse_curvature(step, gradient_diff)
-        self.inverse_curvatures = [*self.inverse_curvatures, rho][-self.memory :]
-
-    def forget(self, index: np.ndarray) -> None:
-        """What these restarts have learned misleads them."""
-        for values in (*self.steps, *self.gradient_diffs, *self.inverse_curvatures):
-            values[index] = 0.0
-
-    def keep(self, index: np.ndarray) -> None:
-        """Only these restarts."""
-        self.steps = [vectors[index] for vectors in self.steps]
-        self.gradient_diffs = [vectors[index] for vectors in self.gradient_diffs]
-        self.inverse_curvatures = [rho[index] for rho in self.inverse_curvatures]
-
-    def times_inverse_hessian(self, gradient: np.ndarray, initial: InverseHessian) -> np.ndarray:
-        """Gradients times the inverse Hessian that the past steps show, about an initial one.
-
-        Pairs without positive curvature count nothing.
-        """
-        q = gradient.copy()
-        rho = self.inverse_curvatures
-        alpha = [np.zeros(len(q))] * len(rho)
-        for k in reversed(range(len(rho))):
-            alpha[k] = rho[k] * (self.steps[k] * q).sum(axis=1)
-            q -= alpha[k][:, None] * self.gradient_diffs[k]
-        q = initial(q)
-        for k in range(len(rho)):
-            beta = rho[k] * (self.gradient_diffs[k] * q).sum(axis=1)
-            q += (alpha[k] - beta)[:, None] * self.steps[k]
-        return q
-
-    def initial_inverse_hessian(self, q: np.ndarray) -> np.ndarray:
-        """The usual rough one: a number for each restart, by its newest usable step."""
-        scale, without = np.ones(len(q)), np.ones(len(q), dtype=bool)
-        for gradient_diff, inverse in zip(self.gradient_diffs[::-1], self.inverse_curvatures[::-1], strict=True):
-            square = (gradient_diff**2).sum(axis=1)
-            usable = (inverse > 0) & (square > 0) & without
-            scale = np.where(usable, 1 / np.where(usable, inverse * square, 1.0), scale)
-            without &= ~usable
-            if not without.any():
-                break
-        return q * scale[:, None]
-
-
-def _inverse_curvature(step: np.ndarray, gradient_diff: np.ndarray) -> np.ndarray:
-    curvature = (step * gradient_diff).sum(axis=1)
-    usable = curvature > MIN_CURVATURE * np.linalg.norm(step, axis=1) * np.linalg.norm(gradient_diff, axis=1)
-    return np.where(usable, 1 / np.where(usable, curvature, 1.0), 0.0)

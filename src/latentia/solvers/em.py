@@ -1,22 +1,14 @@
-"""EM and variational Bayes: sweep, update, until the value per row rises by less than `tol`.
+"""EM and variational Bayes, plain and with Anderson acceleration, and what every solver reports.
 
 All restarts run as one batched sweep along the first axis of the parameters; those that have
-converged drop out of the batch.
+converged drop out of the batch, and `RestartHistory` keeps how each of them went.
 
-EM and variational Bayes with Anderson acceleration, for families whose plain steps are slow.
-
-Let F be one EM step in the family's accelerated coordinates and ``r(x) = F(x) - x``. From the last
-few iterates the combination of their residuals that is shortest is found, and the same combination
-of their images F(x) is the next trial point (Henderson & Varadhan 2019, "Damped Anderson
-acceleration with restarts and monotonicity control"). A trial that lowers the objective is replaced
-by the plain step, and that restart forgets its past; so the objective never falls. All restarts run
-as one batch.
-
-Anderson acceleration: where the combination of past steps with the shortest residual leads.
-
-The record of how each restart of a batch went.
-
-What every solver takes and reports: its steps, and how it ended.
+Acceleration is for families whose plain steps are slow. Let F be one step in the family's
+accelerated coordinates and ``r(x) = F(x) - x``. From the last few points ``x_1, ..., x_m`` with
+their images, the weights w of least ``|sum_k w_k r(x_k)|, sum_k w_k = 1``, give the next trial
+``sum_k w_k F(x_k)`` (Henderson & Varadhan 2019, "Damped Anderson acceleration with restarts and
+monotonicity control"). A trial that lowers the objective is replaced by the plain step, and that
+restart forgets its past; so the objective never falls.
 """
 
 from __future__ import annotations
@@ -25,14 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from latentia.arrays.namespace import Array, namespace, to_numpy
-from latentia.engine.contracts import AcceleratedFamily, EMFamily, Family, Params, Problem, Sweep
+from latentia.engine.contracts import AcceleratedFamily, EMFamily, Params, Posterior, Stats, Sweep
 from latentia.engine.messages import warn_at_caller
+from latentia.engine.sweep import GivenRows, RowProblem
 from latentia.engine.tree import (
+    Tree,
     flatten_restarts,
     leaves,
     replace_restarts,
@@ -66,14 +60,14 @@ class Step(NamedTuple):
     iteration: int
     value: float  # best value among the restarts still running
     n_running: int  # restarts that have not converged
-    params: Callable[[], Params]  # of the best restart still running, made when asked for
+    params: Callable[[], Tree]  # of the best restart still running, made when asked for
 
 
 #: Called after each step; return True to stop the solver.
 StepCallback = Callable[[Step], bool]
 
 
-class Solution(NamedTuple):
+class Solution(NamedTuple, Generic[Params]):
     """Where a solver ended, per restart."""
 
     params: Params  # one set per restart along the first axis
@@ -87,11 +81,11 @@ class Solution(NamedTuple):
         """Which restarts ended by the solver's own rule."""
         return np.array([outcome.converged for outcome in self.outcomes])
 
-    def select_restart(self, k: int) -> Solution:
+    def select_restart(self, k: int) -> Solution[Params]:
         """One restart of several."""
         return self.take_restarts([k])
 
-    def take_restarts(self, index: list[int]) -> Solution:
+    def take_restarts(self, index: list[int]) -> Solution[Params]:
         """Some of the restarts."""
         return Solution(
             take_restarts(self.params, index),
@@ -107,13 +101,16 @@ def ignore_step(step: Step) -> bool:
     return False
 
 
-F_contra = TypeVar("F_contra", bound=Family, contravariant=True)
+T = TypeVar("T", bound=Tree)
+F_contra = TypeVar("F_contra", bound=GivenRows, contravariant=True)
 
 
 class Solver(Protocol[F_contra]):
     """Raises the objective of a problem from every restart, along the parameters' first axis."""
 
-    def solve(self, problem: Problem[F_contra], params: Params, on_step: StepCallback = ignore_step) -> Solution: ...
+    def solve(
+        self, problem: RowProblem[F_contra], params: Params, on_step: StepCallback = ignore_step
+    ) -> Solution[Params]: ...
 
 
 #: A decrease by more than this share of the value and so many rounding units is no rounding error.
@@ -133,9 +130,14 @@ class EM:
     max_iter: int = 200
     tol: float = 1e-4
 
-    def solve(self, problem: Problem[EMFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self,
+        problem: RowProblem[EMFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Raise the objective from each restart; `n_iter` counts the updates."""
-        record = RestartHistory(next(leaves(params)).shape[0])
+        record = RestartHistory[Params](next(leaves(params)).shape[0])
         before = np.full(record.index.size, -np.inf)
         stopped = False
         unit = rounding_unit(params)
@@ -164,7 +166,9 @@ class EM:
         return record.solution()
 
 
-def rising_sweep(problem: Problem[EMFamily], params: Params, least: np.ndarray) -> Sweep:
+def rising_sweep(
+    problem: RowProblem[EMFamily[Params, Stats, Posterior]], params: Params, least: np.ndarray
+) -> Sweep[Stats]:
     """A sweep at parameters whose objective is at least so large.
 
     The first look at rows whose inference iterates may still be lower; each further look raises it.
@@ -179,7 +183,7 @@ def rising_sweep(problem: Problem[EMFamily], params: Params, least: np.ndarray) 
     return sweep
 
 
-def rounding_unit(params: Params) -> float:
+def rounding_unit(params: Tree) -> float:
     """The rounding unit of the arithmetic that parameters are in."""
     leaf = next(leaves(params))
     return float(namespace(leaf).finfo(leaf.dtype).eps)
@@ -213,11 +217,14 @@ class AcceleratedEM:
     memory: int = 6
 
     def solve(
-        self, problem: Problem[AcceleratedFamily], params: Params, on_step: StepCallback = ignore_step
-    ) -> Solution:
+        self,
+        problem: RowProblem[AcceleratedFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Raise the objective from each restart; `n_iter` counts the steps."""
         batch = _Batch(problem, params, self.memory)
-        record = RestartHistory(len(batch.values))
+        record = RestartHistory[Params](len(batch.values))
         record.add(batch.values)
         unit = rounding_unit(params)
         recent = [batch.values]  # values of the last steps
@@ -228,8 +235,7 @@ class AcceleratedEM:
             warn_if_decreased(batch.values - before, batch.values, unit)
             record.add(batch.values)
             recent = [*recent, batch.values][-WINDOW - 1 :]
-            best = partial(select_restart, batch.params, int(batch.values.argmax()))
-            stop = on_step(Step("EM", iteration + 1, float(batch.values.max()), len(batch.values), best))
+            stop = on_step(best_step("EM", iteration + 1, batch.values, partial(select_restart, batch.params)))
             done = (len(recent) > WINDOW) & (recent[-1] - recent[0] <= self.tol * problem.total_weight)
             record.finish(np.flatnonzero(done), batch.params, Outcome.CONVERGED)
             if stop:
@@ -245,10 +251,10 @@ class AcceleratedEM:
         return record.solution()
 
 
-class _Batch:
+class _Batch(Generic[Params, Stats, Posterior]):
     """The restarts that have not converged: where they are and where they were."""
 
-    def __init__(self, problem: Problem[AcceleratedFamily], params: Params, memory: int):
+    def __init__(self, problem: RowProblem[AcceleratedFamily[Params, Stats, Posterior]], params: Params, memory: int):
         sweep = problem.sweep(params)
         self.problem, self.family = problem, problem.family
         self.params, self.stats = params, sweep.stats
@@ -280,10 +286,9 @@ class _Batch:
 
     def _extrapolated(self, plain: Params) -> Params:
         """Where the past steps and the plain one lead."""
-        here = flatten_restarts(self.family.to_accelerated(self.params))
         image = self.family.to_accelerated(plain)
-        self.history.add(here, flatten_restarts(image) - here)
-        return self.family.from_accelerated(unflatten_restarts(self.history.trial_points(), image), plain)
+        trial = self.history.extrapolate(self.family.to_accelerated(self.params), image)
+        return self.family.from_accelerated(trial, plain)
 
     def keep(self, index: np.ndarray) -> None:
         """Drop all restarts but some."""
@@ -309,15 +314,17 @@ class AndersonHistory:
         self.residuals: list[np.ndarray] = []
         self.n_points = np.zeros(n_restarts, dtype=int)  # how many of the last points each restart remembers
 
-    def add(self, point: np.ndarray, residual: np.ndarray) -> None:
-        """The newest point of all restarts."""
-        self.points = [*self.points, point][-self.memory - 1 :]
-        self.residuals = [*self.residuals, residual][-self.memory - 1 :]
+    def extrapolate(self, point: T, image: T, step: float = 1.0, metric: Tree | None = None) -> T:
+        """Where the newest point of all restarts, whose plain step `step` leads to `image`, and the
+        remembered ones lead; to the image if it is the only one.
+        """
+        here = flatten_restarts(point)
+        self.points = [*self.points, here][-self.memory - 1 :]
+        self.residuals = [*self.residuals, (flatten_restarts(image) - here) / step][-self.memory - 1 :]
         self.n_points = np.minimum(self.n_points + 1, self.memory + 1)
-
-    def trial_points(self, step: float = 1.0, metric: np.ndarray | None = None) -> np.ndarray:
-        """Where the remembered steps lead; the plain step if one point alone is remembered."""
-        return anderson_update(self.points, self.residuals, self.n_points - 1, step, metric)
+        unit = None if metric is None else flatten_restarts(metric)
+        trial = anderson_update(self.points, self.residuals, self.n_points - 1, step, unit)
+        return unflatten_restarts(trial, image)
 
     def forget(self, restarts: np.ndarray) -> None:
         """Some restarts begin anew with the next point."""
@@ -363,13 +370,13 @@ def anderson_update(
     return here + step * residual - ((d_point + step * d_residual) @ weights)[..., 0]
 
 
-class RestartHistory:
+class RestartHistory(Generic[Params]):
     """Curves and ends of all restarts, of which those in `index` still run."""
 
     def __init__(self, n_restarts: int):
         self.index = np.arange(n_restarts)
         self.curves: list[list[float]] = [[] for _ in range(n_restarts)]
-        self.params: list[Params] = [None] * n_restarts
+        self.params: dict[int, Params] = {}  # of those that have ended
         self.outcomes = [Outcome.MAX_ITER] * n_restarts
 
     def add(self, values: np.ndarray) -> None:
@@ -380,14 +387,14 @@ class RestartHistory:
     def finish(self, which: np.ndarray, params: Params, outcome: Outcome) -> None:
         """End these of those that run."""
         for k in which.tolist():
-            self.params[self.index[k]] = select_restart(params, k)
-            self.outcomes[self.index[k]] = outcome
+            restart = int(self.index[k])
+            self.params[restart], self.outcomes[restart] = select_restart(params, k), outcome
         self.index = np.delete(self.index, which)
 
-    def solution(self) -> Solution:
+    def solution(self) -> Solution[Params]:
         """What all have come to."""
         return Solution(
-            params=stack_restarts(self.params),
+            params=stack_restarts([self.params[k] for k in range(len(self.curves))]),
             value=np.array([curve[-1] for curve in self.curves]),
             curves=[np.array(curve) for curve in self.curves],
             n_iter=np.array([len(curve) - 1 for curve in self.curves]),
@@ -395,7 +402,7 @@ class RestartHistory:
         )
 
 
-def best_step(solver: str, iteration: int, values: np.ndarray, params_at: Callable[[int], Params]) -> Step:
+def best_step(solver: str, iteration: int, values: np.ndarray, params_at: Callable[[int], Tree]) -> Step:
     """What callbacks see of a step: the best of the restarts that run."""
     best = int(values.argmax())
     return Step(solver, iteration, float(values[best]), len(values), partial(params_at, best))

@@ -1,25 +1,26 @@
-"""Quasi-Newton ascent in unconstrained coordinates by SciPy's L-BFGS, with optional early stopping
-on held-out rows.
+"""Quasi-Newton ascent in unconstrained coordinates by L-BFGS.
 
-L-BFGS from many restarts at once: each evaluation is one batched sweep.
-
-For screening restarts, where dozens of short ascents would otherwise spend their time outside the
-arithmetic. Every restart has its own step length and history: a step is cut for the restarts that
-gain too little, and a pair of differences with the wrong curvature is left out.
-
-Early stopping: which parameters predict rows best that are held out.
+`LBFGS` is SciPy's, from one start, with optional early stopping: `HeldOut` keeps the parameters
+that predict rows best that are held out. `BatchedLBFGS` runs many starts at once, each evaluation
+one batched sweep, to screen restarts: dozens of short ascents would otherwise spend their time
+outside the arithmetic. Every restart has its own step length and history there: a step is cut for
+the restarts that gain too little, and a pair of differences with the wrong curvature is left out.
+`LBFGSHistory` is the two-loop recursion for all of them, along the axis of the restarts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Generic
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from latentia.arrays.namespace import to_numpy
-from latentia.engine.contracts import Params, Problem, SmoothFamily
+from latentia.engine.contracts import Params, Posterior, SmoothFamily, Stats
+from latentia.engine.sweep import RowProblem
 from latentia.engine.tree import (
     add_restart_axis,
     flatten,
@@ -29,7 +30,6 @@ from latentia.engine.tree import (
     unflatten,
     unflatten_restarts,
 )
-from latentia.solvers.ascent import LBFGSHistory
 from latentia.solvers.em import (
     Outcome,
     RestartHistory,
@@ -78,9 +78,15 @@ class LBFGS:
     validate: Callable[[Params], float] | None = None
     patience: int = 10
 
-    def solve(self, problem: Problem[SmoothFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self,
+        problem: RowProblem[SmoothFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Ascend from a single start."""
-        ascent = _Ascent(problem, select_restart(params, 0), HeldOut(self.validate, self.patience), on_step)
+        held_out = HeldOut[Params](self.validate, self.patience)
+        ascent = _Ascent(problem, select_restart(params, 0), held_out, on_step)
         result = minimize(
             ascent.loss,
             flatten(ascent.free),
@@ -105,10 +111,16 @@ class LBFGS:
         )
 
 
-class _Ascent:
+class _Ascent(Generic[Params, Stats, Posterior]):
     """What SciPy asks for, and what it has seen."""
 
-    def __init__(self, problem: Problem[SmoothFamily], params: Params, held_out: HeldOut, on_step: StepCallback):
+    def __init__(
+        self,
+        problem: RowProblem[SmoothFamily[Params, Stats, Posterior]],
+        params: Params,
+        held_out: HeldOut[Params],
+        on_step: StepCallback,
+    ):
         self.problem, self.family, self.params, self.on_step = problem, problem.family, params, on_step
         self.free = self.family.to_free(params)
         self.per_row = 1.0 / problem.total_weight
@@ -149,9 +161,9 @@ class _Ascent:
             raise StopIteration
         self.curve.append(float(-intermediate_result.fun / self.per_row))
         point = intermediate_result.x.copy()  # SciPy writes its next point over this one
-        step = Step("L-BFGS", len(self.curve) - 1, self.curve[-1], 1, lambda: self.params_at(point))
-        self.stopped = self.on_step(step)
-        if self.held_out.should_stop(step.params) or self.stopped:
+        here = partial(self.params_at, point)
+        self.stopped = self.on_step(Step("L-BFGS", len(self.curve) - 1, self.curve[-1], 1, here))
+        if self.held_out.should_stop(here) or self.stopped:
             raise StopIteration
 
     def end(self, result: OptimizeResult) -> tuple[Params, list[float]]:
@@ -212,6 +224,30 @@ def _is_valid(result: OptimizeResult) -> bool:
     return bool(np.isfinite(result.x).all() and result.fun < INVALID_LOSS)
 
 
+class HeldOut(Generic[Params]):
+    """Keeps the parameters with the least loss on held-out rows."""
+
+    def __init__(self, validate: Callable[[Params], float] | None, patience: int):
+        self.validate = validate
+        self.patience = patience
+        self.best: Params | None = None
+        self.best_step = 0
+        self.min_loss = np.inf
+        self.n_seen = 0
+        self.stopped = False
+
+    def should_stop(self, params: Callable[[], Params]) -> bool:
+        if self.validate is None:
+            return False
+        here = params()
+        loss = self.validate(here)
+        if loss < self.min_loss:
+            self.best, self.best_step, self.min_loss = here, self.n_seen, loss
+        self.stopped = self.n_seen - self.best_step >= self.patience
+        self.n_seen += 1
+        return self.stopped
+
+
 #: Share of the decrease that the gradient predicts, which a step must reach.
 ARMIJO = 1e-4
 
@@ -230,10 +266,15 @@ class BatchedLBFGS:
     tol: float = 1e-4
     memory: int = 8
 
-    def solve(self, problem: Problem[SmoothFamily], params: Params, on_step: StepCallback = ignore_step) -> Solution:
+    def solve(
+        self,
+        problem: RowProblem[SmoothFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Ascend from every restart along the first axis of the parameters."""
         batch = _BatchedAscent(problem, params, self.memory)
-        record = RestartHistory(len(batch.loss))
+        record = RestartHistory[Params](len(batch.loss))
         record.add(batch.values)
         n_small = np.zeros(len(batch.loss), dtype=int)
         outcome = Outcome.MAX_ITER
@@ -258,10 +299,10 @@ class BatchedLBFGS:
         return record.solution()
 
 
-class _BatchedAscent:
+class _BatchedAscent(Generic[Params, Stats, Posterior]):
     """Points, gradients and histories of the restarts that run."""
 
-    def __init__(self, problem: Problem[SmoothFamily], params: Params, memory: int):
+    def __init__(self, problem: RowProblem[SmoothFamily[Params, Stats, Posterior]], params: Params, memory: int):
         self.family = problem.family
         self.problem, self.template = problem, params
         self.per_row = 1.0 / problem.total_weight
@@ -329,25 +370,71 @@ class _BatchedAscent:
             self.template = take_restarts(self.template, index.tolist())
 
 
-class HeldOut:
-    """Keeps the parameters with the least loss on held-out rows."""
+#: vectors -> vectors times a rough inverse Hessian
+InverseHessian = Callable[[np.ndarray], np.ndarray]
 
-    def __init__(self, validate: Callable[[Params], float] | None, patience: int):
-        self.validate = validate
-        self.patience = patience
-        self.best: Params = None
-        self.best_step = 0
-        self.min_loss = np.inf
-        self.n_seen = 0
-        self.stopped = False
+#: Steps whose curvature is below this share of the product of lengths count nothing.
+MIN_CURVATURE = 1e-10
 
-    def should_stop(self, params: Callable[[], Params]) -> bool:
-        if self.validate is None:
-            return False
-        here = params()
-        loss = self.validate(here)
-        if loss < self.min_loss:
-            self.best, self.best_step, self.min_loss = here, self.n_seen, loss
-        self.stopped = self.n_seen - self.best_step >= self.patience
-        self.n_seen += 1
-        return self.stopped
+
+class LBFGSHistory:
+    """The last steps of each restart and the gradients' differences, (n_restarts, n_free) each."""
+
+    def __init__(self, memory: int):
+        self.memory = memory
+        self.steps: list[np.ndarray] = []
+        self.gradient_diffs: list[np.ndarray] = []
+        self.inverse_curvatures: list[np.ndarray] = []  # (n_restarts,) each, zero if not positive
+
+    def add(self, step: np.ndarray, gradient_diff: np.ndarray) -> None:
+        """Remember a step; the oldest is forgotten."""
+        self.steps = [*self.steps, step][-self.memory :]
+        self.gradient_diffs = [*self.gradient_diffs, gradient_diff][-self.memory :]
+        rho = _inverse_curvature(step, gradient_diff)
+        self.inverse_curvatures = [*self.inverse_curvatures, rho][-self.memory :]
+
+    def forget(self, index: np.ndarray) -> None:
+        """What these restarts have learned misleads them."""
+        for values in (*self.steps, *self.gradient_diffs, *self.inverse_curvatures):
+            values[index] = 0.0
+
+    def keep(self, index: np.ndarray) -> None:
+        """Only these restarts."""
+        self.steps = [vectors[index] for vectors in self.steps]
+        self.gradient_diffs = [vectors[index] for vectors in self.gradient_diffs]
+        self.inverse_curvatures = [rho[index] for rho in self.inverse_curvatures]
+
+    def times_inverse_hessian(self, gradient: np.ndarray, initial: InverseHessian) -> np.ndarray:
+        """Gradients times the inverse Hessian that the past steps show, about an initial one.
+
+        Pairs without positive curvature count nothing.
+        """
+        q = gradient.copy()
+        rho = self.inverse_curvatures
+        alpha = [np.zeros(len(q))] * len(rho)
+        for k in reversed(range(len(rho))):
+            alpha[k] = rho[k] * (self.steps[k] * q).sum(axis=1)
+            q -= alpha[k][:, None] * self.gradient_diffs[k]
+        q = initial(q)
+        for k in range(len(rho)):
+            beta = rho[k] * (self.gradient_diffs[k] * q).sum(axis=1)
+            q += (alpha[k] - beta)[:, None] * self.steps[k]
+        return q
+
+    def initial_inverse_hessian(self, q: np.ndarray) -> np.ndarray:
+        """The usual rough one: a number for each restart, by its newest usable step."""
+        scale, without = np.ones(len(q)), np.ones(len(q), dtype=bool)
+        for gradient_diff, inverse in zip(self.gradient_diffs[::-1], self.inverse_curvatures[::-1], strict=True):
+            square = (gradient_diff**2).sum(axis=1)
+            usable = (inverse > 0) & (square > 0) & without
+            scale = np.where(usable, 1 / np.where(usable, inverse * square, 1.0), scale)
+            without &= ~usable
+            if not without.any():
+                break
+        return q * scale[:, None]
+
+
+def _inverse_curvature(step: np.ndarray, gradient_diff: np.ndarray) -> np.ndarray:
+    curvature = (step * gradient_diff).sum(axis=1)
+    usable = curvature > MIN_CURVATURE * np.linalg.norm(step, axis=1) * np.linalg.norm(gradient_diff, axis=1)
+    return np.where(usable, 1 / np.where(usable, curvature, 1.0), 0.0)

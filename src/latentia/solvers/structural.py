@@ -5,32 +5,32 @@ Friedman (1998), "The Bayesian structural EM algorithm". Changing one edge at a 
 EM with all edges ends at one of many solutions that are nearly equal, and in most of them no edge
 can be spared. So every start of EM goes three ways: from where it ended, from the sparsest of the
 solutions equivalent to that, and from there with all weak edges cut at once. On each way the
-structure changes as long as the penalized objective rises (`structure_choice`), and each start ends
-with the best structure it has seen, whatever other starts do. While a structure stands, EM raises
-the objective; the recorded curve is that of the EM with the structure that was chosen.
+structure changes as long as the penalized objective rises, and each start ends with the best
+structure it has seen, whatever other starts do. While a structure stands, EM raises the objective;
+the recorded curve is that of the EM with the structure that was chosen.
 
-Which of several structures to keep: the best penalized one among those that the data do not
-refute.
-
-Let :math:`\ell` be the objective that EM reaches with a structure of k free parameters, on N rows.
-The choice maximizes :math:`\ell - \tfrac12 k\ln N` (Schwarz 1978), which finds a true sparse
-structure as rows become many. Alone it would give up too much where there is none: it may trade a
-hundred parameters that are each worth a little for a fit that is much worse. So a structure with r
-parameters less than the largest one is out if twice its loss against that is above the :math:`1 -
-\alpha` quantile of :math:`\chi^2_r`, as in a likelihood-ratio test. For large r this allows a loss
-of little more than r/2, which is what superfluous parameters gain by chance.
+The best structure (`best_structure`): let :math:`\ell` be the objective that EM reaches with a
+structure of k free parameters, on N rows. The choice maximizes :math:`\ell - \tfrac12 k\ln N`
+(Schwarz 1978), which finds a true sparse structure as rows become many. Alone it would give up too
+much where there is none: it may trade a hundred parameters that are each worth a little for a fit
+that is much worse. So a structure with r parameters less than the largest one is out if twice its
+loss against that is above the :math:`1 - \alpha` quantile of :math:`\chi^2_r`, as in a
+likelihood-ratio test. For large r this allows a loss of little more than r/2, which is what
+superfluous parameters gain by chance.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 from scipy.special import chdtri
 
 from latentia.arrays.namespace import namespace
-from latentia.engine.contracts import Params, Problem, StructuredFamily
+from latentia.engine.contracts import Params, Posterior, Stats, StructuredFamily
+from latentia.engine.sweep import RowProblem
 from latentia.engine.tree import take_restarts, tree_map
 from latentia.solvers.em import EM, Outcome, Solution, Step, StepCallback, ignore_step
 
@@ -43,8 +43,11 @@ class StructuralEM:
     max_rounds: int = 10
 
     def solve(
-        self, problem: Problem[StructuredFamily], params: Params, on_step: StepCallback = ignore_step
-    ) -> Solution:
+        self,
+        problem: RowProblem[StructuredFamily[Params, Stats, Posterior]],
+        params: Params,
+        on_step: StepCallback = ignore_step,
+    ) -> Solution[Params]:
         """Raise the objective from each start, and settle each start's structure."""
         search = _Search(problem, self.em, params, on_step)
         found = search.start
@@ -62,10 +65,16 @@ class StructuralEM:
         return search.best()
 
 
-class _Search:
+class _Search(Generic[Params, Stats, Posterior]):
     """All solutions of EM so far, and the start that each belongs to."""
 
-    def __init__(self, problem: Problem[StructuredFamily], em: EM, params: Params, on_step: StepCallback):
+    def __init__(
+        self,
+        problem: RowProblem[StructuredFamily[Params, Stats, Posterior]],
+        em: EM,
+        params: Params,
+        on_step: StepCallback,
+    ):
         self.problem, self.em, self.on_step = problem, em, on_step
         self.family = problem.family
         self.stopped = False  # by the callback
@@ -97,22 +106,23 @@ class _Search:
             return running
         new = self.run(take_restarts(params, np.flatnonzero(changed).tolist()), running)
         score = penalized(self.seen.value, self.family.structure_size(self.seen.params), self.problem.total_weight)
-        return new[score[new] > score[running]]
+        better: np.ndarray = new[score[new] > score[running]]
+        return better
 
-    def best(self) -> Solution:
+    def best(self) -> Solution[Params]:
         """The best solution of each start."""
         value, size = self.seen.value, self.family.structure_size(self.seen.params)
         chosen = []
         for k in range(self.start.max() + 1):
             own = np.flatnonzero(self.start == k)
             chosen.append(own[best_structure(value[own], size[own], self.problem.total_weight)])
-        solution = _take(self.seen, np.array(chosen))
+        solution = self.seen.take_restarts([int(k) for k in chosen])
         if not self.stopped:
             return solution
         return solution._replace(outcomes=[Outcome.STOPPED] * len(chosen))
 
 
-def _join(a: Solution, b: Solution) -> Solution:
+def _join(a: Solution[Params], b: Solution[Params]) -> Solution[Params]:
     """The solutions of both."""
     return Solution(
         tree_map(lambda x, y: namespace(x).concat([x, y], axis=0), a.params, b.params),
@@ -120,17 +130,6 @@ def _join(a: Solution, b: Solution) -> Solution:
         [*a.curves, *b.curves],
         np.concatenate([a.n_iter, b.n_iter]),
         [*a.outcomes, *b.outcomes],
-    )
-
-
-def _take(solution: Solution, index: np.ndarray) -> Solution:
-    """The solutions at these places."""
-    return Solution(
-        take_restarts(solution.params, index.tolist()),
-        solution.value[index],
-        [solution.curves[k] for k in index],
-        solution.n_iter[index],
-        [solution.outcomes[k] for k in index],
     )
 
 
@@ -143,7 +142,7 @@ def penalized(value: np.ndarray, size: np.ndarray, total_weight: float) -> np.nd
 
     Up to a constant that the structures share.
     """
-    return value - 0.5 * math.log(max(total_weight, 1.0)) * (size - size.max(initial=0.0))
+    return np.asarray(value - 0.5 * math.log(max(total_weight, 1.0)) * (size - size.max(initial=0.0)))
 
 
 def best_structure(value: np.ndarray, size: np.ndarray, total_weight: float) -> int:

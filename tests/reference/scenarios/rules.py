@@ -27,9 +27,8 @@ from latentia.estimators.softmax.multimodal import (
 )
 from latentia.scale.tables import digest_labels, read_classes
 from latentia.solvers import Outcome
-from latentia.solvers.ascent import LBFGSHistory
 from latentia.solvers.em import RestartHistory, best_step
-from latentia.solvers.lbfgs import HeldOut
+from latentia.solvers.lbfgs import HeldOut, LBFGSHistory
 from latentia.solvers.structural import best_structure, penalized
 from latentia.table.columns import join_distinct
 from latentia.table.encoder import Levels, Merging

@@ -259,7 +259,7 @@ def weights_of_restarts() -> dict[str, Any]:
         rows_of, labels = factors.example_rows(np.random.default_rng(1), 30, 4)
         own = ArraySource(rows_of, labels, rng.uniform(0.0, 2.0, (30, 2)))
         start = factors.init(own, np.random.default_rng(0), 2)
-        problem = factors.specialized_problem(Likelihood(), own) or RowProblem(factors, Likelihood(), own)
+        problem = RowProblem(factors, Likelihood(), factors.condensed(Likelihood(), own))
         found[f"factors {k}"] = ended(EM(12, 0.1), problem, start)
     return found
 

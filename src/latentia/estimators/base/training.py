@@ -99,7 +99,7 @@ def raise_likelihood(
     """EM from all starts in one batch; the winner alone is returned."""
     trained = plan.trained
     params = trained.init(source if plan.is_posterior else source.labeled_only(), rng, plan.n_starts)
-    problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
+    problem = RowProblem(trained, Likelihood(), trained.condensed(Likelihood(), source))
     solution = plan.solver.solve(problem, params, notifier)
     return solution.select_restart(plan.choose_start(solution, source, rng))
 
@@ -117,7 +117,7 @@ def raise_columns(
     source = ArraySource(table.X, table.codes, weight, table.preprocessor.prepare)
     starts = np.split(np.arange(weight.shape[1]), columns.shape[1])  # of each column
     params = column_starts(trained, source, starts, rng)
-    problem = trained.specialized_problem(Likelihood(), source) or RowProblem(trained, Likelihood(), source)
+    problem = RowProblem(trained, Likelihood(), trained.condensed(Likelihood(), source))
     solution = plan.solver.solve(problem, params)
     fits = []
     for index in starts:

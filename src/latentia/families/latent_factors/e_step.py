@@ -52,8 +52,10 @@ from latentia.engine.rows import MaskedRows, Memo
 from latentia.engine.tree import take_restarts, tree_add, tree_map
 from latentia.families.latent_factors.columns import Quadratic
 from latentia.families.latent_factors.e_step_gaussian import (
+    SummedRows,
     infer_complete_rows,
     infer_rows_with_gaps,
+    infer_summed_rows,
     infer_without_latents,
     row_invariant_posterior,
 )
@@ -83,6 +85,8 @@ def infer_posterior(
     """Scores of rows, and the posteriors of components and latents; of labeled rows, where labels y
     are given, perhaps under their own class alone.
     """
+    if isinstance(rows, SummedRows):
+        return infer_summed_rows(row_invariant_posterior(params, uncertainty), rows.values)
     if y is not None and not layout.all_gaussian and params.means.shape[-1]:
         return infer_by_label(layout, params, rows, y, rules, uncertainty, memo)
     scores, latents = infer_latents(layout, params, rows, rules, uncertainty, memo)

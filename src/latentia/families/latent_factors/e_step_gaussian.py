@@ -1,42 +1,38 @@
-r"""E-step of complete continuous rows: all rows of a class and component share the covariance of z.
+r"""E-steps of continuous rows, and of models without factors: few products for many rows.
 
-In the coordinates of `e_step_rows`, the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru` of a
-row has the same R for all rows, and an h that is linear in x. With :math:`A = I + R`,
-:math:`W^\top W = A^{-1}` and the *whitened* latents :math:`v = Wh = Gx + g`, the log joint is
+In the coordinates of `e_step`, the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru` of a row is
+the sum of those of its known cells, which are the same for all rows but for :math:`x_i` in k and h.
+
+**Complete rows** of a class and component share R, and so the covariance of z. With :math:`A = I +
+R`, :math:`W^\top W = A^{-1}` and the *whitened* latents :math:`v = Wh = Gx + g`, the log joint is
 
 .. math:: c + l^\top x - \tfrac12 \sum_i x_i^2 / \theta_i + \tfrac12 |v|^2 ,
 
 and z given x has the mean :math:`\mu + Tv` and the covariance :math:`TT^\top`. So a sweep is a
-product with G and its transpose, and sums over v. It is also linear in :math:`\Phi(x) = (x_i x_j,
-x, 1)`, and every expected statistic is a function of the weighted sums of :math:`\Phi`: where the
-weights of rows never change, these are all that is needed (`class_moments`).
+product with G and its transpose, and sums over v.
 
-E-step of continuous rows with missing cells.
+**Sums of rows.** All this is also linear in :math:`\Phi(x) = (x_i x_j, x, 1)`: where the weights of
+rows never change (one component, all rows labeled, likelihood), the sum of :math:`\Phi` in each
+class is as good as its rows, and is taken once (`ClassSums`).
 
-In the coordinates of `e_step_rows`, the quadratic :math:`k + h^\top u - \tfrac12 u^\top Ru` of a
-row is the sum of those of its known cells, which are the same for all rows but for :math:`x_i` in k
-and h. So those of all rows are products of parameters with the mask, the cells and their squares,
-and the expected statistics are products of the posterior moments of u with the same: between them
-lies a small system for each row (`entrywise_spd`). Entries of u and of its moments come first in
-all arrays, rows last.
+**Rows with gaps.** The quadratics of all rows are products of parameters with the mask, the cells
+and their squares, and the expected statistics are products of the posterior moments of u with the
+same: between them lies a small system for each row (`small_systems`). Entries of u and of its
+moments come first in all arrays, rows last.
 
-EM that does not see the rows: one component, complete continuous rows, all labeled, likelihood.
-
-Then the weights are the labels, and the sums of :math:`\Phi` (see `e_step_complete`) in each class,
-its count, mean and scatter matrix, are all that value and statistics need. They are taken once.
-
-E-step of models without factors: classes of mixtures of independent columns.
-
-All rows share the predictors of a component, so the bound of a column is the same for all of them
-but for what its model calls the *terms* of a cell: its trials and hits (`column_contract`). Scores
-are then products of parameters with the rows' cells and terms, and statistics are weighted sums of
-these.
+**Without factors** classes are mixtures of independent columns. All rows share the predictors of a
+component, so the bound of a column is the same for all of them but for what its model calls the
+*terms* of a cell: its trials and hits (`columns`). Scores are then products of parameters with the
+rows' cells and terms, and statistics are weighted sums of these.
 """
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple
+from collections.abc import Callable
+from copy import copy
+from typing import NamedTuple
 
+import array_api_compat
 import numpy as np
 
 from latentia.arrays.linalg import (
@@ -53,13 +49,12 @@ from latentia.arrays.linalg import (
 )
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.arrays.small_systems import solve_entrywise
-from latentia.engine.contracts import F, Sweep
-from latentia.engine.rows import Chunk, MaskedRows, Source, Totals, rows_per_chunk
+from latentia.engine.rows import Chunk, K, MaskedRows, Source, Totals, V, rows_per_chunk
 from latentia.engine.tree import take_restarts
 from latentia.families.latent_factors.columns import CellTerms, Quadratic, SharedBoundModel
 from latentia.families.latent_factors.kinds import ColumnLayout
 from latentia.families.latent_factors.latents import Uncertainty, WeightSpread
-from latentia.families.latent_factors.parameters import FactorParams, FactorStats
+from latentia.families.latent_factors.parameters import FactorParams, FactorPosterior, FactorStats
 
 
 class RowInvariantPosterior(NamedTuple):
@@ -315,47 +310,79 @@ def infer_rows_with_gaps(
     return scores + log_weight[..., None], GapPosterior(xp.reshape(moments, (-1, *shape)), squares)
 
 
-class ClassMoments(Generic[F]):
-    """A problem whose sweeps need only the sums of Phi in each class.
+class SummedRows(MaskedRows):
+    """Sums of Phi over the rows of each class in their place, (C, F), or (S, C, F) by restart."""
 
-    The family has `row_invariant`, the posterior of rows as a function of their cells.
+
+class ClassSums(Source):
+    """A source in which each class is one row: its sum of Phi.
+
+    Scores and statistics are linear in Phi, so sweeps of a likelihood need no more of complete
+    continuous rows that all have labels.
     """
 
-    def __init__(self, family: F, source: Source):
-        self.family: Any = family
-        self.total_weight = source.total_weight
+    def __init__(self, source: Source, n_classes: int):
+        self.source, self.n_rows, self.n_features = source, n_classes, source.n_features
         n_sums = source.n_features * (source.n_features + 3) // 2 + 1
         totals = source.sum_over_chunks(_class_sums, rows_per_chunk(3 * n_sums, source.rows_like), by_label=True)
         xp = namespace(*totals.values())
         empty = xp.zeros_like(next(iter(totals.values())))
-        # (C, 1, F), or (S, C, 1, F) where each restart has weights of its own
-        self.sums = xp.stack([totals.get(c, empty) for c in range(family.n_classes)], axis=-2)[..., None, :]
+        sums = xp.stack([totals.get(c, empty) for c in range(n_classes)], axis=-2)
+        y = xp.arange(n_classes, device=array_api_compat.device(sums))
+        self.chunk = Chunk(SummedRows(sums, None), y, None, None)
 
-    def take_restarts(self, index: np.ndarray) -> ClassMoments[F]:
-        """The problem of these restarts; all see the same rows unless their weights differ."""
-        if self.sums.ndim == 3:
+    @property
+    def any_unlabeled(self) -> bool:
+        return False
+
+    @property
+    def total_weight(self) -> float:
+        return self.source.total_weight
+
+    def take_restarts(self, index: np.ndarray) -> Source:
+        sums = self.chunk.rows.values
+        if sums.ndim == 2:
             return self
-        other = ClassMoments.__new__(ClassMoments)
-        other.__dict__.update(vars(self), sums=take_restarts(self.sums, index.tolist()))
+        other = copy(self)
+        other.chunk = self.chunk._replace(rows=SummedRows(take_restarts(sums, index.tolist()), None))
         return other
 
-    def sweep(self, params: Any) -> Sweep:
-        """Value and statistics, at a cost that does not depend on the number of rows."""
-        xp = namespace(self.sums)
-        invariant = self.family.row_invariant(params)
-        natural = invariant.natural
-        value = xp.sum(natural * self.sums, axis=(-3, -2, -1)) + self.family.log_prior(params)
-        sums = LatentSums.from_features(invariant, xp.broadcast_to(self.sums, natural.shape))
-        return Sweep(value, sums.statistics(invariant, shared_gram=True))
+    def sum_over_chunks(
+        self, fn: Callable[[Chunk], Totals[K, V]], max_rows: int, by_label: bool = False
+    ) -> Totals[K, V]:
+        return fn(self.chunk)
+
+    def sample_rows(self, n_rows: int, rng: np.random.Generator) -> Chunk:
+        return self.source.sample_rows(n_rows, rng)
 
 
-def _class_sums(chunk: Chunk) -> Totals:
+def _class_sums(chunk: Chunk) -> Totals[int | None, Array]:
     xp = namespace(chunk.rows.values)
     phi = quadratic_features(chunk.rows.values)
     weight = xp.ones_like(phi[:, 0]) if chunk.weight is None else chunk.weight
     if weight.ndim == 1:
         return {chunk.label: xp.matmul(weight[None, :], phi)[0, :]}
     return {chunk.label: xp.matmul(transpose(weight), phi)}
+
+
+class SummedPosterior(NamedTuple):
+    """The latents of complete continuous rows of which the sums are known; of one component."""
+
+    invariant: RowInvariantPosterior
+    sums: Array  # (N, F) or (S, N, F)
+
+    def statistics(
+        self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
+    ) -> FactorStats:
+        sums = namespace(weight).matmul(weight[..., 0, :], self.sums)[..., None, :]
+        return LatentSums.from_features(self.invariant, sums).statistics(self.invariant, shared_gram)
+
+
+def infer_summed_rows(invariant: RowInvariantPosterior, sums: Array) -> FactorPosterior:
+    """Sums of the log joint of class and row, and what statistics need."""
+    xp = namespace(sums)
+    scores = xp.matmul(invariant.natural[..., 0, :], transpose(sums))
+    return FactorPosterior(scores, xp.ones_like(scores)[..., None, :], SummedPosterior(invariant, sums))
 
 
 class NoLatentsPosterior(NamedTuple):

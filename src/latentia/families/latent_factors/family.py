@@ -47,17 +47,12 @@ from latentia.engine.contracts import (
     Expectation,
     NormalCellsFamily,
     Objective,
-    Problem,
     SmoothFamily,
     StructuredFamily,
 )
 from latentia.engine.rows import Chunk, MaskedRows, Memo, Source
 from latentia.families.latent_factors.e_step import BoundRules, RowPosterior, infer_latents, infer_posterior, infer_rows
-from latentia.families.latent_factors.e_step_gaussian import (
-    ClassMoments,
-    RowInvariantPosterior,
-    row_invariant_posterior,
-)
+from latentia.families.latent_factors.e_step_gaussian import ClassSums
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
 from latentia.families.latent_factors.parameters import (
     FactorFree,
@@ -147,10 +142,6 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
     ) -> FactorPosterior:
         return infer_posterior(self.layout, params, rows, y, self.bound_rules, memo=memo)
 
-    def row_invariant(self, params: FactorParams) -> RowInvariantPosterior:
-        """The posterior of complete continuous rows, as a function of their cells."""
-        return row_invariant_posterior(params)
-
     def infer_rows(self, params: FactorParams, rows: MaskedRows) -> RowPosterior:
         """Each row's own posterior of the latents, whatever the rows."""
         return infer_rows(self.layout, params, rows, self.bound_rules)
@@ -233,16 +224,12 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
         """Parameters with restarts belong to training, whose rows are known to be complete."""
         return self.complete and params.means.ndim > 2
 
-    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
-        """Sweeps that do not see the rows (see `class_moments`)."""
-        return ClassMoments(self, source) if self.needs_moments_only(objective, source) else None
-
-    def needs_moments_only(self, objective: Objective, source: Source) -> bool:
-        """Whether sums over the rows of each class are all that sweeps need, and cheaper."""
+    def condensed(self, objective: Objective, source: Source) -> Source:
+        """Sums over the rows of each class, where they are all that sweeps need, and cheaper."""
         wide = source.n_features > max(WIDE_TABLE_COLUMNS, 8 * self.n_latent)
         pays = not wide or source.n_features <= min(MAX_MOMENT_COLUMNS, source.n_rows)
         labels_rule = self.n_components == 1 and objective.rises_under_em and not source.any_unlabeled
-        return self.complete and labels_rule and pays
+        return ClassSums(source, self.n_classes) if self.complete and labels_rule and pays else source
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and location of each latent, which the loadings

@@ -43,15 +43,10 @@ import numpy as np
 
 from latentia.arrays.linalg import pack, spd_inverse
 from latentia.arrays.namespace import Array, asarray_like, eye_like, log_softmax, namespace, to_numpy
-from latentia.engine.contracts import Objective, PosteriorFamily, Problem
+from latentia.engine.contracts import Objective, PosteriorFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.latent_factors.e_step import infer_posterior
-from latentia.families.latent_factors.e_step_gaussian import (
-    ClassMoments,
-    RowInvariantPosterior,
-    row_invariant_posterior,
-)
 from latentia.families.latent_factors.family import (
     SAMPLE_ROWS,
     LatentFactors,
@@ -167,13 +162,8 @@ class BayesianLatentFactors(PosteriorFamily):
     def _expected(self, params: FactorBelief | ExpectedParams) -> ExpectedParams:
         return params if isinstance(params, ExpectedParams) else self.precompute(params)
 
-    def row_invariant(self, params: FactorBelief) -> RowInvariantPosterior:
-        """The posterior of complete continuous rows, as a function of their cells."""
-        return row_invariant_posterior(*self.precompute(params))
-
-    def specialized_problem(self, objective: Objective, source: Source) -> Problem | None:
-        """Sweeps that do not see the rows (see `class_moments`)."""
-        return ClassMoments(self, source) if self.model.needs_moments_only(objective, source) else None
+    def condensed(self, objective: Objective, source: Source) -> Source:
+        return self.model.condensed(objective, source)
 
     def statistics(
         self, params: FactorBelief | ExpectedParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
