@@ -184,7 +184,7 @@ def test_gaps_beside_nearly_equal_columns():
     assert isinstance(group, scattered_rows.ScatteredRows)
     means, sigmas = np.zeros((1, 1, 4)), sigma[None, None]
     precision = missing_data.Precision.from_covariance(means, sigmas)
-    density = group.log_density(means, precision, group.complete(means, sigmas, precision))[0, 0]
+    density = group.complete(means, sigmas, precision).log_density(means, precision)[0, 0]
     expected = multivariate_normal(np.zeros(2), sigma[np.ix_(known, known)]).logpdf(holes[:, known])
     np.testing.assert_allclose(density, expected, rtol=0, atol=1e-6)
     filled = group.expected_rows(means[0], sigmas[0])[0]

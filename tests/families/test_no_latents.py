@@ -39,7 +39,7 @@ def test_scores_and_statistics_are_those_of_rows(gaps, tied, uncertain, rng):
     params, uncertainty = family.init(source, rng, 2), None
     if uncertain:
         bayesian = BayesianLatentFactors(family)
-        params, uncertainty = bayesian.precompute(bayesian.init(source, rng, 2))
+        params, uncertainty = bayesian.precompute(bayesian.init(source, rng, 2)).expected
     rows = source.preprocess(source.X)
     scores, posterior = infer_without_latents(layout, params, rows, uncertainty)
     by_rows = infer_rows(layout, params, rows, BoundRules(1e-12, 100), uncertainty)

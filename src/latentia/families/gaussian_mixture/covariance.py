@@ -1,32 +1,30 @@
-"""Types of a Gaussian component's covariance, as objects: the contract, and diagonal covariances.
+"""Types of a Gaussian component's covariance, as objects: the contract, variances, and matrices.
 
 A Gaussian is an exponential family, so all that is heavy is two matrix products with the rows'
 *features* ``F = [x_i x_j, x_i, observed_i]``: log densities are ``natural parameters @ F.T`` and
-moments are ``weights @ F``. Diagonal types need ``x_i^2`` only, and a missing cell drops out of the
-products.
+moments are ``weights @ F``.
 
-Variances never fall below the floor ``zeta``: they are raised to it, which is the exact constrained
-M-step. The free coordinates are ``sigma^2 = zeta + exp(z)`` (eq. 3.23).
-
-Full covariance matrices.
-
-Eigenvalues are raised to the floor ``zeta``, the exact M-step under ``Sigma >= zeta I``. The free
-coordinates are ``Sigma = zeta I + L L'`` with the logarithm of L's diagonal.
+- `Diagonal` types need ``x_i^2`` only, and a missing cell drops out of the products. Variances are
+  raised to the floor ``zeta``, which is the exact constrained M-step; the free coordinates are
+  ``sigma^2 = zeta + exp(z)`` (eq. 3.23).
+- `Full` matrices meet missing cells in `gaps`. Eigenvalues are raised to the floor, the exact
+  M-step under ``Sigma >= zeta I``; the free coordinates are ``Sigma = zeta I + L L'`` with the
+  logarithm of L's diagonal.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from latentia.arrays.linalg import eigh, floor_eigenvalues, params_at_rows, spd_inverse, symmetric, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
 from latentia.engine.rows import MaskedRows, Memo
-from latentia.engine.tree import Tree
-from latentia.families.gaussian_mixture.gaps import MissingnessPatterns, Precision
+from latentia.engine.tree import Axes, Tree
+from latentia.families.gaussian_mixture.gaps import CompletedRows, MissingnessPatterns, Precision
 
 #: Components with less weight than this keep their parameters; where all weight is less than that
 #: of
@@ -40,10 +38,20 @@ FLOOR_MARGIN = 1e-2
 class Moments(NamedTuple):
     """Expected moments of the rows of each component, about the origin."""
 
-    count: Array  # (..., C, K)
+    count: Array  # type: ignore[assignment]  # (..., C, K); tuples have a method of this name
     n_observed: Array  # (..., C, K, D) count of the observed cells; full types fill the missing ones
     first: Array  # (..., C, K, D)
     second: Array  # (..., C, K, D) or (..., C, K, D, D), summed over C and K if tied
+
+
+class SeenRows(Protocol):
+    """Rows as components see them that have one type of covariance."""
+
+    def log_peak(self) -> Array:
+        """Log N of the observed cells at their means, which broadcasts against (..., C, K, N)."""
+
+    def moments(self, weight: Array) -> Moments:
+        """Weighted expected moments, weights (..., C, K, N)."""
 
 
 class Covariance(ABC):
@@ -63,7 +71,7 @@ class Covariance(ABC):
         """The covariance that has these variances (..., C, K, D) on its diagonal."""
 
     #: Class axes of what `natural` returns.
-    natural_class_axes: Tree = ()
+    natural_class_axes: Axes = ()
 
     def natural(self, means: Array, covariance: Array) -> Tree:
         """What `log_density` needs of the parameters for any row, computed once for all chunks."""
@@ -85,19 +93,12 @@ class Covariance(ABC):
         log_weights: Array,
         rows: MaskedRows,
         memo: Memo | None = None,
-    ) -> tuple[Array, Any]:
-        """Log of weight times N(x) of observed cells (..., C, K, N), and a cache for `moments`.
+    ) -> tuple[Array, SeenRows]:
+        """Log of weight times N(x) of observed cells (..., C, K, N), and what was found of the rows
+        on the way.
 
         What is known of the rows may be in `memo` (see `Family.infer`).
         """
-
-    @abstractmethod
-    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
-        """Log N of the observed cells at their means, which broadcasts against (..., C, K, N)."""
-
-    @abstractmethod
-    def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
-        """Weighted expected moments, weights (..., C, K, N)."""
 
     @abstractmethod
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
@@ -153,12 +154,46 @@ class Covariance(ABC):
         """Number of features a row expands to."""
 
 
+class DiagonalNatural(NamedTuple):
+    """Coefficients (..., C, K, D) of a log density."""
+
+    square: Array  # of x^2
+    linear: Array  # of x
+    observed: Array
+    total: Array  # (..., C, K) sum of the last over the columns
+
+
+class _SquaredRows(NamedTuple):
+    """Rows and their squares."""
+
+    variances: Array  # (..., C, K, D)
+    rows: MaskedRows
+    squares: Array
+
+    def log_peak(self) -> Array:
+        xp = namespace(self.variances)
+        per_cell = -0.5 * (LOG_2PI + xp.log(self.variances))
+        if self.rows.observed is None:
+            return xp.sum(per_cell, axis=-1)[..., None]
+        return params_at_rows(per_cell, self.rows.observed)
+
+    def moments(self, weight: Array) -> Moments:
+        xp, rows = namespace(weight), self.rows
+        count = xp.sum(weight, axis=-1)
+        first, second = weighted_row_sums(weight, rows.values), weighted_row_sums(weight, self.squares)
+        if rows.observed is None:
+            n_observed = xp.zeros_like(first) + count[..., None]
+        else:
+            n_observed = weighted_row_sums(weight, rows.observed)
+        return Moments(count, n_observed, first, second)
+
+
 class Diagonal(Covariance):
     """A variance per feature and component, (..., C, K, D)."""
 
     covariance_class_axis: int | None = -3
     second_class_axis: int | None = -3
-    natural_class_axes: Tree = (-3, -3, -3, -2)
+    natural_class_axes: Axes = (-3, -3, -3, -2)
 
     def variances(self, covariance: Array, means: Array) -> Array:
         """Variances in the shape of the means."""
@@ -171,18 +206,18 @@ class Diagonal(Covariance):
     def initial(self, variances: Array) -> Array:
         return variances
 
-    def natural(self, means: Array, covariance: Array) -> tuple[Array, Array, Array, Array]:
-        """Coefficients (..., C, K, D) of x^2, x and observed, and the last's sum (..., C, K)."""
+    def natural(self, means: Array, covariance: Array) -> DiagonalNatural:
         xp = namespace(means)
         variance = self.variances(covariance, means)
         precision = 1.0 / variance
         precision_mean = precision * means
         constant = -0.5 * (LOG_2PI + xp.log(variance) + precision_mean * means)
-        return -0.5 * precision, precision_mean, constant, xp.sum(constant, axis=-1)
+        return DiagonalNatural(-0.5 * precision, precision_mean, constant, xp.sum(constant, axis=-1))
 
     def shift_cells(self, natural: Tree, constant: Array) -> Tree:
-        quadratic, linear, old, total = natural
-        return quadratic, linear, old + constant, total + namespace(constant).sum(constant, axis=-1)
+        assert isinstance(natural, DiagonalNatural)
+        total = natural.total + namespace(constant).sum(constant, axis=-1)
+        return natural._replace(observed=natural.observed + constant, total=total)
 
     def log_density(
         self,
@@ -192,35 +227,18 @@ class Diagonal(Covariance):
         log_weights: Array,
         rows: MaskedRows,
         memo: Memo | None = None,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, SeenRows]:
+        assert isinstance(natural, DiagonalNatural)
         # One product per feature: side by side in one matrix they would have to be copied first.
-        quadratic, linear, constant, total = natural
         squares = rows.values * rows.values
-        density = params_at_rows(quadratic, squares)
-        density += params_at_rows(linear, rows.values)
+        density = params_at_rows(natural.square, squares)
+        density += params_at_rows(natural.linear, rows.values)
         if rows.observed is None:
-            density += (log_weights + total)[..., None]
+            density += (log_weights + natural.total)[..., None]
         else:
-            density += params_at_rows(constant, rows.observed)
+            density += params_at_rows(natural.observed, rows.observed)
             density += log_weights[..., None]
-        return density, squares
-
-    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
-        xp = namespace(means)
-        per_cell = -0.5 * (LOG_2PI + xp.log(self.variances(covariance, means)))
-        if rows.observed is None:
-            return xp.sum(per_cell, axis=-1)[..., None]
-        return params_at_rows(per_cell, rows.observed)
-
-    def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
-        xp = namespace(means)
-        count = xp.sum(weight, axis=-1)
-        first, second = weighted_row_sums(weight, rows.values), weighted_row_sums(weight, cache)
-        if rows.observed is None:
-            n_observed = xp.zeros_like(first) + count[..., None]
-        else:
-            n_observed = weighted_row_sums(weight, rows.observed)
-        return Moments(count, n_observed, first, second)
+        return density, _SquaredRows(self.variances(covariance, means), rows, squares)
 
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
         xp = namespace(means)
@@ -280,12 +298,36 @@ def _centered_squares(moments: Moments, means: Array) -> Array:
 RELATIVE_JITTER = 1e-8
 
 
+class _GroupedRows(NamedTuple):
+    """Rows in groups by their missing cells, and each group completed."""
+
+    type: Full
+    means: Array
+    sigma: Array  # broadcasts against (..., C, K, D, D)
+    precision: Precision
+    patterns: MissingnessPatterns
+    completed: list[CompletedRows]
+
+    def log_peak(self) -> Array:
+        return self.patterns.restore_row_order([rows.log_peak(self.means, self.precision) for rows in self.completed])
+
+    def moments(self, weight: Array) -> Moments:
+        xp, means = namespace(weight), self.means
+        count = xp.sum(weight, axis=-1)
+        parts = zip(self.completed, self.patterns.split_by_pattern(weight), strict=True)
+        moments = [rows.expected_moments(means, self.sigma, w) for rows, w in parts]
+        first, second = moments[0][0], self.type.pool(moments[0][1])
+        for more_first, more_second in moments[1:]:
+            first, second = first + more_first, second + self.type.pool(more_second)
+        return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, second)
+
+
 class Full(Covariance):
     """A covariance matrix per component, (..., C, K, D, D)."""
 
     covariance_class_axis: int | None = -4
     second_class_axis: int | None = -4
-    natural_class_axes: Tree = Precision(-4, -2, -3)
+    natural_class_axes: Axes = (-4, -2, -3)
 
     def per_component(self, covariance: Array) -> Array:
         """Matrices that broadcast against (..., C, K, D, D)."""
@@ -309,32 +351,14 @@ class Full(Covariance):
         log_weights: Array,
         rows: MaskedRows,
         memo: Memo | None = None,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, SeenRows]:
+        assert isinstance(natural, Precision)
         sigma = self.per_component(covariance)
         patterns = MissingnessPatterns.remembered(rows, memo, math.prod(sigma.shape[:-2]))
-        completions = [group.complete(means, sigma, natural) for group in patterns.groups]
-        parts = [
-            group.log_density(means, natural, done) for group, done in zip(patterns.groups, completions, strict=True)
-        ]
-        density = patterns.restore_row_order(parts)
+        completed = [group.complete(means, sigma, natural) for group in patterns.groups]
+        density = patterns.restore_row_order([group.log_density(means, natural) for group in completed])
         density += log_weights[..., None]
-        return density, (patterns, completions)
-
-    def log_peak(self, means: Array, covariance: Array, natural: Tree, rows: MaskedRows, cache: Any) -> Array:
-        patterns, completions = cache
-        parts = [group.log_peak(means, natural, done) for group, done in zip(patterns.groups, completions, strict=True)]
-        return patterns.restore_row_order(parts)
-
-    def moments(self, means: Array, covariance: Array, rows: MaskedRows, cache: Any, weight: Array) -> Moments:
-        xp = namespace(means)
-        count = xp.sum(weight, axis=-1)
-        first: Array = 0.0
-        second: Array = 0.0
-        patterns, completions = cache
-        for group, done, w in zip(patterns.groups, completions, patterns.split_by_pattern(weight), strict=True):
-            group_first, group_second = group.expected_moments(means, self.per_component(covariance), done, w)
-            first, second = first + group_first, second + self.pool(group_second)
-        return Moments(count, xp.broadcast_to(count[..., None], first.shape), first, second)
+        return density, _GroupedRows(self, means, sigma, natural, patterns, completed)
 
     def conditional_mean(self, means: Array, covariance: Array, rows: MaskedRows, k: int) -> Array:
         sigma = self._matrices(means, covariance, k)

@@ -1,4 +1,4 @@
-"""A mixture of Gaussians for each class.
+"""A mixture of Gaussians for each class, and the types of covariance that users name.
 
     p(x, c) = pi_c  sum_k alpha_ck  N(x; mu_ck, Sigma_ck)
 
@@ -8,12 +8,8 @@ Missing cells are integrated out. Class priors pi are counted, also under unlabe
 gradient training leaves them alone, as the thesis does.
 
 In the code: C classes, K components of the largest class, D features. Classes with fewer components
-are padded with components of weight zero.
-
-The covariance types by the names users give, and those that pool what another type keeps apart.
-
-A new type is a subclass of `Covariance` (or of a type that it resembles) and a line in
-`COVARIANCES`.
+are padded with components of weight zero. A new type of covariance is a subclass of `Covariance`
+(or of a type that it resembles) and a line in `COVARIANCES`.
 """
 
 from __future__ import annotations
@@ -35,10 +31,17 @@ from latentia.arrays.namespace import (
 )
 from latentia.engine.contracts import Expectation, NormalCellsFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
-from latentia.engine.tree import Tree
+from latentia.engine.tree import Axes, Tree
 from latentia.families.blocks.starts import cluster_restarts
-from latentia.families.gaussian_mixture.covariance import MIN_WEIGHT, Covariance, Diagonal, Full, Moments, has_weight
-from latentia.families.gaussian_mixture.gaps import Precision
+from latentia.families.gaussian_mixture.covariance import (
+    MIN_WEIGHT,
+    Covariance,
+    Diagonal,
+    Full,
+    Moments,
+    SeenRows,
+    has_weight,
+)
 
 #: Rows of each class from which restarts are drawn.
 SAMPLE_ROWS = 2000
@@ -52,7 +55,7 @@ class GaussianParams(NamedTuple):
     means: Array  # (..., C, K, D)
     covariance: Array  # as the covariance type has it
     natural: Tree = ()  # what follows from the above, for the time of a sweep (see `precompute`)
-    dof: Tree = ()  # (..., C, K) degrees of freedom, if components are Student-t with these scales
+    dof: Array | tuple[()] = ()  # (..., C, K) degrees of freedom, if components are Student-t with these scales
 
 
 class GaussianFree(NamedTuple):
@@ -69,8 +72,8 @@ class GaussianPosterior(NamedTuple):
     log_joint: Array  # (..., C, N)
     unnormalized: Array  # (..., C, K, N) responsibilities up to a factor
     normalizer: Array  # (..., C, N) their sum
-    cache: object  # features of the rows, for the moments
-    square: Tree = ()  # (..., C, K, N) squared distances of the known cells from Student-t components
+    seen: SeenRows  # for the moments
+    square: Array | tuple[()] = ()  # (..., C, K, N) squared distances of the known cells from Student-t components
 
 
 def student_log_density(peak: Array, square: Array, dof: Array, rows: MaskedRows) -> Array:
@@ -99,7 +102,10 @@ def _n_known(rows: MaskedRows, like: Array) -> Array:
     return n_known if rows.observed is None else xp.zeros_like(n_known) + xp.sum(rows.observed, axis=-1)
 
 
-class GaussianMixtures(NormalCellsFamily, SmoothFamily):
+class GaussianMixtures(
+    NormalCellsFamily[GaussianParams, Moments, GaussianPosterior],
+    SmoothFamily[GaussianParams, Moments, GaussianPosterior],
+):
     """A Gaussian mixture per class."""
 
     def __init__(
@@ -113,8 +119,8 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily):
         self.covariance_type = covariance_type
         self.fixed_log_prior = log_prior  # None: counted
         self.present = np.arange(self.n_components.max())[None, :] < self.n_components[:, None]
-        self.params_class_axes = GaussianParams(-1, -2, -3, covariance_type.covariance_class_axis)
-        self.stats_class_axes = Moments(-2, -3, -3, covariance_type.second_class_axis)
+        self.params_class_axes = (-1, -2, -3, covariance_type.covariance_class_axis, (), ())
+        self.stats_class_axes = (-2, -3, -3, covariance_type.second_class_axis)
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianParams:
         sample = source.sample_rows(SAMPLE_ROWS, rng)
@@ -140,8 +146,9 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily):
         )
 
     @property
-    def precomputed_class_axes(self) -> GaussianParams:
-        return self.params_class_axes._replace(natural=self.covariance_type.natural_class_axes)
+    def precomputed_class_axes(self) -> Axes:
+        kind = self.covariance_type
+        return (-1, -2, -3, kind.covariance_class_axis, kind.natural_class_axes, ())
 
     def precompute(self, params: GaussianParams) -> GaussianParams:
         return params._replace(natural=self.covariance_type.natural(params.means, params.covariance))
@@ -150,22 +157,23 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily):
         self, params: GaussianParams, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> GaussianPosterior:
         _, log_weights, means, covariance, natural, dof = params if params.natural else self.precompute(params)
-        xp, is_student = namespace(means), not isinstance(dof, tuple)
-        shares = xp.zeros_like(log_weights) if is_student else log_weights
-        density, cache = self.covariance_type.log_density(means, covariance, natural, shares, rows, memo)
-        square: Tree = ()
-        if is_student:
-            peak = self.covariance_type.log_peak(means, covariance, natural, rows, cache)
-            square = xp.clip(2 * (peak - density), min=0.0)
-            density = student_log_density(peak, square, dof, rows) + log_weights[..., None]
-        score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
-        return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, cache, square)
+        if isinstance(dof, tuple):
+            density, seen = self.covariance_type.log_density(means, covariance, natural, log_weights, rows, memo)
+            score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)  # eq. 3.27
+            return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, seen)
+        xp = namespace(means)
+        none = xp.zeros_like(log_weights)
+        density, seen = self.covariance_type.log_density(means, covariance, natural, none, rows, memo)
+        peak = seen.log_peak()
+        square = xp.clip(2 * (peak - density), min=0.0)
+        density = student_log_density(peak, square, dof, rows) + log_weights[..., None]
+        score, unnormalized, normalizer = logsumexp_and_unnormalized(density, axis=-2)
+        return GaussianPosterior(score + params.log_prior[..., None], unnormalized, normalizer, seen, square)
 
     def statistics(
         self, params: GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
     ) -> Moments:
-        weight = posterior.unnormalized * (weight / posterior.normalizer)[..., None, :]
-        return self.covariance_type.moments(params.means, params.covariance, rows, posterior.cache, weight)
+        return posterior.seen.moments(posterior.unnormalized * (weight / posterior.normalizer)[..., None, :])
 
     def update(self, params: GaussianParams, stats: Moments) -> GaussianParams:
         xp = namespace(params.means)
@@ -190,7 +198,8 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily):
         logits = xp.clip(params.log_weights, min=math.log(MIN_WEIGHT))
         return GaussianFree(logits, params.means, self.covariance_type.to_free(params.covariance))
 
-    def from_free(self, free: GaussianFree, params: GaussianParams) -> GaussianParams:
+    def from_free(self, free: Tree, params: GaussianParams) -> GaussianParams:
+        assert isinstance(free, GaussianFree)
         xp = namespace(free.means)
         present = asarray_like(self.present, free.means, dtype=xp.bool)
         logits = xp.where(present, free.logits, xp.full_like(free.logits, -math.inf))
@@ -230,12 +239,12 @@ class GaussianMixtures(NormalCellsFamily, SmoothFamily):
         xp = namespace(params.means)
         posterior = self.infer(params, rows)
         component = class_probs[:, None, :] * posterior.unnormalized / posterior.normalizer[:, None, :]  # (C, K, N)
-        filled = 0.0
+        filled = xp.zeros_like(rows.values)
         for k in range(component.shape[-2]):  # one component at a time: C x N x D of memory, not C x K x N x D
             cells = self.covariance_type.conditional_mean(params.means, params.covariance, rows, k)
             if expect is not None:
                 variance = self.covariance_type.conditional_variance(params.means, params.covariance, rows, k)
-                if not isinstance(params.dof, tuple):
+                if not isinstance(params.dof, tuple) and not isinstance(posterior.square, tuple):
                     variance = variance * student_variance(posterior.square, params.dof, rows)[:, k, :, None]
                 cells = expect(cells, variance, range(cells.shape[-1]))
             filled = filled + xp.sum(component[:, k, :, None] * cells, axis=0)
@@ -298,7 +307,7 @@ class Tied(Full):
 
     covariance_class_axis = None
     second_class_axis = None
-    natural_class_axes = Precision(None, None, -3)
+    natural_class_axes = (None, None, -3)
 
     def per_component(self, covariance: Array) -> Array:
         return covariance[..., None, None, :, :]

@@ -1,34 +1,28 @@
-"""Gaussians with a covariance matrix, of their own or shared (`Full`, `Tied`), on rows with missing
-cells: densities and expected moments, exactly.
+"""Gaussians with covariance matrices on rows with missing cells: densities and expected moments,
+exactly.
 
-The missing cells m of a row are latent. Two ways to integrate them out, by how many rows
-miss the same ones:
+The missing cells m of a row are latent. `MissingnessPatterns` groups the rows, and a group
+integrates them out in one of three ways, by how many rows miss the same cells:
 
-- A pattern of many rows is worth matrix products of its own. Let ``A`` be the precision of its
-  observed cells, padded with zeros, and ``d = x - mu`` on the observed cells, zero elsewhere. Then
-  ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is ``mu + Sigma A d`` and
-  its covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and ``u = mu - T mu`` the expected
-  moments are a linear map of the moments of the zero-filled rows.
-- Rows with rarer patterns are the matter of `scattered_rows`.
-
-Rows grouped by which of their cells are observed, so that a group shares its matrices.
-
-Rows with a covariance matrix that each miss other cells, but about as many.
-
-With the precision ``P`` of all cells, the missing ones m have the covariance ``V = P_mm^-1`` and
-lie ``-V P_mo d`` from their means, where ``d = x - mu`` of the observed cells o, and
-``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the number of its
-missing cells. The quadratic form is that of the completed row under ``P``, a minimum, so errors of
-the completion enter it squared.
-
-The systems of all rows and matrices are solved together (`entrywise_spd`): l is the number of
-matrices, each shared by S components (one, or all components of all classes).
+- **None missing** (`CompleteRows`): all is a product with the features of the rows.
+- **A pattern of many rows** (`PatternRows`) is worth matrix products of its own. Let ``A`` be the
+  precision of its observed cells, padded with zeros, and ``d = x - mu`` on the observed cells, zero
+  elsewhere. Then ``log N = -(log|Sigma_oo| + d'Ad + n_o log 2 pi) / 2``, the expected row is
+  ``mu + Sigma A d`` and its covariance ``Sigma - Sigma A Sigma``. With ``T = Sigma A`` and
+  ``u = mu - T mu`` the expected moments are a linear map of the moments of the zero-filled rows.
+- **Rows that miss about as many cells, each its own** (`ScatteredRows`). With the precision ``P``
+  of all cells, the missing ones have the covariance ``V = P_mm^-1`` and lie ``-V P_mo d`` from
+  their means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
+  number of its missing cells. The quadratic form is that of the completed row under ``P``, a
+  minimum, so errors of the completion enter it squared. The systems of all rows and matrices are
+  solved together (`small_systems`): l is the number of matrices, each shared by S components (one,
+  or all components of all classes).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 import array_api_compat
 import numpy as np
@@ -79,25 +73,27 @@ class Precision(NamedTuple):
         return namespace(self.root).matmul(transpose(self.root), self.root)
 
 
-class RowGroup(Protocol):
-    """Rows that are treated together."""
+class CompletedRows(Protocol):
+    """Rows of a group with what is expected of their missing cells under all components."""
 
-    def complete(self, means: Array, sigma: Array, precision: Precision) -> Any:
-        """What the other methods need to know of the missing cells, computed once; `sigma`
-        broadcasts against (..., C, K, D, D).
-        """
-
-    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
+    def log_density(self, means: Array, precision: Precision) -> Array:
         """Log N of the observed cells, (..., C, K, n)."""
 
-    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
+    def log_peak(self, means: Array, precision: Precision) -> Array:
         """Log N of the observed cells at their means, (..., C, K, n)."""
 
-    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
+    def expected_moments(self, means: Array, sigma: Array, weight: Array) -> tuple[Array, Array]:
         """Weighted first and second moments of the completed rows, (..., C, K, D) and (..., C, K,
         D, D); the second perhaps added up over components that share their matrix, (..., 1, 1, D,
         D).
         """
+
+
+class RowGroup(Protocol):
+    """Rows that are treated together."""
+
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> CompletedRows:
+        """The rows completed under all components; `sigma` broadcasts against (..., C, K, D, D)."""
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         """Completed rows (C, n, D) under one component of each class: means (C, D), matrices (C, D,
@@ -109,22 +105,12 @@ class RowGroup(Protocol):
 
 
 class CompleteRows(NamedTuple):
-    """Rows without a missing cell; completed, they are their features."""
+    """Rows without a missing cell."""
 
     values: Array  # (n, D)
 
-    def complete(self, means: Array, sigma: Array, precision: Precision) -> Array:
-        return quadratic_features(self.values)
-
-    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
-        return params_at_rows(precision.natural, completion)
-
-    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
-        return peak_density(precision.log_det[..., None], means.shape[-1], means, self.values)
-
-    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
-        _, first, second = _feature_sums(weight, completion, means.shape[-1])
-        return first, second
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> CompletedRows:
+        return _Complete(self, quadratic_features(self.values))
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         return namespace(means).broadcast_to(self.values, (*means.shape[:-1], *self.values.shape))
@@ -133,12 +119,21 @@ class CompleteRows(NamedTuple):
         return namespace(means).zeros_like(self.expected_rows(means, sigma))
 
 
-class _PatternCompletion(NamedTuple):
-    """What rows share that miss the same cells, and their features."""
+class _Complete(NamedTuple):
+    """Such rows and their features."""
 
-    precision: Array  # (..., C, K, D, D) of the observed cells, padded with zeros
-    log_det: Array  # (..., C, K) of the covariance of the observed cells
+    rows: CompleteRows
     features: Array  # (n, F)
+
+    def log_density(self, means: Array, precision: Precision) -> Array:
+        return params_at_rows(precision.natural, self.features)
+
+    def log_peak(self, means: Array, precision: Precision) -> Array:
+        return peak_density(precision.log_det[..., None], means.shape[-1], means, self.rows.values)
+
+    def expected_moments(self, means: Array, sigma: Array, weight: Array) -> tuple[Array, Array]:
+        _, first, second = _feature_sums(weight, self.features, means.shape[-1])
+        return first, second
 
 
 class PatternRows(NamedTuple):
@@ -147,29 +142,8 @@ class PatternRows(NamedTuple):
     values: Array  # (n, D), zero where missing
     observed: Array  # (D,)
 
-    def complete(self, means: Array, sigma: Array, precision: Precision) -> _PatternCompletion:
-        return _PatternCompletion(*self._precision(sigma), quadratic_features(self.values))
-
-    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
-        A, log_det, features = completion
-        return params_at_rows(_natural(means, A, log_det, namespace(means).sum(self.observed)), features)
-
-    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
-        return peak_density(completion.log_det[..., None], namespace(means).sum(self.observed), means, self.values)
-
-    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
-        xp = namespace(means)
-        count, first, second = _feature_sums(weight, completion.features, means.shape[-1])
-        T = xp.matmul(sigma, completion.precision)
-        u = means - xp.matmul(T, means[..., None])[..., 0]
-        filled = xp.matmul(T, first[..., None])[..., 0]
-        cross = filled[..., :, None] * u[..., None, :]
-        per_row = u[..., :, None] * u[..., None, :] + sigma - xp.matmul(T, sigma)
-        moved = xp.matmul(T, xp.matmul(second, transpose(T)))
-        return (
-            filled + count[..., None] * u,
-            symmetric(moved + cross + transpose(cross) + count[..., None, None] * per_row),
-        )
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> CompletedRows:
+        return _CompletedPattern(self, *self._precision(sigma), quadratic_features(self.values))
 
     def expected_rows(self, means: Array, sigma: Array) -> Array:
         xp = namespace(means)
@@ -195,6 +169,37 @@ class PatternRows(NamedTuple):
         return symmetric(inverse) * both, log_det
 
 
+class _CompletedPattern(NamedTuple):
+    """Such rows, what they share, and their features."""
+
+    rows: PatternRows
+    precision: Array  # (..., C, K, D, D) of the observed cells, padded with zeros
+    log_det: Array  # (..., C, K) of the covariance of the observed cells
+    features: Array  # (n, F)
+
+    def log_density(self, means: Array, precision: Precision) -> Array:
+        n_observed = namespace(means).sum(self.rows.observed)
+        return params_at_rows(_natural(means, self.precision, self.log_det, n_observed), self.features)
+
+    def log_peak(self, means: Array, precision: Precision) -> Array:
+        n_observed = namespace(means).sum(self.rows.observed)
+        return peak_density(self.log_det[..., None], n_observed, means, self.rows.values)
+
+    def expected_moments(self, means: Array, sigma: Array, weight: Array) -> tuple[Array, Array]:
+        xp = namespace(means)
+        count, first, second = _feature_sums(weight, self.features, means.shape[-1])
+        T = xp.matmul(sigma, self.precision)
+        u = means - xp.matmul(T, means[..., None])[..., 0]
+        filled = xp.matmul(T, first[..., None])[..., 0]
+        cross = filled[..., :, None] * u[..., None, :]
+        per_row = u[..., :, None] * u[..., None, :] + sigma - xp.matmul(T, sigma)
+        moved = xp.matmul(T, xp.matmul(second, transpose(T)))
+        return (
+            filled + count[..., None] * u,
+            symmetric(moved + cross + transpose(cross) + count[..., None, None] * per_row),
+        )
+
+
 def peak_density(log_det: Array, n_observed: Array | int, means: Array, values: Array) -> Array:
     """Log N at the means of `n_observed` cells whose covariance has this log determinant."""
     xp = namespace(means)
@@ -216,6 +221,147 @@ def _feature_sums(weight: Array, features: Array, D: int) -> tuple[Array, Array,
     """Weighted counts (..., C, K), first and second moments of rows with these features."""
     sums = weighted_row_sums(weight, features)
     return sums[..., -1], sums[..., -D - 1 : -1], unpack(sums[..., : -D - 1], D)
+
+
+class ScatteredRows(NamedTuple):
+    """Rows that each miss other cells, but about as many.
+
+    A row that misses fewer than M cells also misses some virtual columns behind the others, of unit
+    variance and independent of all: they change nothing.
+    """
+
+    values: Array  # (n, D), zero where missing
+    observed: Array  # (n, D)
+    missing: Array  # (M, n) the columns that each row misses, from D on virtual ones
+    place: Array  # (n, D) which of its missing cells a cell is; M for observed ones
+    width: int  # W: number of columns, virtual ones included
+
+    @classmethod
+    def from_mask(cls, values: Array, observed: Array, is_known: np.ndarray) -> ScatteredRows:
+        """Of rows that know these cells (n, D)."""
+        columns = missing_columns(is_known)
+        (n, M), D = columns.shape, is_known.shape[1]
+        width = max(D, int(columns.max()) + 1)
+        place = np.full((n, width), M)
+        np.put_along_axis(place, columns, np.arange(M)[None, :], axis=1)
+        integer = namespace(values).int64
+        missing = asarray_like(columns.T.copy(), values, dtype=integer)
+        return cls(values, observed, missing, asarray_like(place[:, :D], values, dtype=integer), width)
+
+    def complete(self, means: Array, sigma: Array, precision: Precision) -> _CompletedScattered:
+        xp = namespace(means)
+        n, D = self.values.shape
+        P = precision.matrix
+        n_matrices = math.prod(P.shape[:-2])
+        wide = _with_virtual_columns(xp.reshape(P, (n_matrices, D, D)), self.width)
+        entries = self._entries()
+        within = xp.take(transpose(xp.reshape(wide, (n_matrices, -1))), entries, axis=0)
+        d = (self.values - means[..., None, :]) * self.observed
+        Pd = xp.reshape(xp.matmul(d, P), (n_matrices, -1, n, D))
+        right = xp.permute_dims(self._take_missing(xp.permute_dims(Pd, (2, 3, 1, 0))), (0, 2, 1, 3))  # (M, S, n, l)
+        shape = (*right.shape[:2], n * n_matrices)
+        V, step, log_det = solve_entrywise(xp.reshape(within, (-1, shape[-1])), xp.reshape(right, shape))
+        placed = self._place_missing(xp.permute_dims(xp.reshape(step, right.shape), (0, 2, 1, 3)))  # (n, D, S, l)
+        return _CompletedScattered(
+            self,
+            d - xp.reshape(xp.permute_dims(placed, (3, 2, 0, 1)), d.shape),
+            xp.reshape(V, (-1, n, n_matrices)),
+            -xp.reshape(transpose(xp.reshape(log_det, (n, n_matrices))), (*P.shape[:-2], n)),
+            entries,
+        )
+
+    def expected_rows(self, means: Array, sigma: Array) -> Array:
+        return means[..., None, :] + self.complete(means, sigma, Precision.from_covariance(means, sigma)).deviation
+
+    def conditional_variances(self, means: Array, sigma: Array) -> Array:
+        xp, M = namespace(means), self.missing.shape[0]
+        covariance = self.complete(means, sigma, Precision.from_covariance(means, sigma)).covariance
+        diagonal = np.cumsum([0, *range(M, 1, -1)])
+        variance = xp.take(covariance, asarray_like(diagonal, self.missing), axis=0)  # (M, n, l)
+        return xp.permute_dims(self._place_missing(variance), (2, 0, 1))
+
+    def _entries(self) -> Array:
+        """Where products of the missing columns lie in flat matrices with virtual columns."""
+        xp = namespace(self.values)
+        i, j = (asarray_like(a, self.missing) for a in np.triu_indices(self.missing.shape[0]))
+        rows = xp.take(self.missing * self.width, i, axis=0)
+        return xp.reshape(rows + xp.take(self.missing, j, axis=0), (-1,))
+
+    def _take_missing(self, a: Array) -> Array:
+        """The missing cells (M, n, ...) of (n, D, ...)."""
+        xp, (n, D) = namespace(a), self.values.shape
+        index = xp.clip(self.missing, max=D - 1) + D * _numbers(n, self.missing)  # nothing rests on virtual cells
+        taken = xp.take(xp.reshape(a, (n * D, -1)), xp.reshape(index, (-1,)), axis=0)
+        return xp.reshape(taken, (*self.missing.shape, *a.shape[2:]))
+
+    def _place_missing(self, a: Array) -> Array:
+        """Values (M, n, ...) of the missing cells in their columns (n, D, ...), zero elsewhere."""
+        xp, n = namespace(a), self.values.shape[0]
+        index = self.place * n + _numbers(n, self.place)[:, None]
+        padded = xp.concat([a, xp.zeros_like(a[:1, ...])], axis=0)
+        taken = xp.take(xp.reshape(padded, ((a.shape[0] + 1) * n, -1)), xp.reshape(index, (-1,)), axis=0)
+        return xp.reshape(taken, (*self.place.shape, *a.shape[2:]))
+
+
+class _CompletedScattered(NamedTuple):
+    """Such rows, of which each misses M cells, and what is expected of these."""
+
+    rows: ScatteredRows
+    deviation: Array  # (..., C, K, n, D) of the completed rows from the means
+    covariance: Array  # (M(M+1)/2, n, l) of the missing cells, entry by entry
+    log_det: Array  # (..., C or 1, K or 1, n) of that covariance
+    entries: Array  # (M(M+1)/2 n,) where its entries lie in matrices of all columns and virtual ones
+
+    def log_density(self, means: Array, precision: Precision) -> Array:
+        xp = namespace(means)
+        whitened = xp.matmul(self.deviation, transpose(precision.root))
+        square = xp.linalg.vecdot(whitened, whitened)
+        return self.log_peak(means, precision) - 0.5 * square
+
+    def log_peak(self, means: Array, precision: Precision) -> Array:
+        log_det = precision.log_det[..., None] - self.log_det
+        return peak_density(log_det, namespace(means).sum(self.rows.observed, axis=1), means, self.rows.values)
+
+    def expected_moments(self, means: Array, sigma: Array, weight: Array) -> tuple[Array, Array]:
+        xp = namespace(means)
+        _, n, n_matrices = self.covariance.shape
+        rows = means[..., None, :] + self.deviation
+        weighted = weight[..., None] * rows
+        stacked = (n_matrices, -1, means.shape[-1])  # rows of all components that share a matrix
+        second = xp.matmul(transpose(xp.reshape(weighted, stacked)), xp.reshape(rows, stacked))
+        second = second + self._summed_covariance(xp.reshape(weight, (n_matrices, -1, n)))
+        return xp.sum(weighted, axis=-2), xp.reshape(symmetric(second), (*self.log_det.shape[:-1], *second.shape[1:]))
+
+    def _summed_covariance(self, weight: Array) -> Array:
+        """Weighted sums (l, D, D) over the rows, each covariance in its own rows and columns."""
+        xp, D = namespace(weight), self.rows.values.shape[1]
+        W = self.rows.width
+        weighted = self.covariance * transpose(xp.sum(weight, axis=1))
+        sums = sum_at(self.entries, xp.reshape(weighted, (-1, weight.shape[0])), W * W)
+        upper = xp.reshape(transpose(sums), (-1, W, W))[:, :D, :D]
+        return upper + transpose(upper) * (1.0 - eye_like(D, upper))
+
+
+def missing_columns(observed: np.ndarray) -> np.ndarray:
+    """The columns that each row misses; rows that miss fewer than others miss virtual ones, too."""
+    n_missing = np.sum(~observed, axis=1)[:, None]
+    columns = np.argsort(observed, axis=1, kind="stable")[:, : n_missing.max()]
+    place = np.arange(columns.shape[1])
+    return np.where(place < n_missing, columns, observed.shape[1] + place - n_missing)
+
+
+def _numbers(n: int, like: Array) -> Array:
+    """0, ..., n - 1 beside an array of integers."""
+    return namespace(like).arange(n, dtype=like.dtype, device=array_api_compat.device(like))
+
+
+def _with_virtual_columns(P: Array, width: int) -> Array:
+    """Precisions (l, W, W) of the columns and of virtual ones behind them."""
+    xp = namespace(P)
+    D = P.shape[-1]
+    unit = eye_like(width, P)
+    right, below = (xp.broadcast_to(a, (P.shape[0], *a.shape)) for a in (unit[:D, D:], unit[D:, :]))
+    return xp.concat([xp.concat([P, right], axis=-1), below], axis=-2)
 
 
 #: A pattern of at least so many rows is treated on its own.
@@ -241,11 +387,12 @@ class MissingnessPatterns(NamedTuple):
         """Those that an earlier sweep has left in `memo`; otherwise they are left there."""
         if memo is None or rows.observed is None:
             return cls.from_mask(rows, n_matrices)
-        if "patterns" not in memo:
-            memo["patterns"] = cls.from_mask(rows, n_matrices)
-        return cast(MissingnessPatterns, memo["patterns"])
+        found = memo.get("patterns")
+        if not isinstance(found, MissingnessPatterns):
+            found = memo["patterns"] = cls.from_mask(rows, n_matrices)
+        return found
 
-    def take_restarts(self, index: Any) -> MissingnessPatterns:
+    def take_restarts(self, index: np.ndarray) -> MissingnessPatterns:
         """All restarts see the same rows."""
         return self
 
@@ -315,145 +462,3 @@ def _about_as_many(index: np.ndarray, n_missing: np.ndarray, max_floats: int | N
         groups.append(index[begin:end])
         begin = end
     return groups
-
-
-class _Completion(NamedTuple):
-    """What is expected of rows that miss M cells each."""
-
-    deviation: Array  # (..., C, K, n, D) of the completed rows from the means
-    covariance: Array  # (M(M+1)/2, n, l) of the missing cells, entry by entry
-    log_det: Array  # (..., C or 1, K or 1, n) of that covariance
-    entries: Array  # (M(M+1)/2 n,) where its entries lie in matrices of all columns and virtual ones
-
-
-class ScatteredRows(NamedTuple):
-    """Rows that each miss other cells, but about as many.
-
-    A row that misses fewer than M cells also misses some virtual columns behind the others, of unit
-    variance and independent of all: they change nothing.
-    """
-
-    values: Array  # (n, D), zero where missing
-    observed: Array  # (n, D)
-    missing: Array  # (M, n) the columns that each row misses, from D on virtual ones
-    place: Array  # (n, D) which of its missing cells a cell is; M for observed ones
-    width: int  # W: number of columns, virtual ones included
-
-    @classmethod
-    def from_mask(cls, values: Array, observed: Array, is_known: np.ndarray) -> ScatteredRows:
-        """Of rows that know these cells (n, D)."""
-        columns = missing_columns(is_known)
-        (n, M), D = columns.shape, is_known.shape[1]
-        width = max(D, int(columns.max()) + 1)
-        place = np.full((n, width), M)
-        np.put_along_axis(place, columns, np.arange(M)[None, :], axis=1)
-        integer = namespace(values).int64
-        missing, place = (asarray_like(a, values, dtype=integer) for a in (columns.T.copy(), place[:, :D]))
-        return cls(values, observed, missing, place, width)
-
-    def complete(self, means: Array, sigma: Array, precision: Precision) -> _Completion:
-        xp = namespace(means)
-        n, D = self.values.shape
-        P = precision.matrix
-        n_matrices = math.prod(P.shape[:-2])
-        wide = _with_virtual_columns(xp.reshape(P, (n_matrices, D, D)), self.width)
-        entries = self._entries()
-        within = xp.take(transpose(xp.reshape(wide, (n_matrices, -1))), entries, axis=0)
-        d = (self.values - means[..., None, :]) * self.observed
-        Pd = xp.reshape(xp.matmul(d, P), (n_matrices, -1, n, D))
-        right = xp.permute_dims(self._take_missing(xp.permute_dims(Pd, (2, 3, 1, 0))), (0, 2, 1, 3))  # (M, S, n, l)
-        shape = (*right.shape[:2], n * n_matrices)
-        V, step, log_det = solve_entrywise(xp.reshape(within, (-1, shape[-1])), xp.reshape(right, shape))
-        placed = self._place_missing(xp.permute_dims(xp.reshape(step, right.shape), (0, 2, 1, 3)))  # (n, D, S, l)
-        return _Completion(
-            d - xp.reshape(xp.permute_dims(placed, (3, 2, 0, 1)), d.shape),
-            xp.reshape(V, (-1, n, n_matrices)),
-            -xp.reshape(transpose(xp.reshape(log_det, (n, n_matrices))), (*P.shape[:-2], n)),
-            entries,
-        )
-
-    def log_density(self, means: Array, precision: Precision, completion: Any) -> Array:
-        xp = namespace(means)
-        whitened = xp.matmul(completion.deviation, transpose(precision.root))
-        square = xp.linalg.vecdot(whitened, whitened)
-        return self.log_peak(means, precision, completion) - 0.5 * square
-
-    def log_peak(self, means: Array, precision: Precision, completion: Any) -> Array:
-        log_det = precision.log_det[..., None] - completion.log_det
-        return peak_density(log_det, namespace(means).sum(self.observed, axis=1), means, self.values)
-
-    def expected_moments(self, means: Array, sigma: Array, completion: Any, weight: Array) -> tuple[Array, Array]:
-        xp = namespace(means)
-        _, n, n_matrices = completion.covariance.shape
-        rows = means[..., None, :] + completion.deviation
-        weighted = weight[..., None] * rows
-        stacked = (n_matrices, -1, means.shape[-1])  # rows of all components that share a matrix
-        second = xp.matmul(transpose(xp.reshape(weighted, stacked)), xp.reshape(rows, stacked))
-        second = second + self._summed_covariance(completion, xp.reshape(weight, (n_matrices, -1, n)))
-        return xp.sum(weighted, axis=-2), xp.reshape(
-            symmetric(second), (*completion.log_det.shape[:-1], *second.shape[1:])
-        )
-
-    def _summed_covariance(self, completion: _Completion, weight: Array) -> Array:
-        """Weighted sums (l, D, D) over the rows, each covariance in its own rows and columns."""
-        xp, D = namespace(weight), self.values.shape[1]
-        W = self.width
-        weighted = completion.covariance * transpose(xp.sum(weight, axis=1))
-        sums = sum_at(completion.entries, xp.reshape(weighted, (-1, weight.shape[0])), W * W)
-        upper = xp.reshape(transpose(sums), (-1, W, W))[:, :D, :D]
-        return upper + transpose(upper) * (1.0 - eye_like(D, upper))
-
-    def expected_rows(self, means: Array, sigma: Array) -> Array:
-        completion = self.complete(means, sigma, Precision.from_covariance(means, sigma))
-        return means[..., None, :] + completion.deviation
-
-    def conditional_variances(self, means: Array, sigma: Array) -> Array:
-        xp, M = namespace(means), self.missing.shape[0]
-        covariance = self.complete(means, sigma, Precision.from_covariance(means, sigma)).covariance
-        diagonal = np.cumsum([0, *range(M, 1, -1)])
-        variance = xp.take(covariance, asarray_like(diagonal, self.missing), axis=0)  # (M, n, l)
-        return xp.permute_dims(self._place_missing(variance), (2, 0, 1))
-
-    def _entries(self) -> Array:
-        """Where products of the missing columns lie in flat matrices with virtual columns."""
-        xp = namespace(self.values)
-        i, j = (asarray_like(a, self.missing) for a in np.triu_indices(self.missing.shape[0]))
-        rows = xp.take(self.missing * self.width, i, axis=0)
-        return xp.reshape(rows + xp.take(self.missing, j, axis=0), (-1,))
-
-    def _take_missing(self, a: Array) -> Array:
-        """The missing cells (M, n, ...) of (n, D, ...)."""
-        xp, (n, D) = namespace(a), self.values.shape
-        index = xp.clip(self.missing, max=D - 1) + D * _numbers(n, self.missing)  # nothing rests on virtual cells
-        taken = xp.take(xp.reshape(a, (n * D, -1)), xp.reshape(index, (-1,)), axis=0)
-        return xp.reshape(taken, (*self.missing.shape, *a.shape[2:]))
-
-    def _place_missing(self, a: Array) -> Array:
-        """Values (M, n, ...) of the missing cells in their columns (n, D, ...), zero elsewhere."""
-        xp, n = namespace(a), self.values.shape[0]
-        index = self.place * n + _numbers(n, self.place)[:, None]
-        padded = xp.concat([a, xp.zeros_like(a[:1, ...])], axis=0)
-        taken = xp.take(xp.reshape(padded, ((a.shape[0] + 1) * n, -1)), xp.reshape(index, (-1,)), axis=0)
-        return xp.reshape(taken, (*self.place.shape, *a.shape[2:]))
-
-
-def missing_columns(observed: np.ndarray) -> np.ndarray:
-    """The columns that each row misses; rows that miss fewer than others miss virtual ones, too."""
-    n_missing = np.sum(~observed, axis=1)[:, None]
-    columns = np.argsort(observed, axis=1, kind="stable")[:, : n_missing.max()]
-    place = np.arange(columns.shape[1])
-    return np.where(place < n_missing, columns, observed.shape[1] + place - n_missing)
-
-
-def _numbers(n: int, like: Array) -> Array:
-    """0, ..., n - 1 beside an array of integers."""
-    return namespace(like).arange(n, dtype=like.dtype, device=array_api_compat.device(like))
-
-
-def _with_virtual_columns(P: Array, width: int) -> Array:
-    """Precisions (l, W, W) of the columns and of virtual ones behind them."""
-    xp = namespace(P)
-    D = P.shape[-1]
-    unit = eye_like(width, P)
-    right, below = (xp.broadcast_to(a, (P.shape[0], *a.shape)) for a in (unit[:D, D:], unit[D:, :]))
-    return xp.concat([xp.concat([P, right], axis=-1), below], axis=-2)

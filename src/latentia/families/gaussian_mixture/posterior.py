@@ -2,21 +2,13 @@ r"""Variational Bayes for Gaussian mixtures (Bishop 2006, section 10.2), the com
 classes pulled towards a common mean and covariance.
 
 The loop is EM's. The E-step takes expectations over the parameters where EM has points, and the
-M-step adds the priors' statistics to the rows' (`posterior`). Shares of components have the prior
+M-step adds the priors' statistics to the rows'. Shares of components have the prior
 :math:`\mathrm{Dir}(1/K)`, which empties components that are not needed. With infinitely many pooled
 rows all components share one covariance; with none, and many rows of data, the posterior is the
 maximum-likelihood point.
 
-Which prior goes with which covariance.
-
-The conjugate prior of variances: normal-gamma (see `posterior`).
-
-The conjugate prior of covariance matrices: normal-Wishart (see `posterior`).
-
-Conjugate posteriors of Gaussian components.
-
-Columns are in standard units about the overall mean. With the precision :math:`\lambda` (a number,
-or a matrix :math:`\Lambda` of D columns) of a component,
+**Priors.** Columns are in standard units about the overall mean. With the precision :math:`\lambda`
+(a number, or a matrix :math:`\Lambda` of D columns) of a component,
 
 .. math:: \mu \mid \Lambda \sim N(0, (\kappa \Lambda)^{-1}), \qquad
     \Lambda \sim W(\nu_0, \Psi_0^{-1}) \quad\text{or}\quad \lambda \sim G(g/2, b_0),
@@ -26,7 +18,8 @@ each component, :math:`\nu_0 = g + D - 1`. :math:`\kappa`, and the common covari
 \Psi_0 / \nu_0` or :math:`2 b_0 / g`, are set where they raise the bound most, the latter under a
 prior of h rows of unit variance, :math:`|S_0|^{-h/2} \exp(-\tfrac h2 \operatorname{tr} S_0^{-1})`:
 where columns are collinear or have few known cells in common, the rows alone would make it vanish.
-Expectations that the E-step needs:
+
+**Expectations** that the E-step needs:
 
 .. math::
 
@@ -38,10 +31,8 @@ which holds for the known cells of a row with the missing ones integrated out, t
 variance of its own for each column, :math:`\tfrac12(\psi(a) - \ln a) - \tfrac1{2\kappa_n}` for each
 known cell.
 
-Posteriors of the columns that have values.
-
-A column without any value says nothing of a component, but the degrees of freedom of a matrix of
-one more row and column and the strength of the means' prior would count it. So beliefs are about
+**Columns without any value** say nothing of a component, but the degrees of freedom of a matrix of
+one more row and column and the strength of the means' prior would count them. So beliefs are about
 the known columns alone; where rows are read, the others have the mean zero and a unit variance of
 their own.
 """
@@ -51,7 +42,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -71,6 +62,7 @@ from latentia.arrays.namespace import (
 from latentia.engine.contracts import PosteriorFamily
 from latentia.engine.rows import Chunk, MaskedRows, Memo, Source
 from latentia.engine.sweep import Likelihood, RowProblem
+from latentia.engine.tree import Axes, Tree
 from latentia.families.gaussian_mixture.covariance import Covariance, Diagonal, Full, Moments
 from latentia.families.gaussian_mixture.family import (
     GaussianMixtures,
@@ -93,6 +85,7 @@ class GaussianBelief(NamedTuple):
     log_prior: Array  # (..., C) of the classes, a point
     shares: Array  # (..., C, K) Dirichlet shapes; one for padding
     components: ComponentBelief
+    point: GaussianParams | tuple[()] = ()  # what follows from the above, for the time of a sweep
 
 
 class BeliefCoordinates(NamedTuple):
@@ -102,7 +95,7 @@ class BeliefCoordinates(NamedTuple):
     covariance: Array  # in the accelerated coordinates of its type
 
 
-class BayesianGaussianMixtures(PosteriorFamily):
+class BayesianGaussianMixtures(PosteriorFamily[GaussianBelief, Moments, GaussianPosterior]):
     """The posterior of Gaussian mixtures, whose points are those of `model`.
 
     `empty_columns`, a mask, says which columns have no value and do not count.
@@ -121,13 +114,13 @@ class BayesianGaussianMixtures(PosteriorFamily):
             raise ValueError(f"{type(model.covariance_type).__name__} has no conjugate prior.")
         self.conjugate = conjugate
         self.n_classes = model.n_classes
-        # sweeps cut what is precomputed, never the belief itself
-        self.params_class_axes = GaussianBelief(-1, -2, ComponentBelief(-3, -3, None, None, None, None))
+        self.params_class_axes = (-1, -2, (-3, -3, None, None, None, None), ())
         self.stats_class_axes = model.stats_class_axes
 
     @property
-    def precomputed_class_axes(self) -> GaussianParams:
-        return self.model.precomputed_class_axes
+    def precomputed_class_axes(self) -> Axes:
+        """Sweeps cut the point alone, not the belief that it stands for."""
+        return (None, None, (None,) * 6, self.model.precomputed_class_axes)
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> GaussianBelief:
         """One M-step from the start of the points."""
@@ -148,7 +141,16 @@ class BayesianGaussianMixtures(PosteriorFamily):
         )
         return self.update(belief, RowProblem(self, Likelihood(), source).sweep(belief).stats)
 
-    def precompute(self, params: GaussianBelief) -> GaussianParams:
+    def precompute(self, params: GaussianBelief) -> GaussianBelief:
+        return params._replace(point=self._point(params))
+
+    def _point(self, params: GaussianBelief) -> GaussianParams:
+        """The point that rows see."""
+        if not isinstance(params.point, GaussianParams):
+            return self._expected_point(params)
+        return params.point
+
+    def _expected_point(self, params: GaussianBelief) -> GaussianParams:
         means, expected = params.components.means, self.conjugate.expectation(params.components)
         covariance, cells = expected.covariance, expected.cell_constant
         if self.known is not None:
@@ -159,21 +161,14 @@ class BayesianGaussianMixtures(PosteriorFamily):
         return point._replace(natural=self.model.covariance_type.shift_cells(point.natural, cells))
 
     def infer(
-        self,
-        params: GaussianBelief | GaussianParams,
-        rows: MaskedRows,
-        y: Array | None = None,
-        memo: Memo | None = None,
+        self, params: GaussianBelief, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> GaussianPosterior:
-        return self.model.infer(self._as_point(params), rows, y, memo)
+        return self.model.infer(self._point(params), rows, y, memo)
 
     def statistics(
-        self, params: GaussianBelief | GaussianParams, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
+        self, params: GaussianBelief, rows: MaskedRows, posterior: GaussianPosterior, weight: Array
     ) -> Moments:
-        return self.model.statistics(self._as_point(params), rows, posterior, weight)
-
-    def _as_point(self, params: GaussianBelief | GaussianParams) -> GaussianParams:
-        return params if isinstance(params, GaussianParams) else self.precompute(params)
+        return self.model.statistics(self._point(params), rows, posterior, weight)
 
     def update(self, params: GaussianBelief, stats: Moments) -> GaussianBelief:
         xp = namespace(stats.first)
@@ -221,7 +216,8 @@ class BayesianGaussianMixtures(PosteriorFamily):
         covariance = self.conjugate.expectation(components).covariance
         return BeliefCoordinates(components.means, self.model.covariance_type.to_accelerated(covariance))
 
-    def from_accelerated(self, coordinates: BeliefCoordinates, params: GaussianBelief) -> GaussianBelief:
+    def from_accelerated(self, coordinates: Tree, params: GaussianBelief) -> GaussianBelief:
+        assert isinstance(coordinates, BeliefCoordinates)
         components = params.components
         covariance = self.model.covariance_type.from_accelerated(coordinates.covariance)
         rows = components.rows
@@ -245,7 +241,7 @@ class BayesianGaussianMixtures(PosteriorFamily):
         return GaussianParams(params.log_prior, weights, means, scale, (), dof)
 
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[Any]:
+    def examples(cls, n_features: int, n_classes: int) -> list[Self]:
         """Those of the points, and some with a column that has no value."""
         models, empty = GaussianMixtures.examples(n_features, n_classes), np.arange(n_features) == 1
         return [*(cls(model) for model in models), *(cls(model, empty_columns=empty) for model in models[1::2])]
@@ -269,7 +265,7 @@ def pooled_covariance(sample: Chunk) -> np.ndarray:
     # one more row of unit variance, and no correlation
     covariance = ((centered * weight[:, None]).T @ centered + np.eye(values.shape[1])) / (known + 1.0)
     roots = np.sqrt(np.diagonal(covariance))
-    eigenvalues, axes = eigh(covariance / np.outer(roots, roots))
+    eigenvalues, axes = map(to_numpy, eigh(covariance / np.outer(roots, roots)))
     raised = (axes * np.maximum(eigenvalues, MIN_EIGENVALUE)) @ axes.T
     return np.asarray(raised * np.outer(roots, roots))
 
@@ -291,7 +287,7 @@ class ComponentBelief(NamedTuple):
     """
 
     means: Array  # (..., C, K, D)
-    count: Array  # (..., C, K, D) or (..., C, K, 1): rows that a mean rests on, the prior's included
+    count: Array  # type: ignore[assignment]  # (..., C, K, D) or (..., C, K, 1): rows that a mean rests on, the prior's included
     rows: Array  # (...) as the covariance type has it, without the axes of a matrix
     scatter: Array  # as the covariance type has it
     common: Array  # the prior's scatter: (..., D), (...,) or (..., D, D)
@@ -386,6 +382,8 @@ def barred_scale(n_rows: Array | float, total: Array, barrier: float) -> Array:
 class NormalGamma(ConjugatePrior):
     """For a variance per column, or per component: G(g/2, common/2) for its inverse."""
 
+    type: Diagonal
+
     def certain(self, means: Array, covariance: Array) -> ComponentBelief:
         xp = namespace(means)
         rows = CERTAIN_ROWS * xp.ones_like(covariance)
@@ -395,7 +393,7 @@ class NormalGamma(ConjugatePrior):
         return ComponentBelief(means, CERTAIN_ROWS * xp.ones_like(means), rows, rows * covariance, common, strength)
 
     def given_moments(self, belief: ComponentBelief, moments: Moments) -> ComponentBelief:
-        xp, pool = namespace(moments.first), self.type.pool  # type: ignore[attr-defined]
+        xp, pool = namespace(moments.first), self.type.pool
         count = belief.strength[..., None, None, None] + moments.n_observed
         means = moments.first / count
         rows = self.prior.pooled_rows + pool(moments.n_observed)
@@ -457,6 +455,8 @@ class NormalGamma(ConjugatePrior):
 class NormalWishart(ConjugatePrior):
     """For a matrix per component, or one that all share."""
 
+    type: Full
+
     def certain(self, means: Array, covariance: Array) -> ComponentBelief:
         xp, D = namespace(means), means.shape[-1]
         rows = CERTAIN_ROWS * xp.ones_like(covariance[..., 0, 0])
@@ -470,7 +470,7 @@ class NormalWishart(ConjugatePrior):
 
     def given_moments(self, belief: ComponentBelief, moments: Moments) -> ComponentBelief:
         D = moments.first.shape[-1]
-        pool = self.type.pool  # type: ignore[attr-defined]
+        pool = self.type.pool
         count = (belief.strength[..., None, None] + moments.count)[..., None]
         means = moments.first / count
         rows = self._prior_rows(D) + pool(moments.count[..., None, None])[..., 0, 0]
@@ -482,7 +482,7 @@ class NormalWishart(ConjugatePrior):
         xp, D = namespace(belief.means), belief.means.shape[-1]
         inverse, _ = spd_inverse(belief.scatter)
         precision = belief.rows[..., None, None] * inverse
-        n_groups, total = 1.0, precision
+        n_groups, total = xp.ones_like(xp.sum(present)), precision
         if not self._tied:
             n_groups, total = xp.sum(present), xp.sum(precision * present[..., None, None], axis=(-4, -3))
         values, axes = eigh(total)
@@ -543,7 +543,7 @@ class NormalWishart(ConjugatePrior):
 
     def _mean_squares(self, belief: ComponentBelief, precision: Array) -> Array:
         xp, D = namespace(belief.means), belief.means.shape[-1]
-        per_component = self.type.per_component(precision)  # type: ignore[attr-defined]
+        per_component = self.type.per_component(precision)
         product = xp.matmul(per_component, belief.means[..., None])[..., 0]
         return xp.sum(belief.means * product, axis=-1) + D / belief.count[..., 0]
 

@@ -1,4 +1,4 @@
-r"""What a column model must be able to do: a kind of column as an object.
+r"""The contract of a kind of column, as an object, and the kinds that are sums of logistic terms.
 
 A column has one or more *linear predictors* :math:`a_h = w_h^\top z + b_h` of the latents z. Its
 model bounds (or equals) its log density by a quadratic in the predictors,
@@ -9,7 +9,7 @@ so every row has a Gaussian posterior of z, and a missing cell adds nothing. All
 family does with a column, its model does by itself: initial values, samples, expectations, counting
 parameters.
 
-Columns whose log density is a sum of logistic terms.
+A **logistic** column has the log density
 
 .. math::
 
@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.arrays.namespace import Array, namespace
+from latentia.arrays.namespace import Array, namespace, to_numpy
 from latentia.families.blocks.bounds import log_two_cosh, logistic_curvature
 
 
@@ -41,7 +41,7 @@ class Quadratic(NamedTuple):
 
     curvature: Array  # (..., N, H) coefficient of -a^2 / 2
     linear: Array  # (..., N, H) coefficient of a
-    constant: Any  # (..., N), or 0.0 where it is left out
+    constant: Array | float  # (..., N), or 0.0 where it is left out
 
 
 class CellTerms(NamedTuple):
@@ -222,7 +222,7 @@ def shrink_to_mean(mean: Array, variance: Array) -> Array:
 
 def example_codes(normal: np.ndarray, n_categories: int) -> np.ndarray:
     """Codes 0, 1, ... made of normal numbers; NaN stays."""
-    return np.floor(np.abs(normal) * 2) % n_categories
+    return np.asarray(np.floor(np.abs(normal) * 2) % n_categories)
 
 
 class LogisticColumnModel(SharedBoundModel):
@@ -293,7 +293,7 @@ class Bernoulli(LogisticColumnModel):
         return namespace(expected).astype(expected > 0.5, expected.dtype) if mode else expected
 
     def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        prob = self.expected(predictors, np.zeros_like(predictors))
+        prob = to_numpy(self.expected(predictors, np.zeros_like(predictors)))
         return (rng.random(prob.shape) < prob).astype(float)
 
     def example_cells(self, normal: np.ndarray) -> np.ndarray:

@@ -1,48 +1,27 @@
-r"""Which E-step serves which rows: the cheapest that is exact for them.
+r"""The E-step: which one serves which rows, and that of rows with a posterior of their own.
 
-E-step of training rows that have posteriors of their own, with a label or without.
+The cheapest that is exact for the rows: complete continuous rows, continuous rows with gaps, and
+models without factors are the matter of `e_step_gaussian`; all others, with missing cells or
+binary, categorical, ... columns, have a posterior each (`infer_rows`). There the columns add up to
+a quadratic in z, and z has the posterior that it makes of its prior (`latents`).
 
-A row with a label needs its own class alone; a row without one needs all classes, and one bound
-serves them (`bound_iteration`).
+**Bounds and moments.** Bounded columns take the bounds for the moments of their predictors, first
+under the prior, or where the last sweep has ended, then under the posterior, until the curvatures
+settle (Algorithm 1 of Langseth & Nielsen 2009). A bound that is off by a small step costs only the
+step's square.
 
-E-step of rows with missing cells, binary or categorical columns: each has its own posterior.
-
-What a column adds to it is the `bound` of its model in `column_models`; `e_step_forms` adds up the
-columns, and `bound_iteration` brings their bounds to rest.
-
-A row's predictors are :math:`a = Wz + b`, and its columns add up to the quadratic :math:`k +
-h^\top z - \tfrac12 z^\top Rz`, which does not depend on the class where the bounds do not. In the
-coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of a class it reads :math:`k_u +
-h_u^\top u - \tfrac12 u^\top R_u u` with :math:`R_u = \Gamma^{1/2}R\,\Gamma^{1/2}`, :math:`h_u =
-\Gamma^{1/2}(h - R\mu)`, :math:`k_u = k + h^\top\mu - \tfrac12\mu^\top R\mu`. So u has the precision
-:math:`A = I + R_u`, which is well conditioned even where a variance is nearly zero, and the
-integral over u is :math:`k_u + \tfrac12 h_u^\top A^{-1}h_u - \tfrac12\ln|A|`. The precisions of all
-rows are one product of curvatures with the packed :math:`ww^\top` of the predictors; the variances
-of all predictors are one product of the packed posterior covariances with the same matrix.
-
-Where the weights are uncertain (`posterior`), a predictor's expected square has the further term
-:math:`\tilde z^\top V \tilde z`, a quadratic in z like the others: what `WeightSpread` holds is
-added to the products of a column before the rows see them.
-
-In training, rows with a label need their own class alone: all of them together are as one class
-with a prior for each row.
-
-The bounds' fixed point: moments of z set the bounds, the bounds set the moments.
-
-Bounded columns take the bounds for the moments of their predictors, first under the prior, or where
-the last sweep has ended, then under the posterior, until the curvatures settle (Algorithm 1 of
-Langseth & Nielsen 2009). A bound that is off by a small step costs only the step's square.
-
-Each class has bounds of its own, with one exception. A row that is trained on without a label has
-one bound for all classes: the best for the mixture of their posteriors, by the probabilities of the
-classes. That is a looser bound of :math:`\ln p(x)`, and EM raises it all the same; all that is as
-large as the columns is then computed once for a row, not for each of its classes.
+**Labels.** A row with a label needs its own class alone: all of them together are as one class with
+a prior for each row. A row without one needs all classes, each with bounds of its own; but a row
+that is trained on without a label has one bound for all classes, the best for the mixture of their
+posteriors, by the probabilities of the classes. That is a looser bound of :math:`\ln p(x)`, and EM
+raises it all the same; all that is as large as the columns is then computed once for a row, not for
+each of its classes.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,10 +31,8 @@ from latentia.engine.rows import MaskedRows, Memo
 from latentia.engine.tree import take_restarts, tree_add, tree_map
 from latentia.families.latent_factors.columns import Quadratic
 from latentia.families.latent_factors.e_step_gaussian import (
-    SummedRows,
     infer_complete_rows,
     infer_rows_with_gaps,
-    infer_summed_rows,
     infer_without_latents,
     row_invariant_posterior,
 )
@@ -71,29 +48,6 @@ from latentia.families.latent_factors.latents import (
     posterior_of,
 )
 from latentia.families.latent_factors.parameters import FactorParams, FactorPosterior, FactorStats, LatentPosterior
-
-
-def infer_posterior(
-    layout: ColumnLayout,
-    params: FactorParams,
-    rows: MaskedRows,
-    y: Array | None,
-    rules: BoundRules,
-    uncertainty: Uncertainty | None = None,
-    memo: Memo | None = None,
-) -> FactorPosterior:
-    """Scores of rows, and the posteriors of components and latents; of labeled rows, where labels y
-    are given, perhaps under their own class alone.
-    """
-    if isinstance(rows, SummedRows):
-        return infer_summed_rows(row_invariant_posterior(params, uncertainty), rows.values)
-    if y is not None and not layout.all_gaussian and params.means.shape[-1]:
-        return infer_by_label(layout, params, rows, y, rules, uncertainty, memo)
-    scores, latents = infer_latents(layout, params, rows, rules, uncertainty, memo)
-    if scores.shape[-2] == 1:
-        return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), latents)
-    log_joint, component = logsumexp_and_softmax(scores, axis=-2)
-    return FactorPosterior(log_joint, component, latents)
 
 
 def infer_latents(
@@ -132,12 +86,13 @@ class BlockedPosterior(NamedTuple):
         self, params: FactorParams, layout: ColumnLayout, rows: MaskedRows, weight: Array, shared_gram: bool
     ) -> FactorStats:
         xp = namespace(weight)
-        total: Any = None
-        for numbers, some, latents in self.blocks:
-            w = weight if numbers is None else xp.take(weight, numbers, axis=-1)
-            stats = latents.statistics(params, layout, some, w, shared_gram)
-            total = stats if total is None else tree_add(total, stats)
-        return total
+        parts = [
+            latents.statistics(
+                params, layout, some, weight if numbers is None else xp.take(weight, numbers, axis=-1), shared_gram
+            )
+            for numbers, some, latents in self.blocks
+        ]
+        return parts[0] if len(parts) == 1 else tree_add(*parts)
 
 
 def infer_by_label(
@@ -174,7 +129,8 @@ def infer_by_label(
     if len(blocks) == 1:
         return FactorPosterior(log_joints[0], components[0], BlockedPosterior(blocks))
     back = xp.argsort(xp.concat([block.numbers for block in blocks]))
-    log_joint, component = (xp.take(xp.concat(parts, axis=-1), back, axis=-1) for parts in (log_joints, components))
+    log_joint = xp.take(xp.concat(log_joints, axis=-1), back, axis=-1)
+    component = xp.take(xp.concat(components, axis=-1), back, axis=-1)
     return FactorPosterior(log_joint, component, BlockedPosterior(blocks))
 
 
@@ -266,9 +222,9 @@ def infer_rows(
         bounded = BoundedColumns(layout, params, uncertainty, rows)
         shared = share_bounds and prior.mean.shape[-4] > 1
         key = f"bounds of {'labeled' if labels is not None else 'unlabeled' if shared else 'all'} rows"
-        start = None if memo is None else cast("BoundState | None", memo.get(key))
+        start = None if memo is None else memo.get(key)
         shape = (*params.log_prior.shape[:-1], prior.mean.shape[-4], params.log_mix.shape[-1], n_rows, q)
-        if start is None or start.moments.mean.shape != shape:
+        if not isinstance(start, BoundState) or start.moments.mean.shape != shape:
             start = BoundState.under_prior(prior, len(layout.bounded), shared)
         here = settle_bounds(bounded, form, prior, start, rules)
         quadratic = bounded.bound(here.bounded_moments, here.warm_starts if start.is_warm else None)
@@ -363,7 +319,7 @@ def settle_bounds(
     """All rounds but the last, each row until its curvatures settle."""
     xp = namespace(prior.mean)
     here = start.under(prior)
-    extrapolate = _plain_step if start.is_warm else _Extrapolation()  # near the end it may overshoot
+    extrapolation = None if start.is_warm else _Extrapolation()  # near the end it may overshoot
     tol = WARM_TOLERANCE * rules.tol if start.is_warm else rules.tol
     tol = max(tol, 4 * float(xp.finfo(prior.mean.dtype).eps))  # below it rounding never settles
     # without latents all rows share their predictors, and no row moves a bound
@@ -372,12 +328,14 @@ def settle_bounds(
     for _ in range(0 if only_one else rules.max_rounds - 1):
         before = here
         here = here._replace(warm_starts=[dict(warm_start) for warm_start in here.warm_starts])
-        quadratic = _bound_at(bounded, here)
+        # the constants weigh the classes where these share their bounds
+        quadratic = bounded.bound(here.bounded_moments, here.warm_starts, roughly=here.class_probs is None)
         here = here.after(quadratic, posterior_of(bounded.add_to(form, quadratic), prior))
-        here = here._replace(moments=extrapolate(before.moments, here.moments))
+        if extrapolation is not None:
+            here = here._replace(moments=extrapolation.next(before.moments, here.moments))
         if settled is not None:  # a settled row stays, whatever others need: rows do not depend on each other
             here = _where(settled, before, here)
-        if before.is_warm:
+        if before.curvature is not None:
             change = xp.abs(quadratic.curvature - before.curvature)
             unchanged = xp.all(change <= tol * quadratic.curvature, axis=-1, keepdims=True)
             settled = unchanged if settled is None else settled | unchanged
@@ -386,17 +344,15 @@ def settle_bounds(
     return here
 
 
-def _bound_at(bounded: BoundedColumns, here: BoundState) -> Quadratic:
-    """Bounds of a round; their constants weigh the classes where these share them."""
-    if here.class_probs is None:
-        return bounded.approximate_bound(here.moments, here.warm_starts)
-    return bounded.bound(here.bounded_moments, here.warm_starts)
-
-
 def _where(stays: Array, old: BoundState, new: BoundState) -> BoundState:
     """The old state of the rows that stay (..., N, 1)."""
     where = namespace(stays).where
     by_row = stays[..., 0]
+    probs, curvature = new.class_probs, new.curvature
+    if probs is not None and old.class_probs is not None:
+        probs = where(by_row, old.class_probs, probs)
+    if curvature is not None and old.curvature is not None:
+        curvature = where(stays, old.curvature, curvature)
     centers = [
         {key: where(by_row[..., None, :], before.get(key, center), center) for key, center in now.items()}
         for before, now in zip(old.warm_starts, new.warm_starts, strict=True)
@@ -404,15 +360,10 @@ def _where(stays: Array, old: BoundState, new: BoundState) -> BoundState:
     return BoundState(
         new.prior,
         LatentMoments(*(where(stays, a, b) for a, b in zip(old.moments, new.moments, strict=True))),
-        None if new.class_probs is None else where(by_row, old.class_probs, new.class_probs),
+        probs,
         centers,
-        where(stays, old.curvature, new.curvature),
+        curvature,
     )
-
-
-def _plain_step(point: LatentMoments, image: LatentMoments) -> LatentMoments:
-    """The next point of an iteration that is not to overshoot."""
-    return image
 
 
 class _Extrapolation:
@@ -422,19 +373,18 @@ class _Extrapolation:
     """
 
     def __init__(self) -> None:
-        self.image: LatentMoments | None = None
-        self.step: Array = None
+        self.last: tuple[LatentMoments, Array] | None = None  # image, and the step to it
 
-    def __call__(self, point: LatentMoments, image: LatentMoments) -> LatentMoments:
+    def next(self, point: LatentMoments, image: LatentMoments) -> LatentMoments:
         """The next point to try, after `point` went to `image`."""
-        xp = namespace(point.mean)
-        last_image, last_step = self.image, self.step
-        self.image, self.step = image, image.mean - point.mean
-        if last_image is None:
+        xp, step = namespace(point.mean), image.mean - point.mean
+        last, self.last = self.last, (image, step)
+        if last is None:
             return image
-        change = self.step - last_step
+        last_image, last_step = last
+        change = step - last_step
         square = xp.sum(change * change, axis=-1, keepdims=True)
-        along = xp.sum(self.step * change, axis=-1, keepdims=True)
+        along = xp.sum(step * change, axis=-1, keepdims=True)
         factor = along / xp.where(square > 0, square, xp.ones_like(square))
         factor = xp.clip(factor, min=-MAX_EXTRAPOLATION, max=0.0)
         return tree_map(lambda new, old: new - factor * (new - old), image, last_image)

@@ -156,7 +156,7 @@ def infer_complete_rows(invariant: RowInvariantPosterior, values: Array) -> tupl
 class LatentSums(NamedTuple):
     """Weighted sums over rows, of each class and component."""
 
-    count: Array  # (..., C, M)
+    count: Array  # type: ignore[assignment]  # (..., C, M)
     x: Array  # (..., C, M, n)
     x_square: Array  # (..., M, n), over the classes
     v: Array  # (..., C, M, q)
@@ -235,6 +235,7 @@ class GapPosterior(NamedTuple):
     """The latents of continuous rows with missing cells."""
 
     moments: Array  # (T + q + 1, ..., C, M, N) expected (u u', u, 1)
+    observed: Array  # (N, n) which cells are known
     squares: Array  # (N, n) of the cells
 
     def latent_means(self, params: FactorParams, rows: MaskedRows) -> Array:
@@ -251,7 +252,7 @@ class GapPosterior(NamedTuple):
         total = xp.moveaxis(xp.sum(weighted, axis=-1), 0, -1)[..., None, :]  # (..., C, M, 1, T + q + 1)
         by_cell = total
         if not shared_gram:
-            by_cell = xp.moveaxis(weighted_row_sums(weighted, rows.observed), 0, -1)
+            by_cell = xp.moveaxis(weighted_row_sums(weighted, self.observed), 0, -1)
         with_x = xp.moveaxis(weighted_row_sums(weighted[-q - 1 :, ...], rows.values), 0, -1)
         # added up over the classes, which share the loadings
         gram = xp.sum(_moments_of_latents(by_cell, mu, root), axis=-4)
@@ -289,7 +290,8 @@ def infer_rows_with_gaps(
     """Log joint of class, component and row (..., C, M, N), and the posterior of the latents."""
     xp, q = namespace(rows.values), params.means.shape[-1]
     terms, squares = RowCellTerms.of(params, uncertainty), rows.values * rows.values
-    form = params_at_rows(terms.known, rows.observed)
+    observed = xp.ones_like(squares) if rows.observed is None else rows.observed
+    form = params_at_rows(terms.known, observed)
     form[-q - 1 :, ...] += params_at_rows(terms.linear, rows.values)
     shape, n_packed = form.shape[1:], form.shape[0] - q - 1
     form = xp.reshape(form, (form.shape[0], -1))
@@ -307,7 +309,7 @@ def infer_rows_with_gaps(
     if uncertainty is not None:
         log_weight = log_weight + uncertainty.class_constant[..., None]
     moments = xp.concat([cov + outer, u, xp.ones_like(u[:1, :])], axis=0)
-    return scores + log_weight[..., None], GapPosterior(xp.reshape(moments, (-1, *shape)), squares)
+    return scores + log_weight[..., None], GapPosterior(xp.reshape(moments, (-1, *shape)), observed, squares)
 
 
 class SummedRows(MaskedRows):

@@ -37,12 +37,20 @@ column model.
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from latentia.arrays.linalg import eigh, pack, packed_outer, spd_inverse, with_doubled_offdiagonal
-from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, to_numpy, transpose
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    logsumexp_and_softmax,
+    namespace,
+    softmax,
+    to_numpy,
+    transpose,
+)
 from latentia.engine.contracts import (
     Expectation,
     NormalCellsFamily,
@@ -51,9 +59,16 @@ from latentia.engine.contracts import (
     StructuredFamily,
 )
 from latentia.engine.rows import Chunk, MaskedRows, Memo, Source
-from latentia.families.latent_factors.e_step import BoundRules, RowPosterior, infer_latents, infer_posterior, infer_rows
-from latentia.families.latent_factors.e_step_gaussian import ClassSums
+from latentia.engine.tree import Axes, Tree
+from latentia.families.latent_factors.e_step import BoundRules, RowPosterior, infer_by_label, infer_latents, infer_rows
+from latentia.families.latent_factors.e_step_gaussian import (
+    ClassSums,
+    SummedRows,
+    infer_summed_rows,
+    row_invariant_posterior,
+)
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
+from latentia.families.latent_factors.latents import Uncertainty
 from latentia.families.latent_factors.parameters import (
     FactorFree,
     FactorParams,
@@ -84,7 +99,11 @@ ROUGH_BOUNDS = BoundRules(tol=1e-3, max_rounds=4)
 ROUGH_N_LATENT = 4
 
 
-class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
+class LatentFactors(
+    NormalCellsFamily[FactorParams, FactorStats, FactorPosterior],
+    SmoothFamily[FactorParams, FactorStats, FactorPosterior],
+    StructuredFamily[FactorParams, FactorStats, FactorPosterior],
+):
     """p(y) p(m|y) N(z; mu_y, Gamma_y) prod_i p(x_i | z, m).
 
     `layout` holds the column models, `tied` says whether the components share the noise,
@@ -97,8 +116,8 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
     or after `bound_max_iter` rounds.
     """
 
-    params_class_axes = FactorParams(-1, -2, -2, -2, None, None, None, None)
-    stats_class_axes = FactorStats(-2, -2, -2, None, None, None, None, None)
+    params_class_axes: Axes = (-1, -2, -2, -2, None, None, None, None)
+    stats_class_axes: Axes = (-2, -2, -2, None, None, None, None, None)
 
     def __init__(
         self,
@@ -130,17 +149,44 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
 
     def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> FactorParams:
         sizes = FactorSizes(self.n_classes, self.n_components, self.n_latent)
-        options: dict[str, Any] = {"tied": self.tied, "var_floor": self.var_floor, "log_prior": self.fixed_log_prior}
-        return initial_params(self.layout, sizes, source, rng, n_restarts, **options)
+        return initial_params(
+            self.layout,
+            sizes,
+            source,
+            rng,
+            n_restarts,
+            tied=self.tied,
+            var_floor=self.var_floor,
+            log_prior=self.fixed_log_prior,
+        )
 
     @property
     def takes_all_labels(self) -> bool:
         return not self.layout.all_gaussian
 
     def infer(
-        self, params: FactorParams, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+        self,
+        params: FactorParams,
+        rows: MaskedRows,
+        y: Array | None = None,
+        memo: Memo | None = None,
+        uncertainty: Uncertainty | None = None,
+        rules: BoundRules | None = None,
     ) -> FactorPosterior:
-        return infer_posterior(self.layout, params, rows, y, self.bound_rules, memo=memo)
+        """Scores of rows, and the posteriors of components and latents; of labeled rows, where
+        labels y are given, perhaps under their own class alone. The parameters may be uncertain,
+        and other rules than the family's hold for the bounds.
+        """
+        if isinstance(rows, SummedRows):
+            return infer_summed_rows(row_invariant_posterior(params, uncertainty), rows.values)
+        rules = rules or self.bound_rules
+        if y is not None and self.takes_all_labels and params.means.shape[-1]:
+            return infer_by_label(self.layout, params, rows, y, rules, uncertainty, memo)
+        scores, latents = infer_latents(self.layout, params, rows, rules, uncertainty, memo)
+        if scores.shape[-2] == 1:
+            return FactorPosterior(scores[..., 0, :], namespace(scores).ones_like(scores), latents)
+        log_joint, component = logsumexp_and_softmax(scores, axis=-2)
+        return FactorPosterior(log_joint, component, latents)
 
     def infer_rows(self, params: FactorParams, rows: MaskedRows) -> RowPosterior:
         """Each row's own posterior of the latents, whatever the rows."""
@@ -192,7 +238,7 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
 
     def structure_size(self, params: FactorParams) -> np.ndarray:
         """How many loadings the structure of each start leaves free."""
-        return self.n_components * to_numpy(params.edges).sum(axis=(-2, -1), dtype=float)
+        return np.asarray(self.n_components * to_numpy(params.edges).sum(axis=(-2, -1), dtype=float))
 
     def log_prior(self, params: FactorParams) -> Array | float:
         return log_prior_density(params, self.ridge, self.n_pseudo_rows) if self.n_pseudo_rows else 0.0
@@ -200,13 +246,20 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
     def to_free(self, params: FactorParams) -> FactorFree:
         return to_free(params, self.var_floor)
 
-    def from_free(self, free: FactorFree, params: FactorParams) -> FactorParams:
+    def from_free(self, free: Tree, params: FactorParams) -> FactorParams:
+        assert isinstance(free, FactorFree)
         return from_free(free, params, self._edges(params), self.var_floor)
 
     def gradient(self, params: FactorParams, stats: FactorStats) -> FactorFree:
-        prior: dict[str, float] = {"ridge": self.ridge, "n_pseudo_rows": self.n_pseudo_rows}
-        edges = self._edges(params)
-        return gradient(params, stats, edges, tied=self.tied, floor=self.var_floor, **prior)
+        return gradient(
+            params,
+            stats,
+            self._edges(params),
+            tied=self.tied,
+            floor=self.var_floor,
+            ridge=self.ridge,
+            n_pseudo_rows=self.n_pseudo_rows,
+        )
 
     def floats_per_row(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
@@ -289,12 +342,12 @@ class LatentFactors(NormalCellsFamily, SmoothFamily, StructuredFamily):
         kinds = [*COLUMN_MODELS] * n_features
         turns = [kinds[first : first + n_features] for first in range(0, len(COLUMN_MODELS), n_features)]
         mixed = [ColumnLayout.from_kinds(turn, [3] * n_features) for turn in turns]
-        settled: dict[str, Any] = {"bound_tol": 1e-12, "bound_max_iter": 1000, "ridge": 1.0}
+        settled = partial(cls, bound_tol=1e-12, bound_max_iter=1000, ridge=1.0)
         return [
             cls(continuous, n_classes, 2, 2),
             cls(continuous, n_classes, n_features + 2, 1, tied=False),
-            cls(binary, n_classes, 1, 2, **settled),
-            *(cls(layout, n_classes, 1, 1, tied=False, **settled) for layout in mixed),
+            settled(binary, n_classes, 1, 2),
+            *(settled(layout, n_classes, 1, 1, tied=False) for layout in mixed),
         ]
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -385,7 +438,7 @@ def principal_axes(rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np
     The sign of an axis makes the sum of its cubes positive.
     """
     if rows.shape[1] <= rows.shape[0]:
-        squares, axes = eigh((rows * weight[:, None]).T @ rows)
+        squares, axes = map(to_numpy, eigh((rows * weight[:, None]).T @ rows))
         axes, deviations = axes[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0))
     else:
         _, deviations, transposed = np.linalg.svd(rows * np.sqrt(weight)[:, None], full_matrices=False)
@@ -401,14 +454,15 @@ def orient_axes(axes: np.ndarray) -> np.ndarray:
     """
     cubes = (axes**3).sum(axis=-1, keepdims=True)
     sign = np.where(np.abs(cubes) > ROUNDING, cubes, axes[..., :1])
-    return axes * np.where(sign < 0, -1.0, 1.0)
+    return np.asarray(axes * np.where(sign < 0, -1.0, 1.0))
 
 
 def _rows_at_quantiles(scores: np.ndarray, weight: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     """The rows at these weighted quantiles of their scores."""
     order = np.argsort(scores, kind="stable")
     cumulative = np.cumsum(weight[order])
-    return order[np.minimum(np.searchsorted(cumulative, quantiles * cumulative[-1]), len(order) - 1)]
+    rows: np.ndarray = order[np.minimum(np.searchsorted(cumulative, quantiles * cumulative[-1]), len(order) - 1)]
+    return rows
 
 
 def class_moments(
@@ -419,7 +473,7 @@ def class_moments(
     """
     S, _, q = L.shape
     weight = np.broadcast_to(weight[:, None] if weight.ndim == 1 else weight, (len(rows), S)).T
-    cov, _ = spd_inverse(np.eye(q) + np.swapaxes(L, -1, -2) @ L)
+    cov = to_numpy(spd_inverse(np.eye(q) + np.swapaxes(L, -1, -2) @ L)[0])
     means, variances = np.zeros((S, n_classes, q)), np.ones((S, n_classes, q))
     for c in range(n_classes):
         w = weight[:, None, y == c]
@@ -437,17 +491,19 @@ def sample_rows(
     layout: ColumnLayout, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None
 ) -> np.ndarray:
     """Rows of the classes `codes`, from random components or from a given one, in NumPy."""
-    params = FactorParams(*(to_numpy(a).astype(float) for a in params))
-    n, n_components = codes.size, params.log_mix.shape[-1]
-    probs = softmax(params.log_mix, axis=-1)
+    means, variances = to_numpy(params.means).astype(float), to_numpy(params.variances).astype(float)
+    loadings, offsets = to_numpy(params.loadings).astype(float), to_numpy(params.offsets).astype(float)
+    variance = to_numpy(params.noise).astype(float)
+    probs = to_numpy(softmax(to_numpy(params.log_mix).astype(float), axis=-1))
+    n, n_components = codes.size, probs.shape[-1]
     m = np.minimum((rng.random((n, 1)) > np.cumsum(probs, axis=-1)[codes]).sum(axis=1), n_components - 1)
     m = m if component is None else np.full(n, component)
-    z = rng.standard_normal((n, params.means.shape[-1]))
-    z = params.means[codes] + np.sqrt(params.variances[codes]) * z
+    z = rng.standard_normal((n, means.shape[-1]))
+    z = means[codes] + np.sqrt(variances[codes]) * z
     predictors = np.empty((n, layout.n_predictors))
     for k in range(n_components):
-        predictors[m == k] = z[m == k] @ params.loadings[k].T + params.offsets[k]
-    noise = params.noise[np.zeros(n, int) if params.noise.shape[0] == 1 else m]
+        predictors[m == k] = z[m == k] @ loadings[k].T + offsets[k]
+    noise = variance[np.zeros(n, int) if variance.shape[0] == 1 else m]
     X = np.zeros((n, layout.n_columns))
     G = layout.n_gaussian
     X[:, list(layout.gaussian.columns)] = layout.gaussian.sample(predictors[:, :G], noise, rng)
@@ -504,7 +560,7 @@ def _expected_of_continuous(
 ) -> Array:
     """What is expected of continuous cells (N, G) at these predictors, whose noise has its say."""
     xp = namespace(predictors)
-    filled = 0.0
+    filled = xp.zeros_like(predictors[0, 0, :, :])
     for m in range(weight.shape[1]):  # one component at a time: C x N x G of memory
         variance = _predictor_variances(cov[:, m, ...], params.loadings[m, : layout.n_gaussian, :])
         variance = variance + params.noise[0 if params.noise.shape[0] == 1 else m, :]

@@ -51,7 +51,7 @@ def importance_scores(family: LatentFactors, params: FactorParams, rows: MaskedR
         else:
             z = posteriors.mean + xp.matmul(root, e[..., None])[..., 0]
         predictors = xp.matmul(z, transpose(W)) + b
-        ratio = -constant
+        ratio = xp.zeros_like(posteriors.scores) - constant
         for (model, index), (values, observed) in zip(layout.bounded_slices(), cells, strict=True):
             ratio = ratio + model.log_density(values, observed, predictors[..., index])
         ratio = ratio - xp.sum((linear - 0.5 * curvature * predictors) * predictors, axis=-1)

@@ -1,73 +1,65 @@
-r"""The kinds of columns, and the registry of their names.
+r"""The kinds of columns, their registry, and the layout of a table by kinds.
 
 A new kind is a class and its name in `COLUMN_MODELS`; nothing else needs to know of it. Its `bound`
-is its part of the E-step; `e_step_rows` adds up the parts of all columns of a row.
+is its part of the E-step: the quadratic :math:`k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h`
+of `columns`.
 
-With the quadratic :math:`k - \tfrac12 \sum_h \kappa_h a_h^2 + \sum_h s_h a_h` of `column_contract`:
-
-- `Gaussian` (one predictor): equality, with :math:`\kappa = 1/\theta`, :math:`s = x/\theta`. It
-  needs no bound, so the family takes :math:`\theta` out of the sums.
-- `Bernoulli` (one predictor): the Jaakkola-Jordan bound of Langseth & Nielsen (2009), eq. 5, in
-  which our :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)` is minus the paper's: :math:`\kappa =
+- `Gaussian` (continuous, one predictor): equality, with :math:`\kappa = 1/\theta`, :math:`s =
+  x/\theta`. It needs no bound, so the family takes :math:`\theta` out of the sums.
+- `Bernoulli` (binary, one predictor): the Jaakkola-Jordan bound of Langseth & Nielsen (2009), eq.
+  5, in which our :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)` is minus the paper's: :math:`\kappa =
   2\lambda(\xi)`, :math:`s = t - 1/2`, :math:`k = \lambda\xi^2 - \ln 2\cosh(\xi/2)`, best at
   :math:`\xi^2 = E[a^2]` (their eq. 9 drops w around the mean and takes the prior mean in the cross
   term).
-- `Categorical` (one predictor per category): the softmax bound of `logsumexp_bound`, with
-  :math:`\xi` and :math:`\gamma` optimal for the moments of the predictors.
-- `NegativeBinomial` (one predictor) and `Sequential` (one per step from level to level).
+- `Categorical` (one predictor per category): the softmax bound of `blocks.bounds`, with
+  :math:`\xi` and :math:`\gamma` optimal for the moments of the predictors. A column with two
+  categories needs one log odds, and its bound is tighter. Without latents the predictors of a point
+  are known, and the bound is the density itself.
+- `NegativeBinomial` (counts 0, 1, 2, ..., one predictor), with a logarithmic link:
 
-Each but the first has a file of its own.
-
-Counts 0, 1, 2, ...: negative binomial with a logarithmic link.
-
-.. math::
+  .. math::
 
     p(x \mid a) = \frac{\Gamma(x + r)}{\Gamma(r)\, x!} \, \sigma(a)^x (1 - \sigma(a))^r ,
-    \qquad E[x \mid a] = r e^a , \quad \operatorname{Var}[x \mid a] = \mu + \mu^2 / r ,
+    \qquad E[x \mid a] = r e^a , \quad \operatorname{Var}[x \mid a] = \mu + \mu^2 / r .
 
-so the logarithm of the mean is linear in the latents. A Poisson column has no quadratic bound,
-since :math:`-e^a` falls faster than any; this one is a sum of logistic terms with x successes among
-:math:`x + r` trials (see `logistic_column`), and a Poisson column for large r.
+  A Poisson column has no quadratic bound, since :math:`-e^a` falls faster than any; this one is a
+  sum of logistic terms with x successes among :math:`x + r` trials, and a Poisson column for large
+  r. The shape r is fixed beforehand. Of what the variance s^2 exceeds the mean :math:`\mu`, half is
+  left to the latents: :math:`r = 2\mu^2 / (s^2 - \mu)`. It is at least :math:`\mu / 10` and at most
+  :math:`10 \mu`, where the variance is within a tenth of Poisson's: beyond, the bound is loose,
+  because its curvature exceeds that of the density ever more (by a factor of two at either limit).
+- `Sequential` (ordered levels 0, 1, ..., K - 1, one predictor per step). Level h is left for the
+  next one with a probability that is logistic in a predictor of its own (continuation ratios, the
+  sequential model of Tutz 1990):
 
-The shape r of a column is fixed beforehand. Of what its variance s^2 exceeds its mean
-:math:`\mu`, half is left to the latents: :math:`r = 2\mu^2 / (s^2 - \mu)`. It is at least
-:math:`\mu / 10` and at most :math:`10 \mu`, where the variance is within a tenth of Poisson's:
-beyond, the bound is loose, because its curvature exceeds that of the density ever more (by a factor
-of two at either limit).
-
-Ordered levels 0, 1, ..., K - 1: a column that climbs from one level to the next.
-
-Level h is left for the next one with a probability that is logistic in a predictor of its own
-(continuation ratios, the sequential model of Tutz 1990):
-
-.. math::
+  .. math::
 
     p(x > h \mid x \ge h, a) = \sigma(a_h) , \qquad
     \ln p(x \mid a) = \sum_{h < x} \ln \sigma(a_h) + [x < K - 1] \ln(1 - \sigma(a_x)) .
 
-Each step is a trial that only cells at level h or above have made, so the density is a sum of
-logistic terms with :math:`n_h = [x \ge h]` and :math:`y_h = [x > h]` (see `logistic_column`): the
-thresholds are offsets that the M-step learns, and the bound is tighter than that of a softmax. With
-two levels this is a binary column. A model with thresholds on one common predictor would have fewer
-loadings, but the M-step knows no predictors that share theirs.
-
-Columns of categories: a softmax over one predictor per category.
-
-The bound is that of `logsumexp_bound`, with :math:`\xi` and :math:`\gamma` optimal for the moments
-of the predictors. A column with two categories needs one log odds, and its bound is tighter.
-Without latents the predictors of a point are known, and the bound is the density itself.
-
-The columns of a table by kind, and where their predictors are.
+  Each step is a trial that only cells at level h or above have made, so the density is a sum of
+  logistic terms with :math:`n_h = [x \ge h]` and :math:`y_h = [x > h]`: the thresholds are offsets
+  that the M-step learns, and the bound is tighter than that of a softmax. With two levels this is a
+  binary column. A model with thresholds on one common predictor would have fewer loadings, but the
+  M-step knows no predictors that share theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from latentia.arrays.namespace import Array, asarray_like, log_gamma, logsumexp, namespace, softmax, transpose
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    log_gamma,
+    logsumexp,
+    namespace,
+    softmax,
+    to_numpy,
+    transpose,
+)
 from latentia.engine.rows import MaskedRows
 from latentia.families.blocks.bounds import (
     SoftmaxBound,
@@ -147,10 +139,10 @@ class NegativeBinomial(LogisticColumnModel):
 
     def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         rate = rng.standard_gamma(self.shapes, predictors.shape) * np.exp(np.minimum(predictors, MAX_LOG_MEAN))
-        return rng.poisson(np.minimum(rate, 1e15)).astype(float)
+        return np.asarray(rng.poisson(np.minimum(rate, 1e15)), dtype=float)
 
     def example_cells(self, normal: np.ndarray) -> np.ndarray:
-        return np.floor(np.abs(normal) * 3)
+        return np.asarray(np.floor(np.abs(normal) * 3))
 
     def _shapes(self, like: Array) -> Array:
         return asarray_like(self.shapes, like)
@@ -214,7 +206,8 @@ class Sequential(LogisticColumnModel):
     def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         above = self._by_column(self.expected(predictors, np.zeros_like(predictors)))
         draws = rng.random((len(predictors), len(self.columns)))
-        return np.stack([(draws[:, [k]] < part).sum(axis=1) for k, part in enumerate(above)], axis=1).astype(float)
+        levels = [(draws[:, [k]] < to_numpy(part)).sum(axis=1) for k, part in enumerate(above)]
+        return np.stack(levels, axis=1).astype(float)
 
     def example_cells(self, normal: np.ndarray) -> np.ndarray:
         return np.stack([example_codes(normal[:, k], size) for k, size in enumerate(self.sizes)], axis=1)
@@ -309,7 +302,8 @@ class Categorical(SharedBoundModel):
     ) -> Quadratic:
         """The quadratic by bounds of the scores of each group, whose first predictor is named."""
         xp = namespace(mean)
-        curvatures, linears, constant = [], [], 0.0
+        curvatures, linears = [], []
+        constant: Array | float = 0.0
         for number, first, count, size in self._groups():
             m, v = _scores(mean, variance, first, count, size)
             value, curvature, linear, _ = bound_scores(m, v, first)
@@ -376,7 +370,7 @@ class Categorical(SharedBoundModel):
     def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         cells = np.empty((len(predictors), len(self.columns)))
         for number, probs in enumerate(self._by_column(self.expected(predictors, np.zeros_like(predictors)))):
-            cumulative = np.cumsum(probs, axis=1)
+            cumulative = np.cumsum(to_numpy(probs), axis=1)
             code = (rng.random((len(predictors), 1)) > cumulative / cumulative[:, -1:]).sum(axis=1)
             cells[:, number] = np.minimum(code, self.sizes[number] - 1)
         return cells
@@ -416,7 +410,12 @@ class Categorical(SharedBoundModel):
         return xp.take(cells, asarray_like(numbers, cells, dtype=xp.int64), axis=1)
 
     def _quadratic(
-        self, values: Array, observed: Array | None, curvatures: list[Array], linears: list[Array], constant: Any
+        self,
+        values: Array,
+        observed: Array | None,
+        curvatures: list[Array],
+        linears: list[Array],
+        constant: Array | float,
     ) -> Quadratic:
         """The groups of columns side by side."""
         xp = namespace(values)
@@ -465,7 +464,7 @@ class Gaussian(ColumnModel):
         return expected
 
     def sample(self, predictors: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return predictors + np.sqrt(noise) * rng.standard_normal(predictors.shape)
+        return np.asarray(predictors + np.sqrt(noise) * rng.standard_normal(predictors.shape))
 
     def example_cells(self, normal: np.ndarray) -> np.ndarray:
         return normal

@@ -1,7 +1,7 @@
-r"""The posterior of a latent classification model's parameters, as a value.
+r"""The posteriors: of a latent classification model's parameters, and of the latents of rows.
 
-Priors. With the precision :math:`\lambda = 1/\theta` of a continuous column and the weights
-:math:`w = (\text{loadings}, \text{offset})` of a predictor,
+**Parameters.** With the precision :math:`\lambda = 1/\theta` of a continuous column and the weights
+:math:`w = (\text{loadings}, \text{offset})` of a predictor, the priors are
 
 .. math::
 
@@ -22,13 +22,25 @@ class towards what all share. Shares of components have the prior :math:`\mathrm
 had u loadings and k class means of unit size beside its own. Where rows are few or hardly known, a
 factor then keeps loadings with which it can still tell classes apart, instead of none.
 
-The quadratics :math:`k + h^\top z - \tfrac12 z^\top Rz` that the columns of a row add up to,
-and the posterior of z that they make of its prior (see `e_step_rows`).
+**Latents.** A row's predictors are :math:`a = Wz + b`, and its columns add up to the quadratic
+:math:`k + h^\top z - \tfrac12 z^\top Rz` (`RowForm`), which does not depend on the class where the
+bounds do not. In the coordinates :math:`z = \mu + \Gamma^{1/2}u`, :math:`u \sim N(0, I)` of a class
+it reads :math:`k_u + h_u^\top u - \tfrac12 u^\top R_u u` with :math:`R_u =
+\Gamma^{1/2}R\,\Gamma^{1/2}`, :math:`h_u = \Gamma^{1/2}(h - R\mu)`, :math:`k_u = k + h^\top\mu -
+\tfrac12\mu^\top R\mu`. So u has the precision :math:`A = I + R_u`, which is well conditioned even
+where a variance is nearly zero, and the integral over u is :math:`k_u + \tfrac12 h_u^\top
+A^{-1}h_u - \tfrac12\ln|A|` (`posterior_of`). The precisions of all rows are one product of
+curvatures with the packed :math:`ww^\top` of the predictors; the variances of all predictors are
+one product of the packed posterior covariances with the same matrix.
+
+Where the weights are uncertain, a predictor's expected square has the further term :math:`\tilde
+z^\top V \tilde z`, a quadratic in z like the others: what `WeightSpread` holds is added to the
+products of a column before the rows see them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from latentia.arrays.linalg import pack, packed_outer, unpack, with_doubled_offdiagonal
 from latentia.arrays.namespace import LOG_2PI, Array, digamma, eye_like, log_gamma, namespace, transpose
@@ -68,10 +80,7 @@ class FactorBelief(NamedTuple):
     precision: Array  # (..., q) alpha of the continuous columns
     bounded_precision: Array  # (..., q) alpha of the bounded ones
     strength: Array  # (..., q) kappa
-
-
-#: The axis of each array that runs over the classes.
-BELIEF_CLASS_AXES = FactorBelief(-1, -2, -2, -2, -2, -2, *[None] * 8)
+    expected: ExpectedParams | tuple[()] = ()  # what follows from the above, for the time of a sweep
 
 
 class Uncertainty(NamedTuple):
@@ -87,9 +96,6 @@ class ExpectedParams(NamedTuple):
 
     point: FactorParams  # means; variances and noise are inverses of mean precisions
     uncertainty: Uncertainty
-
-
-EXPECTED_CLASS_AXES = ExpectedParams(FactorParams(-1, -2, -2, -2, None, None, None, None), Uncertainty(-1, None, None))
 
 
 def expected_params(belief: FactorBelief) -> ExpectedParams:
@@ -204,9 +210,9 @@ def _log_density(precision: Array, n_units: float) -> Array:
 class RowForm(NamedTuple):
     """k + h'z - z'Rz/2 of each row; R packed. Some parts have one row where all rows share them."""
 
-    precision: Any  # (..., C or 1, M, N, q(q+1)/2)
-    linear: Any  # (..., C or 1, M, N, q)
-    constant: Any  # (..., C or 1, M, N)
+    precision: Array  # (..., C or 1, M, N, q(q+1)/2)
+    linear: Array  # (..., C or 1, M, N, q)
+    constant: Array  # (..., C or 1, M, N)
 
 
 class LatentMoments(NamedTuple):
@@ -311,7 +317,8 @@ def gaussian_form(
     G = layout.n_gaussian
     W, b = params.loadings[..., None, :, :G, :], params.offsets[..., None, :, :G]
     if not G:
-        return RowForm(0.0, 0.0, 0.0)
+        nothing = xp.sum(params.noise)
+        return RowForm(nothing, nothing, nothing)
     theta = params.noise[..., None, :, :]
     x, observed = layout.select_columns(layout.gaussian, rows)
     scaled = W / theta[..., None]
@@ -347,27 +354,20 @@ class BoundedColumns:
             self.square = self.square + self.spread.square
         self.square_doubled = transpose(with_doubled_offdiagonal(self.square, q))
 
-    def bound(self, moments: LatentMoments, warm_starts: list[dict[int, Array]] | None = None) -> Quadratic:
-        """The best bounds; with warm starts, nearly the best, near those of earlier rounds."""
+    def bound(self, moments: LatentMoments, near: list[dict[int, Array]] | None, roughly: bool = False) -> Quadratic:
+        """The best bounds; near those of earlier rounds, if given, nearly the best. `roughly`, for
+        rounds in between, they lack their constants.
+        """
         mean, variance = self._predictors(moments)
         parts = []
         for k, ((model, index), cells) in enumerate(zip(self.models, self.cells, strict=True)):
-            here = mean[..., index], variance[..., index]
-            if not moments.mean.shape[-1]:
-                parts.append(model.bound_without_latents(*cells, *here))
-            elif warm_starts is None:
-                parts.append(model.bound(*cells, *here))
+            here = *cells, mean[..., index], variance[..., index]
+            if near is not None and roughly:
+                parts.append(model.approximate_bound(*here, near[k]))
+            elif not moments.mean.shape[-1]:
+                parts.append(model.bound_without_latents(*here))
             else:
-                parts.append(model.bound_near(*cells, *here, warm_starts[k]))
-        return self._side_by_side(parts, mean)
-
-    def approximate_bound(self, moments: LatentMoments, warm_starts: list[dict[int, Array]]) -> Quadratic:
-        """Bounds for intermediate rounds."""
-        mean, variance = self._predictors(moments)
-        parts = [
-            model.approximate_bound(*cells, mean[..., index], variance[..., index], near)
-            for (model, index), cells, near in zip(self.models, self.cells, warm_starts, strict=True)
-        ]
+                parts.append(model.bound(*here) if near is None else model.bound_near(*here, near[k]))
         return self._side_by_side(parts, mean)
 
     def add_to(self, form: RowForm, quadratic: Quadratic) -> RowForm:
@@ -409,5 +409,5 @@ class BoundedColumns:
         def joined(arrays: list[Array]) -> Array:
             return xp.concat([xp.broadcast_to(a, (*shape, a.shape[-1])) for a in arrays], axis=-1)
 
-        constant = sum(part.constant for part in parts)
+        constant = sum((part.constant for part in parts[1:]), start=parts[0].constant)
         return Quadratic(joined([p.curvature for p in parts]), joined([p.linear for p in parts]), constant)

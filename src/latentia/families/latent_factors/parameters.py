@@ -1,10 +1,8 @@
-"""The plain values that a latent classification model computes with; letters as in `family`.
+"""What a latent classification model has to learn, as values; letters as in `family`.
 
-The M-step of latent classification models, and their log prior.
-
-Unconstrained coordinates of latent classification models, and the gradient in them.
-
-Mixing weights are softmaxes of logits; a variance is its floor plus an exponential.
+Parameters and statistics, the M-step, the log prior, and the unconstrained coordinates with the
+gradient in them: mixing weights are softmaxes of logits; a variance is its floor plus an
+exponential.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class FactorFree(NamedTuple):
 class FactorStats(NamedTuple):
     """Weighted expected sums."""
 
-    count: Array  # (..., C, M)
+    count: Array  # type: ignore[assignment]  # (..., C, M); tuples have a method of this name
     centered_sum: Array  # (..., C, q) of z - mu
     centered_square: Array  # (..., C, q) of (z - mu)^2
     gram: Array  # (..., M, 1 or G, T) of (z z', z, 1), over the observed cells of a continuous column

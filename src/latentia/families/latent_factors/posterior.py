@@ -12,11 +12,9 @@ One fit with generous sizes replaces the search over them: factors that no colum
 loadings. The limits are laws: with infinitely many pooled rows all classes share one covariance,
 and with many rows of data the posterior is the maximum-likelihood point.
 
-The variational M-step: posteriors of the parameters from expected statistics.
-
-A prior is statistics added to statistics. With the Gram matrix :math:`S_i = \sum E[\tilde z \tilde
-z^\top]` over the known cells of a column and :math:`c_i = \sum x E[\tilde z]`, where :math:`\tilde
-z = (z, 1)`,
+**The M-step**: a prior is statistics added to statistics. With the Gram matrix :math:`S_i = \sum
+E[\tilde z \tilde z^\top]` over the known cells of a column and :math:`c_i = \sum x E[\tilde z]`,
+where :math:`\tilde z = (z, 1)`,
 
 .. math::
 
@@ -27,17 +25,16 @@ and :math:`w_i \mid \lambda_i \sim N(m_i, (\lambda_i \Lambda_i)^{-1})`, :math:`\
 r_i)`. Bounded columns have the same without noise, their statistics weighted by the bounds'
 curvatures. Each update is the best given the others, so the bound never falls.
 
-The start of variational Bayes: factors along the principal axes of all rows.
-
-With the axes V and standard deviations S of the centered predictors the loadings start as
-:math:`VS(I + \epsilon)`, cut after q columns, with small normal :math:`\epsilon` that restarts do
-not share; class means start where the regression of the latents on the rows puts them. Random
-numbers belong to principal axes, so permuting the columns permutes the parameters.
+**The start**: factors along the principal axes of all rows. With the axes V and standard deviations
+S of the centered predictors the loadings start as :math:`VS(I + \epsilon)`, cut after q columns,
+with small normal :math:`\epsilon` that restarts do not share; class means start where the
+regression of the latents on the rows puts them. Random numbers belong to principal axes, so
+permuting the columns permutes the parameters.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -46,7 +43,7 @@ from latentia.arrays.namespace import Array, asarray_like, eye_like, log_softmax
 from latentia.engine.contracts import Objective, PosteriorFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.latent_factors.e_step import infer_posterior
+from latentia.engine.tree import Axes, Tree
 from latentia.families.latent_factors.family import (
     SAMPLE_ROWS,
     LatentFactors,
@@ -56,8 +53,6 @@ from latentia.families.latent_factors.family import (
     principal_axes,
 )
 from latentia.families.latent_factors.latents import (
-    BELIEF_CLASS_AXES,
-    EXPECTED_CLASS_AXES,
     ExpectedParams,
     FactorBelief,
     FactorPrior,
@@ -92,16 +87,15 @@ class BeliefCoordinates(NamedTuple):
     log_strength: Array
 
 
-class BayesianLatentFactors(PosteriorFamily):
+class BayesianLatentFactors(PosteriorFamily[FactorBelief, FactorStats, FactorPosterior]):
     """The posterior of a latent classification model, whose points are those of `model`.
 
     With `lazy_bounds` the bounds of rows take one round in each sweep and settle as the parameters
     do; otherwise they settle in each sweep.
     """
 
-    params_class_axes = BELIEF_CLASS_AXES
-    precomputed_class_axes = EXPECTED_CLASS_AXES
-    stats_class_axes = LatentFactors.stats_class_axes
+    params_class_axes: Axes = (-1, -2, -2, -2, -2, -2, *[None] * 8, ())
+    stats_class_axes: Axes = LatentFactors.stats_class_axes
 
     def __init__(self, model: LatentFactors, prior: FactorPrior | None = None, lazy_bounds: bool = True):
         self.model, self.prior = model, prior or FactorPrior()
@@ -138,8 +132,13 @@ class BayesianLatentFactors(PosteriorFamily):
             strength=per_factor,
         )
 
-    def precompute(self, params: FactorBelief) -> ExpectedParams:
-        return expected_params(params)
+    @property
+    def precomputed_class_axes(self) -> Axes:
+        """Sweeps cut the expectations alone, not the belief that they stand for."""
+        return (*[None] * 14, (self.model.params_class_axes, (-1, None, None)))
+
+    def precompute(self, params: FactorBelief) -> FactorBelief:
+        return params._replace(expected=expected_params(params))
 
     def rough(self, is_small: bool = False) -> BayesianLatentFactors:
         return BayesianLatentFactors(self.model.rough(is_small), self.prior, self.lazy_bounds)
@@ -149,24 +148,20 @@ class BayesianLatentFactors(PosteriorFamily):
         return self.model.takes_all_labels
 
     def infer(
-        self,
-        params: FactorBelief | ExpectedParams,
-        rows: MaskedRows,
-        y: Array | None = None,
-        memo: Memo | None = None,
+        self, params: FactorBelief, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> FactorPosterior:
         point, uncertainty = self._expected(params)
         rules = self.model.bound_rules._replace(one_round=self.lazy_bounds and y is not None)
-        return infer_posterior(self.model.layout, point, rows, y, rules, uncertainty, memo)
+        return self.model.infer(point, rows, y, memo, uncertainty, rules)
 
-    def _expected(self, params: FactorBelief | ExpectedParams) -> ExpectedParams:
-        return params if isinstance(params, ExpectedParams) else self.precompute(params)
+    def _expected(self, params: FactorBelief) -> ExpectedParams:
+        return params.expected if isinstance(params.expected, ExpectedParams) else expected_params(params)
 
     def condensed(self, objective: Objective, source: Source) -> Source:
         return self.model.condensed(objective, source)
 
     def statistics(
-        self, params: FactorBelief | ExpectedParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
+        self, params: FactorBelief, rows: MaskedRows, posterior: FactorPosterior, weight: Array
     ) -> FactorStats:
         point, _ = self._expected(params)
         return self.model.statistics(point, rows, posterior, weight)
@@ -192,7 +187,8 @@ class BayesianLatentFactors(PosteriorFamily):
             log(params.strength),
         )
 
-    def from_accelerated(self, coordinates: BeliefCoordinates, params: FactorBelief) -> FactorBelief:
+    def from_accelerated(self, coordinates: Tree, params: FactorBelief) -> FactorBelief:
+        assert isinstance(coordinates, BeliefCoordinates)
         exp = namespace(params.weights).exp
         return params._replace(
             class_mean=coordinates.class_mean,
@@ -213,14 +209,14 @@ class BayesianLatentFactors(PosteriorFamily):
         The spread of class means and variances is added to the variances of the latents. The
         weights, which all rows share, are taken at their means.
         """
-        point, _ = self.precompute(params)
+        point, _ = expected_params(params)
         xp = namespace(point.means)
         shape = xp.clip(params.class_shape, min=1.5)
         variances = params.class_rate / (shape - 1.0) * (1.0 + 1.0 / params.class_count)
         return point._replace(variances=variances, log_mix=log_softmax(point.log_mix, axis=-1))
 
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[Any]:
+    def examples(cls, n_features: int, n_classes: int) -> list[Self]:
         """Those of the points, with bounds as tight as theirs."""
         return [
             cls(model, lazy_bounds=False) for model in LatentFactors.examples(n_features, n_classes) if model.all_edges
@@ -233,14 +229,14 @@ class BayesianLatentFactors(PosteriorFamily):
 def update_belief(belief: FactorBelief, stats: FactorStats, prior: FactorPrior, counts_priors: bool) -> FactorBelief:
     """The posterior that these statistics lead to, then the strengths of the priors."""
     xp = namespace(stats.count)
-    belief = belief._replace(mixing=1.0 + stats.count, **_class_posterior(belief, stats, prior))
+    belief = _with_class_posterior(belief._replace(mixing=1.0 + stats.count), stats, prior)
     if counts_priors:
         belief = belief._replace(log_prior=log_frequencies(xp.sum(stats.count, axis=-1), belief.log_prior))
     G, H, groups = belief.noise_shape.shape[-1], belief.weights.shape[-2], []
     if G:
         D = diagonal_precision(belief.precision, prior.offset_precision)
         groups.append(_regress(stats.gram, stats.cross, D))
-        belief = belief._replace(**_noise_posterior(stats, groups[0].mean, prior, belief.noise_shape.shape[-2] == 1))
+        belief = _with_noise_posterior(belief, stats, groups[0].mean, prior)
     if H > G:
         D = diagonal_precision(belief.bounded_precision, prior.bounded_offset_precision)
         groups.append(_regress(stats.bound_gram, stats.bound_cross, D))
@@ -274,17 +270,17 @@ def _regress(gram: Array, cross: Array, D: Array) -> _Weights:
     return _Weights(mean, packed, xp.broadcast_to(-log_det, mean.shape[:-1]))
 
 
-def _noise_posterior(stats: FactorStats, mean: Array, prior: FactorPrior, tied: bool) -> dict[str, Array]:
+def _with_noise_posterior(belief: FactorBelief, stats: FactorStats, mean: Array, prior: FactorPrior) -> FactorBelief:
     """The precision of each continuous column."""
     xp = namespace(mean)
     residual = xp.clip(stats.sum_x2 - xp.sum(mean * stats.cross, axis=-1), min=0.0)
     count = xp.broadcast_to(stats.gram[..., -1], residual.shape)
-    if tied:
+    if belief.noise_shape.shape[-2] == 1:  # tied
         residual, count = xp.sum(residual, axis=-2, keepdims=True), xp.sum(count, axis=-2, keepdims=True)
-    return {"noise_shape": prior.noise_shape + 0.5 * count, "noise_rate": prior.noise_rate + 0.5 * residual}
+    return belief._replace(noise_shape=prior.noise_shape + 0.5 * count, noise_rate=prior.noise_rate + 0.5 * residual)
 
 
-def _class_posterior(belief: FactorBelief, stats: FactorStats, prior: FactorPrior) -> dict[str, Array]:
+def _with_class_posterior(belief: FactorBelief, stats: FactorStats, prior: FactorPrior) -> FactorBelief:
     """Means and precisions of the latents of each class, pulled towards what the classes share."""
     xp = namespace(stats.count)
     old, half = belief.class_mean, 0.5 * prior.class_rows
@@ -293,12 +289,12 @@ def _class_posterior(belief: FactorBelief, stats: FactorStats, prior: FactorPrio
     second = stats.centered_square + 2 * old * stats.centered_sum + rows * old * old
     count = rows + belief.strength[..., None, :]
     mean = first / count
-    return {
-        "class_mean": mean,
-        "class_count": count,
-        "class_shape": half + 0.5 * rows + xp.zeros_like(mean),
-        "class_rate": half + 0.5 * xp.clip(second - count * mean * mean, min=0.0),
-    }
+    return belief._replace(
+        class_mean=mean,
+        class_count=count,
+        class_shape=half + 0.5 * rows + xp.zeros_like(mean),
+        class_rate=half + 0.5 * xp.clip(second - count * mean * mean, min=0.0),
+    )
 
 
 def _with_best_strengths(belief: FactorBelief, prior: FactorPrior) -> FactorBelief:
@@ -396,4 +392,4 @@ def _class_axes(rows: np.ndarray, weights: np.ndarray, y: np.ndarray, n_classes:
     means = (means - (share[..., None] * means).sum(axis=1, keepdims=True)) * np.sqrt(share)[..., None]
     _, size, axes = np.linalg.svd(means, full_matrices=False)
     axes = orient_axes(axes)
-    return np.swapaxes(axes * size[..., None], -1, -2)[..., : n_classes - 1]
+    return np.asarray(np.swapaxes(axes * size[..., None], -1, -2)[..., : n_classes - 1])

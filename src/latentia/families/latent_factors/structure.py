@@ -157,7 +157,7 @@ def sparsest_rotation(rows: np.ndarray) -> np.ndarray:
     sizes = np.abs(turned).sum(axis=(-2, -1))
     # many end on the same axes in another order: the first of them, whatever the rounding
     best = (sizes <= (1 + SETTLED) * sizes.min(axis=1, keepdims=True)).argmax(axis=1)
-    return rotation[np.arange(n_starts), best]
+    return np.asarray(rotation[np.arange(n_starts), best])
 
 
 def _by_planes(rows: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -191,7 +191,7 @@ def best_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     sum_cos, sum_sin = np.cumsum(length * cos, axis=-1), np.cumsum(length * sin, axis=-1)
     all_cos, all_sin = sum_cos[..., -1:], sum_sin[..., -1:]
     value = all_cos * cos + all_sin * sin + cos * (all_sin - 2 * sum_sin) - sin * (all_cos - 2 * sum_cos)
-    return np.take_along_axis(angle, value.argmin(axis=-1)[..., None], axis=-1)[..., 0]
+    return np.asarray(np.take_along_axis(angle, value.argmin(axis=-1)[..., None], axis=-1)[..., 0])
 
 
 def _sparse_rotation(within: np.ndarray) -> np.ndarray:
@@ -210,16 +210,16 @@ def _correlations(params: FactorParams) -> np.ndarray:
     variance[..., :n_gaussian] += noise
     variance[..., n_gaussian:] += LOGISTIC_VARIANCE
     share = np.einsum("sc,scm->sm", _class_proportions(params), np.exp(to_numpy(params.log_mix).astype(float)))
-    return scaled * np.sqrt(share[:, :, None] / variance)[..., None]
+    return np.asarray(scaled * np.sqrt(share[:, :, None] / variance)[..., None])
 
 
 def _pooled_variances(params: FactorParams) -> np.ndarray:
-    return np.einsum("sc,scq->sq", _class_proportions(params), to_numpy(params.variances).astype(float))
+    return np.asarray(np.einsum("sc,scq->sq", _class_proportions(params), to_numpy(params.variances).astype(float)))
 
 
 def _class_proportions(params: FactorParams) -> np.ndarray:
     share = np.exp(to_numpy(params.log_prior).astype(float))
-    return share / share.sum(axis=-1, keepdims=True)
+    return np.asarray(share / share.sum(axis=-1, keepdims=True))
 
 
 def _with_edges(params: FactorParams, edges: np.ndarray) -> FactorParams:
@@ -379,9 +379,8 @@ def _shared_by_columns(gain: Array, groups: list[list[int]]) -> Array:
     if all(len(g) == 1 for g in groups):
         return gain
     xp = namespace(gain)
-    out: list[Array] = [None] * gain.shape[-2]
+    out: dict[int, Array] = {}
     for heads in groups:
-        total = sum(gain[..., h, :] for h in heads)
-        for h in heads:
-            out[h] = total
-    return xp.stack(out, axis=-2)
+        total = sum((gain[..., h, :] for h in heads[1:]), start=gain[..., heads[0], :])
+        out.update(dict.fromkeys(heads, total))
+    return xp.stack([out[h] for h in range(gain.shape[-2])], axis=-2)
