@@ -223,7 +223,7 @@ def learn_power_transform(
     if not changed.any():
         return standardizer
     center = np.where(changed, center, 0.0)
-    transformed = power_of((values - center) / stretch, power, below)
+    transformed = to_numpy(power_of((values - center) / stretch, power, below))
     mean, variance = _moments(transformed, w)
     mean, deviation = np.where(changed, mean, 0.0), np.where(changed, np.sqrt(variance), 1.0)
     seen = (transformed - mean) / deviation
@@ -247,7 +247,7 @@ def _log_likelihood(
     above, below = (np.full(t.shape[1], power) for power in (lam, mu))
     slopes = (_side(t, above, below) - 1.0) * np.log1p(np.abs(t)) - np.log(s)
     with np.errstate(over="ignore", invalid="ignore"):  # next to no weight, and a number of any size
-        _, variance = _moments(power_of(t, above, below), w)
+        _, variance = _moments(to_numpy(power_of(t, above, below)), w)
     varies = np.isfinite(variance) & (variance > 1e-12)
     value = -0.5 * w.sum(axis=0) * np.log(np.where(varies, variance, 1.0)) + (w * slopes).sum(axis=0)
     return np.where(varies, value, -np.inf)

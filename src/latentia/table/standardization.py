@@ -56,14 +56,17 @@ class Scale:
 
     def prepare(self, X: Array) -> MaskedRows:
         if is_sparse(X):
-            return MaskedRows(sparse.csr_array(X.multiply(1 / self.scale)).astype(self.scale.dtype), None)
+            return MaskedRows(
+                sparse.csr_array(sparse.csr_array(X).multiply(1 / self.scale)).astype(self.scale.dtype), None
+            )
         return MaskedRows(asarray_like(X, self.scale) / self.scale, None)
 
 
 def make_preprocessor(X: Array, weight: np.ndarray | None, standardize: bool) -> Standardizer | Scale:
     """How rows like these are prepared."""
     if is_sparse(X):
-        return Scale(_root_mean_square(X, weight) if standardize else np.ones(X.shape[1], dtype=compute_dtype(X)))
+        scale = _root_mean_square(X, weight) if standardize else np.ones(X.shape[1])
+        return Scale(scale.astype(np.float32 if compute_dtype(X) == np.float32 else np.float64))
     dtype = compute_dtype(X)
     xp = namespace(X)
     if standardize:
@@ -75,8 +78,9 @@ def make_preprocessor(X: Array, weight: np.ndarray | None, standardize: bool) ->
 def _root_mean_square(X: Array, weight: np.ndarray | None) -> np.ndarray:
     """Of each column about zero; one for empty columns."""
     row_weight = np.ones(X.shape[0]) if weight is None else weight
-    square = np.asarray(X.multiply(X).T @ row_weight).ravel() / row_weight.sum()
-    return np.sqrt(np.where(square > 0, square, 1.0)).astype(compute_dtype(X))
+    cells = sparse.csr_array(X)
+    square = np.asarray(cells.multiply(cells).T @ row_weight).ravel() / row_weight.sum()
+    return np.sqrt(np.where(square > 0, square, 1.0))
 
 
 #: Below this many ulps of the mean a standard deviation counts as zero.

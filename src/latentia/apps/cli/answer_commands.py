@@ -18,6 +18,7 @@ from latentia.apps.tables.failures import ExitCode, Failure, bad_table
 from latentia.apps.tables.models import FittedClassifier, blaming, load_classifier
 from latentia.apps.tables.table_files import Reading, Table, read_table
 from latentia.apps.tables.typed_columns import features_as_fitted
+from latentia.arrays.namespace import to_numpy
 from latentia.estimators.base.classifier import decide
 from latentia.estimators.latent_classifier.classifier import reasons_array
 from latentia.plot.general import columns_without_values
@@ -28,7 +29,7 @@ METHODS = ("mean", "median", "mode")
 def prediction_table(model: FittedClassifier, frame: pandas.DataFrame) -> pandas.DataFrame:
     """The class of each row, the probability of each class, and how unusual the row is."""
     proba = np.asarray(model.predict_proba(frame))
-    columns = [model.classes_[decide(proba, getattr(model, "loss_matrix", None))], *proba.T]
+    columns = [model.classes_[to_numpy(decide(proba, getattr(model, "loss_matrix", None)))], *proba.T]
     if hasattr(model, "score_samples"):
         columns.append(-np.asarray(model.score_samples(frame)))
     return pandas.DataFrame(dict(zip(_answer_names(model), columns, strict=True)))
@@ -94,7 +95,8 @@ def impute(
     fitted, found, frame = _opened(model, table, output, force, options.reading(encoding, delimiter, missing), "impute")
     with blaming(found.source), screen.work("imputing"):
         filled = fitted.impute(frame, method=method)
-    filled = filled if hasattr(filled, "columns") else pandas.DataFrame(np.asarray(filled), columns=list(frame))
+    if not isinstance(filled, pandas.DataFrame):
+        filled = pandas.DataFrame(np.asarray(filled), columns=list(frame))
     known = frame.loc[:, ~columns_without_values(fitted)]
     complete = found.frame.assign(**{name: filled[name].to_numpy() for name in known})
     n_filled = int(known.isna().to_numpy().sum())
@@ -122,7 +124,7 @@ def sample(
         X, y = fitted.sample(rows, label)
     names = getattr(fitted, "feature_names_in_", None)
     names = [f"column_{k + 1}" for k in range(fitted.n_features_in_)] if names is None else list(names)
-    drawn = X if hasattr(X, "columns") else pandas.DataFrame(np.asarray(X), columns=names)
+    drawn = X if isinstance(X, pandas.DataFrame) else pandas.DataFrame(np.asarray(X), columns=names)
     _finish(screen, drawn.assign(**{getattr(fitted, "target_name_", "class"): y}), output)
 
 
@@ -156,7 +158,7 @@ def explain(
     with blaming(found.source), screen.work("explaining"):
         cells = reasons_array(fitted.explain(frame))  # (rows, columns, classes)
         proba = np.asarray(fitted.predict_proba(frame))
-    best, each = decide(proba, getattr(fitted, "loss_matrix", None)), np.arange(len(proba))
+    best, each = to_numpy(decide(proba, getattr(fitted, "loss_matrix", None))), np.arange(len(proba))
     rows = pandas.DataFrame(cells[each, :, best], columns=list(frame))
     answers = pandas.DataFrame({"prediction": fitted.classes_[best], "probability": proba[each, best]})
     rows = pandas.concat([answers, rows.add_prefix("adds:")], axis=1)

@@ -73,25 +73,26 @@ def _draw(mass: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A row for each restart (S,), drawn in proportion to its mass (S, N)."""
     edges = np.cumsum(mass, axis=1)
     target = rng.random(len(mass)) * edges[:, -1]
-    return np.minimum((edges <= target[:, None]).sum(axis=1), mass.shape[1] - 1)
+    return np.asarray(np.minimum((edges <= target[:, None]).sum(axis=1), mass.shape[1] - 1))
 
 
 def _distances(X: np.ndarray, squares: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Squared distances (S, K, N)."""
     n_restarts, n_clusters, D = centers.shape
     cross = (centers.reshape(-1, D) @ X.T).reshape(n_restarts, n_clusters, -1)
-    return np.maximum(squares - 2 * cross + (centers**2).sum(axis=2)[:, :, None], 0.0)
+    return np.asarray(np.maximum(squares - 2 * cross + (centers**2).sum(axis=2)[:, :, None], 0.0))
 
 
 def _members(distance: np.ndarray) -> np.ndarray:
     """Indicators (S, K, N) of the nearest center."""
-    return (np.argmin(distance, axis=1)[:, None, :] == np.arange(distance.shape[1])[:, None]).astype(float)
+    nearest = np.argmin(distance, axis=1)[:, None, :]
+    return np.asarray(nearest == np.arange(distance.shape[1])[:, None], dtype=float)
 
 
 def _means(X: np.ndarray, member: np.ndarray, count: np.ndarray) -> np.ndarray:
     n_restarts, n_clusters, _ = member.shape
     sums = (member.reshape(n_restarts * n_clusters, -1) @ X).reshape(n_restarts, n_clusters, -1)
-    return sums / np.maximum(count, 1.0)[:, :, None]
+    return np.asarray(sums / np.maximum(count, 1.0)[:, :, None])
 
 
 def make_example_rows(

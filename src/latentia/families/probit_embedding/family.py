@@ -51,6 +51,7 @@ from latentia.arrays.linalg import eigh, flat_matmul, spd_inverse
 from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, take_rows, to_numpy, transpose
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
 from latentia.engine.rows import Chunk, MaskedRows, Memo, Source, TableSource, Totals, rows_per_chunk
+from latentia.engine.tree import Tree
 from latentia.families.blocks.weights import GammaPrior
 from latentia.families.probit_embedding.labels import LabelSigns, infer_latents, label_signs, label_weight_moments
 from latentia.families.probit_embedding.projection import (
@@ -137,7 +138,10 @@ class Means(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
+class ProbitEmbedding(
+    ConditionalFamily[Embedding, EmbeddingStats, EmbeddedRows],
+    QuasiNewtonFamily[Embedding, EmbeddingStats, EmbeddedRows],
+):
     """A projection and one probit classifier per label in the projected space.
 
     Parameters
@@ -207,11 +211,10 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
     def _gram(self, source: Source) -> Array:
         """X'X over the rows with a label."""
 
-        def visit(chunk: Chunk) -> Totals:
+        def visit(chunk: Chunk) -> Totals[str, Array]:
             return {"gram": gram_matrix(chunk.rows.values, self._row_weight(chunk))}
 
-        totals = source.sum_over_chunks(visit, rows_per_chunk(2 * source.n_features, source.rows_like))
-        return cast(Array, totals["gram"])
+        return source.sum_over_chunks(visit, rows_per_chunk(2 * source.n_features, source.rows_like))["gram"]
 
     def _form_of_few_rows(self, source: Source) -> ProjectionForm:
         """From all rows at once, wherever they are: they are fewer than the features."""
@@ -254,7 +257,7 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
     def _label_sums(self, source: Source) -> LabelSums:
         """The totals of the labels of all rows."""
 
-        def visit(chunk: Chunk) -> Totals:
+        def visit(chunk: Chunk) -> Totals[str, LabelSums]:
             x, weight = chunk.rows.values, self._row_weight(chunk)[:, None]
             signs = self._signs(chunk.y, x).sign
             xp = namespace(signs)
@@ -262,8 +265,7 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
             sums = transpose(x.T @ sign), transpose(x.T @ known), xp.sum(sign, axis=0), xp.sum(known, axis=0)
             return {"sums": LabelSums(*sums)}
 
-        totals = source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features, source.rows_like))
-        return cast(LabelSums, totals["sums"])
+        return source.sum_over_chunks(visit, rows_per_chunk(4 * source.n_features, source.rows_like))["sums"]
 
     # Rows
 
@@ -366,8 +368,9 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
         """The means of the projection and of the label weights."""
         return Means(params.projection, params.weights)
 
-    def from_free(self, free: Means, params: Embedding) -> Embedding:
+    def from_free(self, free: Tree, params: Embedding) -> Embedding:
         """Posteriors with these means; the rest is that of `params`."""
+        assert isinstance(free, Means)
         sum_groups, before = self.sharing.sum_groups, params.projection
         change = sum_groups(free.projection * free.projection) - sum_groups(before * before)
         second_moments = namespace(before).clip(params.second_moments + change, min=0.0)
@@ -383,8 +386,9 @@ class ProbitEmbedding(ConditionalFamily, QuasiNewtonFamily):
             of_weights - self.prior.precision(params.weights_rate, 1) * params.weights,
         )
 
-    def precondition(self, params: Embedding, gradient: Means) -> Means:
+    def precondition(self, params: Embedding, gradient: Tree) -> Means:
         """The covariances times a gradient: the plain update."""
+        assert isinstance(gradient, Means)
         of_weights = namespace(gradient.weights).matmul(params.weights_cov, gradient.weights[..., None])[..., 0]
         precision = self.precision(params)
         of_projection = self._known_form.times_covariance(params.covariance, precision, gradient.projection)
