@@ -357,7 +357,7 @@ def params_at_rows(natural: Array, rows: Array) -> Array:
             np.matmul(flat, _column_tiles(rows[:tiled].T, size), out=_column_tiles(out[:, :tiled], size))
             np.matmul(flat, rows[tiled:].T, out=out[:, tiled:])
             return out.reshape(shape)
-    return xp.reshape(xp.matmul(flat, transpose(rows)), shape)
+    return xp.reshape(xp.matmul(flat, rows.mT), shape)
 
 
 def weighted_row_sums(weight: Array, rows: Array) -> Array:

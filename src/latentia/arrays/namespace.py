@@ -33,6 +33,8 @@ class Array(Protocol):
     def dtype(self) -> DType: ...
     @property
     def T(self) -> Array: ...
+    @property
+    def mT(self) -> Array: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Array]: ...
     def __getitem__(self, key: Any, /) -> Array: ...
@@ -174,7 +176,7 @@ def stored_values(X: Array) -> Array:
 
 def transpose(a: Array) -> Array:
     """Swap the last two axes."""
-    return namespace(a).matrix_transpose(a)
+    return a.mT
 
 
 def one_hot(codes: Array, n: int, dtype: DType) -> Array:
@@ -252,25 +254,24 @@ def softmax(a: Array, axis: int) -> Array:
     return unnormalized / xp.sum(unnormalized, axis=axis, keepdims=True)
 
 
-def exp_flush_underflow(log_prob: Array) -> Array:
+def exp_flush_underflow(log_prob: Array, overwrite: bool = False) -> Array:
     """Exponentials of numbers up to zero; those below about 1e-292 (in float32 1e-31) are exactly
-    zero.
+    zero. NumPy's may overwrite the numbers.
 
     Processors take up to fifty times as long over an exponential that underflows, and far from all
     components but one they all do.
     """
-    return _exp_flush_underflow(log_prob, in_place=False)
-
-
-def _exp_flush_underflow(log_prob: Array, in_place: bool) -> Array:
+    if isinstance(log_prob, np.ndarray):
+        minimum = MIN_LOG_FLOAT32 if log_prob.dtype == np.float32 else MIN_LOG
+        out = log_prob if overwrite else None
+        if log_prob.size and log_prob.min() >= minimum:
+            return np.asarray(np.exp(log_prob, out=out))
+        flushed: np.ndarray = np.exp(np.clip(log_prob, min=minimum, out=out), out=out)
+        flushed -= math.exp(minimum)
+        return flushed
     xp = namespace(log_prob)
     minimum = MIN_LOG_FLOAT32 if log_prob.dtype == xp.float32 else MIN_LOG
-    into = {"out": log_prob} if in_place and isinstance(log_prob, np.ndarray) else {}
-    if isinstance(log_prob, np.ndarray) and log_prob.size and log_prob.min() >= minimum:
-        return xp.exp(log_prob, **into)
-    prob = xp.exp(xp.clip(log_prob, min=minimum, **into), **into)
-    prob -= math.exp(minimum)
-    return prob
+    return xp.exp(xp.clip(log_prob, min=minimum)) - math.exp(minimum)
 
 
 #: Logarithms so far above that of the smallest normal number that differences of exponentials are
@@ -292,7 +293,7 @@ def logsumexp_and_unnormalized(a: Array, axis: int) -> tuple[Array, Array, Array
     xp = namespace(a)
     top = xp.max(a, axis=axis, keepdims=True)
     a -= top
-    unnormalized = _exp_flush_underflow(a, in_place=True)
+    unnormalized = exp_flush_underflow(a, overwrite=True)
     total = xp.sum(unnormalized, axis=axis)
     return xp.squeeze(top, axis=axis) + xp.log(total), unnormalized, total
 

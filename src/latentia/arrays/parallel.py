@@ -59,7 +59,7 @@ def parallel(fn: Callable[[T], R], tasks: Sequence[T], threaded: bool = True) ->
     """
     workers = min(n_threads(), len(tasks))
     if not threaded or workers < 2:
-        return [fn(task) for task in tasks]
+        return list(map(fn, tasks))
     results: dict[int, R] = {}
     waiting = deque(range(len(tasks)))
 

@@ -287,6 +287,8 @@ Preprocess = Callable[[Array], MaskedRows]
 
 def map_rows(X: Array, preprocess: Preprocess, fn: Callable[[MaskedRows], Array], max_rows: int) -> list[Array]:
     """`fn` of chunks of at most `max_rows` rows, in the order of the rows."""
+    if X.shape[0] <= max_rows:
+        return [fn(preprocess(X))]
     ranges = split_ranges([RowRange(0, X.shape[0], None)], max_rows)
     return parallel(lambda rows: fn(preprocess(X[rows.as_slice, ...])), ranges, is_numpy_array(X))
 

@@ -46,7 +46,7 @@ of `columns`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -277,36 +277,37 @@ class Categorical(SharedBoundModel):
         return [c for c, size in zip(self.columns, self.sizes, strict=True) for _ in range(size)]
 
     def bound(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
-        return self._bound(values, observed, mean, variance, lambda m, v, _: softmax_bound(m, v))
+        found = []
+        for _, first, count, size in self._groups():
+            m, v = _scores(mean, variance, first, count, size)
+            found.append((m, v, softmax_bound(m, v)))
+        return self._of_scores(values, observed, found)
 
     def bound_without_latents(self, values: Array, observed: Array | None, mean: Array, variance: Array) -> Quadratic:
-        return self._bound(values, observed, mean, variance, lambda m, v, _: tighter_bound(m, v))
+        found = []
+        for _, first, count, size in self._groups():
+            m, v = _scores(mean, variance, first, count, size)
+            found.append((m, v, tighter_bound(m, v)))
+        return self._of_scores(values, observed, found)
 
     def bound_near(
         self, values: Array, observed: Array | None, mean: Array, variance: Array, warm_start: dict[int, Array]
     ) -> Quadratic:
-        def step(m: Array, v: Array, first: int) -> SoftmaxBound:
-            found = softmax_bound_near(m, v, warm_start.get(first))
-            warm_start[first] = found.center
-            return found
+        found = []
+        for _, first, count, size in self._groups():
+            m, v = _scores(mean, variance, first, count, size)
+            found.append((m, v, softmax_bound_near(m, v, warm_start.get(first))))
+            warm_start[first] = found[-1][2].center
+        return self._of_scores(values, observed, found)
 
-        return self._bound(values, observed, mean, variance, step)
-
-    def _bound(
-        self,
-        values: Array,
-        observed: Array | None,
-        mean: Array,
-        variance: Array,
-        bound_scores: Callable[[Array, Array, int], SoftmaxBound],
+    def _of_scores(
+        self, values: Array, observed: Array | None, found: list[tuple[Array, Array, SoftmaxBound]]
     ) -> Quadratic:
-        """The quadratic by bounds of the scores of each group, whose first predictor is named."""
-        xp = namespace(mean)
+        """The quadratic by the moments of the scores of each group of columns and their bounds."""
+        xp = namespace(values)
         curvatures, linears = [], []
         constant: Array | float = 0.0
-        for number, first, count, size in self._groups():
-            m, v = _scores(mean, variance, first, count, size)
-            value, curvature, linear, _ = bound_scores(m, v, first)
+        for (number, _, count, _), (m, v, (value, curvature, linear, _)) in zip(self._groups(), found, strict=True):
             # the bound holds as a quadratic with this constant, whatever the predictors
             at_zero = -value + xp.sum(0.5 * curvature * (m * m + v) - linear * m, axis=-2)
             if observed is not None:
