@@ -194,7 +194,7 @@ class GammaPrior(NamedTuple):
         return expected + entropy / beta
 
 
-def _digamma_and_log_gamma(shape: Array | float) -> tuple[Array, Array]:
+def _digamma_and_log_gamma(shape: Array | float) -> tuple[Array | float, Array | float]:
     if isinstance(shape, float):  # in double precision, whatever the arrays are in
         return float(scalars.digamma(shape)), math.lgamma(shape)
     return digamma(shape), log_gamma(shape)
