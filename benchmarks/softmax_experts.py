@@ -31,7 +31,8 @@ from sklearn.model_selection import train_test_split
 from latentia import MixtureOfExpertsClassifier, MultimodalSoftmaxClassifier
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
+from latentia.families.softmax_tree.posterior import BoundPosterior
+from latentia.families.softmax_tree.tree import Point, multimodal_softmax
 
 SETS = ("banana", "thyroid", "image", "twonorm")
 PAPER = {
@@ -253,9 +254,9 @@ def linear() -> None:
     rng = np.random.default_rng(0)
     for n_rows in (2000, 8000, 32000, 128000):
         X, y = rng.normal(size=(n_rows, 40)), rng.integers(0, 2, n_rows)
-        family = MultimodalSoftmax((3, 3))
+        family = BoundPosterior(multimodal_softmax((3, 3)))
         problem = RowProblem(family, Likelihood(), ArraySource(X, y))
-        params = family.posterior_around(0.1 * rng.normal(size=(1, 6, 41)), 0.1)
+        params = family.posterior_around(Point((0.1 * rng.normal(size=(1, 1, 6, 41)),), ()), 0.1)
         family.update(params, problem.sweep(params).stats)
         tracemalloc.start()
         family.update(params, problem.sweep(params).stats)

@@ -15,11 +15,10 @@ from latentia import MixtureOfExpertsClassifier, MixtureOfExpertsRegressor, Mult
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves
-from latentia.estimators.softmax.exact_posterior import ExactPosterior
-from latentia.estimators.softmax.models import AVERAGES, ExpertTreeSpec
-from latentia.families.softmax_tree.experts import SoftmaxExpert
-from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
-from latentia.families.softmax_tree.tree import Experts, gate_responsibilities, path_scores
+from latentia.estimators.softmax.training import AVERAGES
+from latentia.families.softmax_tree.leaves import GateRows, LeafRows, LinearLeaves
+from latentia.families.softmax_tree.posterior import BoundPosterior, ExactPosterior
+from latentia.families.softmax_tree.tree import Point, SoftmaxTree, mixture_of_experts, multimodal_softmax
 
 
 @pytest.fixture(scope="module")
@@ -37,30 +36,31 @@ def bent():
     return x[:, None], y
 
 
-def test_paths_and_shares_of_a_tree(rng):
-    gates = [rng.normal(size=(1, 2, 4)), rng.normal(size=(2, 3, 4))]
-    paths = path_scores(gates)
-    assert paths.shape == (6, 4)
-    np.testing.assert_allclose(paths[4], gates[0][0, 1] + gates[1][1, 1])
-    share = rng.dirichlet(np.ones(6), size=4).T
-    top, low = gate_responsibilities(share, (2, 3))
-    np.testing.assert_allclose(top.node, 1.0)
-    np.testing.assert_allclose(top.branch[0, 1], share[3:].sum(axis=0))
-    np.testing.assert_allclose(low.branch.reshape(6, 4), share)
-    np.testing.assert_allclose(low.node[:, 0], top.branch[0])
+def test_passes_up_and_down_a_tree(rng):
+    """Beside the sum over its six paths, written out."""
+    tree = SoftmaxTree((2, 3), LinearLeaves(1))
+    log_gates = [np.log(rng.dirichlet(np.ones(b), size=(n, 4)).transpose(0, 2, 1)) for n, b in ((1, 2), (2, 3))]
+    leaves = rng.normal(size=(6, 4))
+    value, shares = tree.explain([GateRows(gate, 0.0) for gate in log_gates], LeafRows(leaves), np.zeros((4, 1)))
+    joint = np.array([log_gates[0][0, k // 3] + log_gates[1][k // 3, k % 3] + leaves[k] for k in range(6)])
+    np.testing.assert_allclose(value, np.logaddexp.reduce(joint, axis=0))
+    share = np.exp(joint - value)
+    weight = rng.uniform(size=(1, 4))
+    np.testing.assert_allclose(tree.at_leaves(shares, weight), weight * share)
+    top, low = tree.descend(shares, weight)
+    np.testing.assert_allclose(top[0], weight)
+    np.testing.assert_allclose(low[:, 0], weight * np.stack([share[:3].sum(axis=0), share[3:].sum(axis=0)]))
 
 
 def test_one_expert_is_the_softmax_without_subclasses(moons):
     X, y = moons
     rows = ArraySource(X, y)
-    weights = 0.3 * np.random.default_rng(0).normal(size=(1, 2, 3))
-    softmax = MultimodalSoftmax((1, 1))
-    experts = Experts((1,), SoftmaxExpert(2))
-    a = RowProblem(softmax, Likelihood(), rows).sweep(softmax.posterior_around(weights, 0.2)).value
-    b = (
-        RowProblem(experts, Likelihood(), rows)
-        .sweep(experts.posterior_around((np.zeros((1, 1, 1, 3)),), weights[:, None], 0.2))
-        .value
+    weights = 0.3 * np.random.default_rng(0).normal(size=(1, 1, 2, 3))
+    softmax, experts = BoundPosterior(multimodal_softmax((1, 1))), BoundPosterior(mixture_of_experts((1,), 2))
+    points = Point((weights,), ()), Point((np.zeros((1, 1, 1, 3)), weights), ())
+    a, b = (
+        RowProblem(family, Likelihood(), rows).sweep(family.posterior_around(point, 0.2)).value
+        for family, point in zip((softmax, experts), points, strict=True)
     )
     np.testing.assert_allclose(a, b, **EQUAL)
     one = MixtureOfExpertsClassifier(1, tol=1e-8).fit(X, y)
@@ -73,25 +73,18 @@ def test_a_tree_with_one_branch_at_the_root_is_flat(moons):
     X, y = moons
     rng = np.random.default_rng(0)
     gate, expert = rng.normal(size=(1, 1, 3, 3)), rng.normal(size=(1, 3, 2, 3))
-    flat, tree = Experts((3,), SoftmaxExpert(2)), Experts((1, 3), SoftmaxExpert(2))
-    rows = ArraySource(X, y)
-    a = RowProblem(flat, Likelihood(), rows).sweep(flat.posterior_around((gate,), expert, 0.1)).value
-    b = (
-        RowProblem(tree, Likelihood(), rows)
-        .sweep(tree.posterior_around((np.zeros((1, 1, 1, 3)), gate), expert, 0.1))
-        .value
-    )
-    np.testing.assert_allclose(a, b, **EQUAL)
-    trees = [ExpertTreeSpec(branches, SoftmaxExpert(2)) for branches in ((3,), (1, 3), (2, 3))]
-    spreads = {
-        trees[0]: flat.posterior_around((gate,), expert, 0.1),
-        trees[1]: tree.posterior_around((np.ones((1, 1, 1, 3)), gate), expert, 0.1),
-    }
-    priors = [ExactPosterior(spec).log_prior(ExactPosterior(spec).from_bound(p)) for spec, p in spreads.items()]
+    flat, deep, wide = (mixture_of_experts(branches, 2) for branches in ((3,), (1, 3), (2, 3)))
+    values, priors = [], []
+    for tree, gates in ((flat, (gate, expert)), (deep, (np.ones((1, 1, 1, 3)), gate, expert))):
+        bound, exact = BoundPosterior(tree), ExactPosterior(tree)
+        posterior = bound.posterior_around(Point(gates, ()), 0.1)
+        values.append(RowProblem(bound, Likelihood(), ArraySource(X, y)).sweep(posterior).value)
+        priors.append(exact.log_prior(exact.from_posterior(posterior)))
+    np.testing.assert_allclose(*values, **EQUAL)
     np.testing.assert_allclose(*priors, **EQUAL)
-    assert trees[1].log_permutations == pytest.approx(trees[0].log_permutations)
-    assert trees[1].n_free(3) == trees[0].n_free(3) == (2 + 3) * 3
-    assert trees[2].log_permutations == pytest.approx(np.log(2) + 2 * np.log(6))
+    assert deep.log_permutations == pytest.approx(flat.log_permutations)
+    assert deep.n_free(3) == flat.n_free(3) == (2 + 3) * 3
+    assert wide.log_permutations == pytest.approx(np.log(2) + 2 * np.log(6))
 
 
 def test_one_expert_by_likelihood_is_logistic_regression():

@@ -19,10 +19,10 @@ from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import take_restarts
 from latentia.estimators.softmax import training as modeled_rows
-from latentia.estimators.softmax.models import AVERAGES
-from latentia.estimators.softmax.training import HeldOutScore
-from latentia.families.blocks.weights import GammaPrior
-from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood, SoftmaxWeights
+from latentia.estimators.softmax.training import AVERAGES, HeldOutScore
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree.posterior import BoundPosterior
+from latentia.families.softmax_tree.tree import Point, TreeLikelihood, multimodal_softmax
 from latentia.solvers import EM, LBFGS
 from latentia.solvers.em import AcceleratedEM
 from latentia.solvers.lbfgs import BatchedLBFGS
@@ -70,7 +70,7 @@ def test_evidence_is_below_the_log_marginal_likelihood(rng):
     """Beside simulation from the prior, which a few rows allow."""
     x, y = np.array([-1.2, -0.4, 0.3, 1.5]), np.array([0, 1, 0, 0])
     X1 = np.column_stack([x, np.ones(4)])
-    family = MultimodalSoftmax((2, 1), GammaPrior(2.0, 3.0))
+    family = BoundPosterior(multimodal_softmax((2, 1), GammaPrior(2.0, 3.0)))
     rows = ArraySource(x[:, None], y)
     bound = (
         EM(max_iter=300, tol=1e-10).solve(RowProblem(family, Likelihood(), rows), family.init(rows, rng, 5)).value.max()
@@ -85,12 +85,12 @@ def test_evidence_is_below_the_log_marginal_likelihood(rng):
 def test_bound_beside_a_plain_transcription(rng):
     """The sweep's value from the equations with loops and full matrices."""
     X, y = rng.normal(size=(7, 2)), np.array([0, 1, 1, 0, 1, 0, 1])
-    family = MultimodalSoftmax((2, 1))
+    family = BoundPosterior(multimodal_softmax((2, 1)))
     rows = ArraySource(X, y)
     params = take_restarts(family.init(rows, rng, 1), [0])
     params = family.update(params, RowProblem(family, Likelihood(), rows).sweep(params).stats)
     value = float(RowProblem(family, Likelihood(), rows).sweep(params).value[0])
-    mean, covariance = params.mean[0], params.covariance[0]
+    mean, covariance = params.gates[0].mean[0, 0], params.gates[0].covariance[0, 0]
     total = float(family.log_prior(params)[0])
     for row, label in zip(np.column_stack([X, np.ones(7)]), y, strict=True):
         m, v = mean @ row, np.array([row @ c @ row for c in covariance])
@@ -123,7 +123,7 @@ def test_the_best_restart_has_run_to_its_end(rng):
 
 def test_accelerated_steps_never_fall_and_end_higher(iris):
     X, y = iris
-    family = MultimodalSoftmax((1, 2, 2))
+    family = BoundPosterior(multimodal_softmax((1, 2, 2)))
     problem = RowProblem(family, Likelihood(), ArraySource(X, y))
     start = family.init(problem.source, np.random.default_rng(0), 3)
     fast = AcceleratedEM(max_iter=60, tol=-1.0).solve(problem, start)
@@ -137,9 +137,9 @@ def test_accelerated_steps_never_fall_and_end_higher(iris):
 
 def test_batched_lbfgs_finds_what_scipys_finds(iris):
     X, y = iris
-    family = SoftmaxLikelihood((1, 1, 1), 0.1)
+    family = TreeLikelihood(multimodal_softmax((1, 1, 1)), 0.1)
     problem = RowProblem(family, Likelihood(), ArraySource(X, y))
-    start = SoftmaxWeights(np.random.default_rng(0).normal(size=(4, 3, 5)))
+    start = Point((np.random.default_rng(0).normal(size=(4, 1, 3, 5)),), ())
     batch = BatchedLBFGS(max_iter=300, tol=1e-8).solve(problem, start)
     single = LBFGS(max_iter=300, tol=1e-8).solve(problem, take_restarts(start, [2]))
     np.testing.assert_allclose(batch.value, single.value[0], rtol=1e-6)
@@ -150,9 +150,9 @@ def test_memory_holds_no_matrix_per_row(rng):
     import tracemalloc
 
     X, y = rng.normal(size=(20_000, 30)), rng.integers(0, 2, 20_000)
-    family = MultimodalSoftmax((2, 2))
+    family = BoundPosterior(multimodal_softmax((2, 2)))
     problem = RowProblem(family, Likelihood(), ArraySource(X, y))
-    params = family.posterior_around(0.1 * rng.normal(size=(1, 4, 31)), 0.1)
+    params = family.posterior_around(Point((0.1 * rng.normal(size=(1, 1, 4, 31)),), ()), 0.1)
     problem.sweep(params)
     tracemalloc.start()
     problem.sweep(params)
@@ -318,13 +318,13 @@ def test_learned_weights_are_in_the_units_of_the_columns(moons, standardize):
     probs = np.exp(scores - scores.max(axis=1, keepdims=True))
     np.testing.assert_allclose(probs / probs.sum(axis=1, keepdims=True), model.subclass_proba(X), rtol=1e-8)
     # the posterior of the scores is the same, whichever units its weights are in
-    posterior = model._model.fitted.bound_posterior
+    posterior = model._model.fitted.bound_posterior.gates[0]
     rows = np.column_stack([model._model.preprocessor.prepare(X).values, np.ones(len(X))])
     own = np.column_stack([X, np.ones(len(X))])
-    np.testing.assert_allclose(own @ model.posterior_means_.T, rows @ posterior.mean.T, rtol=1e-8)
+    np.testing.assert_allclose(own @ model.posterior_means_.T, rows @ posterior.mean[0].T, rtol=1e-8)
     variances = [
         np.einsum("ni,sij,nj->ns", a, c, a)
-        for a, c in ((own, model.posterior_covariances_), (rows, posterior.covariance))
+        for a, c in ((own, model.posterior_covariances_), (rows, posterior.covariance[0]))
     ]
     np.testing.assert_allclose(variances[0], variances[1], rtol=1e-6)
 

@@ -5,6 +5,7 @@ import pytest
 
 from latentia import MultimodalSoftmaxClassifier
 from latentia.engine.rows import ArraySource
+from latentia.engine.tree import select_restart
 from latentia.estimators.softmax import multimodal
 from latentia.estimators.softmax.multimodal import (
     FittedConfiguration,
@@ -13,8 +14,9 @@ from latentia.estimators.softmax.multimodal import (
     pruned_configurations,
     subclass_proportions,
 )
-from latentia.estimators.softmax.training import HeldOutScore, Patience, best_model, is_better
-from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood
+from latentia.estimators.softmax.training import FittedModel, HeldOutScore, Patience, best_model, is_better
+from latentia.families.softmax_tree.posterior import BoundPosterior
+from latentia.families.softmax_tree.tree import TreeLikelihood, multimodal_softmax
 
 
 class Landscape:
@@ -188,19 +190,20 @@ def test_the_smallest_of_equal_models_wins():
     assert is_better(0.0, np.nan) and not is_better(np.nan, 0.0) and not is_better(1e-4, 0.0) and is_better(0.01, 0.0)
 
 
-@pytest.mark.parametrize("cls", [MultimodalSoftmax, SoftmaxLikelihood])
-def test_proportions_are_of_the_class_and_a_weight_of_two_is_the_row_twice(rng, cls):
-    family = cls((2, 1, 3))
-    X, y = family.example_rows(rng, 40, 2)
-    params = family.init(ArraySource(X, y), rng, 1)
-    params = type(params)(*(a[0] for a in params))
+@pytest.mark.parametrize("has_posterior", [True, False])
+def test_proportions_are_of_the_class_and_a_weight_of_two_is_the_row_twice(rng, has_posterior):
+    tree = multimodal_softmax((2, 1, 3))
+    X, y = tree.example_rows(rng, 40, 2)
+    point = TreeLikelihood(tree).init(ArraySource(X, y), rng, 2)
+    posterior = select_restart(BoundPosterior(tree).posterior_around(point, 0.3), 1) if has_posterior else None
+    model = FittedModel(tree, select_restart(point, 1), posterior)
     weight = rng.integers(1, 4, 40)
     again = np.repeat(np.arange(40), weight)
-    weighted = subclass_proportions((2, 1, 3), family, params, ArraySource(X, y, weight.astype(float)))
-    repeated = subclass_proportions((2, 1, 3), family, params, ArraySource(X[again], y[again]))
+    weighted = subclass_proportions(model, ArraySource(X, y, weight.astype(float)))
+    repeated = subclass_proportions(model, ArraySource(X[again], y[again]))
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
     np.testing.assert_allclose(np.add.reduceat(weighted, [0, 2, 3]), 1.0)
-    plain = subclass_proportions((2, 1, 3), family, params, ArraySource(X, y))
+    plain = subclass_proportions(model, ArraySource(X, y))
     assert np.abs(plain - weighted).max() > 1e-3
 
 

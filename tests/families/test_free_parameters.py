@@ -15,11 +15,11 @@ from latentia import (
 from latentia.engine.contracts import ConditionalFamily
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.tree import flatten, select_restart, unflatten
-from latentia.estimators.softmax.models import ExpertTreeSpec, SubclassSpec
 from latentia.families.gaussian_mixture.family import GaussianMixtures
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.kinds import Bernoulli, ColumnLayout
-from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
+from latentia.families.softmax_tree.leaves import LinearLeaves
+from latentia.families.softmax_tree.tree import SoftmaxTree, TreeLikelihood, mixture_of_experts, multimodal_softmax
 
 N, D, C = 60, 4, 3  # rows, columns, classes
 QUICK = {"n_init": 1, "max_iter": 2, "random_state": 0}
@@ -125,8 +125,8 @@ def test_linear_experts_count_their_noise(inference, n_outputs):
 
 BINARY = LatentFactors(ColumnLayout([Bernoulli(range(D))]), C, 1, 2, bound_tol=1e-12, bound_max_iter=1000)
 CONTINUOUS = ColumnLayout.continuous_columns(D)
-FLAT, TREE = (ExpertTreeSpec(branches, SoftmaxExpert(C)) for branches in ((2,), (2, 2)))
-LINEAR = ExpertTreeSpec((2,), LinearGaussianExpert(2))
+SUBCLASSES, LINEAR = multimodal_softmax((1, 2, 2)), SoftmaxTree((2,), LinearLeaves(2))
+FLAT, DEEP = (mixture_of_experts(branches, C) for branches in ((2,), (2, 2)))
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ LINEAR = ExpertTreeSpec((2,), LinearGaussianExpert(2))
             for family in (LatentFactors(CONTINUOUS, C, q, 2, tied=tied) for q in (0, 1, 2) for tied in (True, False))
         ),
         (BINARY.n_free(D) - PRIORS, BINARY),
-        *((part.n_free(D + 1), part.likelihood()) for part in (SubclassSpec((1, 2, 2)), FLAT, TREE, LINEAR)),
+        *((tree.n_free(D + 1), TreeLikelihood(tree)) for tree in (SUBCLASSES, FLAT, DEEP, LINEAR)),
     ],
     ids=lambda value: value if isinstance(value, int) else type(value).__name__,
 )
 def test_the_count_is_the_dimension_of_the_set_of_models(n_free, model, rng):
     """The rank of the slopes of many log densities in the family's coordinates, of which class priors are none."""
     X = rng.normal(size=(300, D)) if model is not BINARY else rng.integers(2, size=(300, D)).astype(float)
-    y = rng.normal(size=(300, 2)) if model == LINEAR.likelihood() else np.arange(300) % C
+    y = rng.normal(size=(300, 2)) if model == TreeLikelihood(LINEAR) else np.arange(300) % C
     params = select_restart(model.init(ArraySource(X, y), rng, 1), 0)
     free = model.to_free(params)
     here = flatten(free)

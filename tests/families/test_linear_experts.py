@@ -1,4 +1,4 @@
-"""Linear experts: what the bound says of rows and of the prior, beside quadrature and draws from the posterior."""
+"""Linear leaves: what the bound says of rows and of the prior, beside quadrature and draws from the posterior."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,16 @@ from tolerances import SAMPLING
 
 from latentia.arrays.linalg import packed_outer
 from latentia.engine.rows import MaskedRows
-from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_variance
-from latentia.families.softmax_tree.experts import NOISE_FLOOR, LinearGaussianExpert, LinearPosterior
-from latentia.families.softmax_tree.tree import Experts, ExpertsPosterior
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree.leaves import (
+    NOISE_FLOOR,
+    GaussianWeights,
+    LinearLeaves,
+    LinearPosterior,
+    score_variance,
+)
+from latentia.families.softmax_tree.posterior import BoundPosterior
+from latentia.families.softmax_tree.tree import Posterior, SoftmaxTree
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ PRIOR, NOISE = GammaPrior(1.5, 0.7), GammaPrior(3.0, 0.3)
 
 
 def family():
-    return Experts((1,), LinearGaussianExpert(2, PRIOR, NOISE), PRIOR)
+    return BoundPosterior(SoftmaxTree((1,), LinearLeaves(2, PRIOR, NOISE), PRIOR))
 
 
 def gate():
@@ -36,7 +43,7 @@ def gate():
 
 def test_a_row_has_its_expected_log_density(posterior, rng):
     X, Y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
-    found = family().infer(ExpertsPosterior((gate(),), posterior), MaskedRows(X, None), Y).log_joint
+    found = family().infer(Posterior((gate(),), posterior), MaskedRows(X, None), Y).log_joint
     x = np.column_stack([X, np.ones(4)])
     expected = np.zeros(4)
     for o in range(2):
@@ -51,17 +58,17 @@ def test_a_row_has_its_expected_log_density(posterior, rng):
 
 def test_predictions_have_the_moments_of_draws(posterior, rng):
     """Of the weights from their posterior, then of the outputs."""
-    X, expert = 3 * rng.normal(size=(4, 2)), family().expert
+    X, leaves = 3 * rng.normal(size=(4, 2)), family().tree.leaves
     x = np.column_stack([X, np.ones(4)])
-    mean, variance = expert.predictive_moments(expert.point_of(posterior), posterior, x, packed_outer(x))
+    mean, variance = leaves.predictive_moments(posterior, x, packed_outer(x))
     for o in range(2):
         weights = posterior.weights
         w = rng.multivariate_normal(weights.mean[0, o], weights.covariance[0, o], 100_000)
-        noise = expert.point_of(posterior).noise_variance[0, o]
+        noise = leaves.point_of(posterior).noise_variance[0, o]
         y = w @ x.T + np.sqrt(noise) * rng.normal(size=(100_000, 4))
         assert (np.abs(y.mean(axis=0) - mean[0, o]) < SAMPLING * y.std(axis=0) / np.sqrt(len(y))).all()
         np.testing.assert_allclose(variance[0, o], y.var(axis=0), rtol=0.03)
-    log_density = expert.log_predictive(expert.point_of(posterior), posterior, x, packed_outer(x), mean[0].T)
+    log_density = leaves.log_predictive(posterior, x, packed_outer(x), mean[0].T).value
     np.testing.assert_allclose(log_density[0], -0.5 * np.log(2 * np.pi * variance[0]).sum(axis=0), rtol=1e-9)
 
 
@@ -78,7 +85,7 @@ def test_the_prior_counts_by_minus_the_divergence(posterior, rng):
         total += stats.gamma(PRIOR.shape, scale=1 / PRIOR.rate).logpdf(alpha) - q_alpha.logpdf(alpha)
         total += stats.gamma(NOISE.shape, scale=1 / NOISE.rate).logpdf(tau) - q_tau.logpdf(tau)
         total -= stats.multivariate_normal(mean, covariance).logpdf(w)
-    found = float(np.squeeze(family().log_prior(ExpertsPosterior((gate(),), posterior))))
+    found = float(np.squeeze(family().log_prior(Posterior((gate(),), posterior))))
     assert abs(found - total.mean()) < SAMPLING * total.std() / np.sqrt(n)
 
 
@@ -90,7 +97,7 @@ def test_the_point_of_the_noise_is_its_expected_variance(posterior):
 
 def test_noise_below_the_floor_has_its_point_just_above_it(posterior):
     """Outputs may be met to rounding; the point is what a search goes on from."""
-    point = family().expert.point_of(posterior._replace(rate=np.array([[1e-30, 0.0]])))
+    point = family().tree.leaves.point_of(posterior._replace(rate=np.array([[1e-30, 0.0]])))
     np.testing.assert_allclose(point.noise_variance, NOISE_FLOOR, rtol=2e-3)
     assert np.isfinite(point.log_noise).all()
 

@@ -14,16 +14,16 @@ from latentia.arrays.namespace import digamma, log_gamma, to_numpy
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.families.blocks.bounds import (
+    GammaPrior,
     approximate_bound,
     log_expected_softmax,
     logit_expected_sigmoid,
     softmax_bound,
     softmax_bound_near,
 )
-from latentia.families.blocks.weights import GammaPrior, GaussianWeights, score_variance, weights_log_prior
-from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
-from latentia.families.softmax_tree.subclasses import MultimodalSoftmax
-from latentia.families.softmax_tree.tree import Experts
+from latentia.families.softmax_tree.leaves import GaussianWeights, LinearLeaves, score_variance, weights_log_prior
+from latentia.families.softmax_tree.posterior import BoundPosterior
+from latentia.families.softmax_tree.tree import SoftmaxTree, mixture_of_experts, multimodal_softmax
 from latentia.solvers import EM
 
 
@@ -162,10 +162,10 @@ def test_log_prior_is_minus_the_divergence(rng, beta):
 def random_family(which, rng):
     n_classes, width = int(rng.integers(2, 4)), int(rng.integers(1, 4))
     if which == "softmax":
-        return MultimodalSoftmax(tuple(rng.integers(1, 4, n_classes).tolist()))
+        return BoundPosterior(multimodal_softmax(rng.integers(1, 4, n_classes)))
     if which == "linear":
-        return Experts((width,), LinearGaussianExpert(2))
-    return Experts((width,) if which == "experts" else (2, width), SoftmaxExpert(n_classes))
+        return BoundPosterior(SoftmaxTree((width,), LinearLeaves(2)))
+    return BoundPosterior(mixture_of_experts((width,) if which == "experts" else (2, width), n_classes))
 
 
 @pytest.mark.parametrize("seeds", SEEDS)

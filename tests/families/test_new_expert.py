@@ -1,4 +1,4 @@
-"""A kind of expert added outside the package, in this one file, keeps all laws and serves both inferences."""
+"""A kind of leaf added outside the package, in this one file, keeps all laws and serves both inferences."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,40 +15,35 @@ from latentia.arrays.linalg import params_at_rows, weighted_row_sums
 from latentia.arrays.namespace import LOG_2PI, namespace, transpose
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.estimators.softmax.exact_posterior import ExactPosterior
-from latentia.estimators.softmax.models import ExpertTreeSpec
-from latentia.families.blocks.weights import (
-    GammaPrior,
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree.leaves import (
+    AcceleratedCoordinates,
+    GaussianWeights,
+    LeafRows,
+    Leaves,
     NaturalStats,
     from_accelerated,
     posterior_around,
     score_moments,
-    score_variance,
     to_accelerated,
     update_weights,
     weights_log_prior,
 )
-from latentia.families.softmax_tree.experts import Expert
-from latentia.families.softmax_tree.tree import Experts, ExpertsLikelihood
+from latentia.families.softmax_tree.posterior import BoundPosterior, ExactPosterior
+from latentia.families.softmax_tree.tree import SoftmaxTree, TreeLikelihood
 from latentia.solvers import EM, BatchedLBFGS
-
-
-class UnitScores(NamedTuple):
-    score: object  # (..., L, N)
-    target: object  # (O, N)
 
 
 class UnitPoint(NamedTuple):
     weights: object  # (..., L, O, D)
 
 
-class UnitPointScores(NamedTuple):
-    value: object  # (..., L, N)
-    residual: object  # (..., L, O, N)
+class UnitPosterior(NamedTuple):
+    weights: GaussianWeights  # (..., L, O, D)
 
 
 @dataclass(frozen=True)
-class UnitNoiseExpert(Expert):
+class UnitNoiseLeaves(Leaves):
     """Linear in x, with Gaussian noise of variance one."""
 
     n_outputs: int
@@ -63,55 +58,66 @@ class UnitNoiseExpert(Expert):
     def n_free(self, size):
         return self.n_outputs * size
 
-    def posterior_around(self, weights, variance):
-        return posterior_around(weights, variance, self.prior)
-
-    def infer(self, posterior, x, outer, y):
-        square = (transpose(y) - params_at_rows(posterior.mean, x)) ** 2 + score_variance(posterior.covariance, outer)
-        return UnitScores(-namespace(x).sum(square + LOG_2PI, axis=-2) / 2, transpose(y))
-
-    def statistics(self, scores, responsibilities, x, outer):
-        weight = responsibilities[..., None, :] + namespace(x).zeros_like(scores.target)
-        return NaturalStats(weighted_row_sums(weight, outer), weighted_row_sums(weight * scores.target, x))
-
-    def update(self, posterior, stats, beta):
-        return update_weights(posterior, stats, self.prior, beta)
-
-    def log_prior(self, posterior, beta):
-        return namespace(posterior.mean).sum(weights_log_prior(posterior, self.prior, beta), axis=(-2, -1))
-
-    def to_accelerated(self, posterior):
-        return to_accelerated(posterior)
-
-    def from_accelerated(self, coordinates, posterior):
-        return from_accelerated(coordinates, posterior)
-
-    def point_of(self, posterior):
-        return UnitPoint(posterior.mean)
-
     def initial_point(self, weights):
         return UnitPoint(weights)
 
+    def map_weights(self, point, fn):
+        return UnitPoint(fn(point.weights))
+
     def log_likelihood(self, point, x, y):
         residual = transpose(y) - params_at_rows(point.weights, x)
-        return UnitPointScores(-namespace(x).sum(residual**2 + LOG_2PI, axis=-2) / 2, residual)
+        return LeafRows(-namespace(x).sum(residual**2 + LOG_2PI, axis=-2) / 2, (residual,))
 
-    def gradient_sums(self, scores, responsibilities, x):
-        return UnitPoint(weighted_row_sums(responsibilities[..., None, :] * scores.residual, x))
+    def gradient(self, rows, responsibilities, x):
+        return UnitPoint(weighted_row_sums(responsibilities[..., None, :] * rows.slopes[0], x))
 
-    def predictive_moments(self, point, posterior, x, outer):
-        mean, variance = score_moments(point.weights, posterior, x, outer)
+    def point_log_prior(self, point, ridge):
+        value = -namespace(point.weights).sum(ridge * point.weights**2, axis=(-3, -2, -1)) / 2
+        return value, UnitPoint(-ridge * point.weights)
+
+    def posterior_around(self, point, variance):
+        return UnitPosterior(posterior_around(point.weights, variance, self.prior))
+
+    def point_of(self, posterior):
+        return UnitPoint(posterior.weights.mean)
+
+    def expected_log_likelihood(self, posterior, x, outer, y):
+        mean, variance = score_moments(posterior.weights, x, outer)
+        square = (transpose(y) - mean) ** 2 + variance
+        return LeafRows(-namespace(x).sum(square + LOG_2PI, axis=-2) / 2, (transpose(y),))
+
+    def statistics(self, rows, responsibilities, x, outer):
+        (target,) = rows.slopes
+        weight = responsibilities[..., None, :] + namespace(x).zeros_like(target)
+        return NaturalStats(weighted_row_sums(weight, outer), weighted_row_sums(weight * target, x))
+
+    def update(self, posterior, stats, beta):
+        return UnitPosterior(update_weights(posterior.weights, stats, self.prior, beta))
+
+    def log_prior(self, posterior, beta):
+        by_vector = weights_log_prior(posterior.weights, self.prior, beta)
+        return namespace(by_vector).sum(by_vector, axis=(-2, -1))
+
+    def to_accelerated(self, posterior):
+        return tuple(to_accelerated(posterior.weights))
+
+    def from_accelerated(self, coordinates, posterior):
+        return UnitPosterior(from_accelerated(AcceleratedCoordinates(*coordinates), posterior.weights))
+
+    def predictive_moments(self, params, x, outer):
+        mean, variance = score_moments(params.weights, x, outer)
         return mean, np.ones_like(mean) + (0.0 if variance is None else variance)
 
-    def log_predictive(self, point, posterior, x, outer, y):
-        mean, variance = self.predictive_moments(point, posterior, x, outer)
-        return -np.sum((y.T - mean) ** 2 / variance + np.log(variance) + LOG_2PI, axis=-2) / 2
+    def log_predictive(self, params, x, outer, y):
+        mean, variance = self.predictive_moments(params, x, outer)
+        return LeafRows(-np.sum((y.T - mean) ** 2 / variance + np.log(variance) + LOG_2PI, axis=-2) / 2)
 
 
-EXPERT = UnitNoiseExpert(2)
-VARIATIONAL = [Experts((3,), EXPERT), Experts((2, 2), EXPERT, GammaPrior(2.0, 0.5)), Experts((2,), EXPERT, beta=0.5)]
-LIKELIHOOD = [ExpertsLikelihood((3,), EXPERT, 0.3), ExpertsLikelihood((2, 2), EXPERT)]
-EXACT = [ExactPosterior(ExpertTreeSpec((3,), EXPERT))]
+LEAVES = UnitNoiseLeaves(2)
+FLAT, DEEP = SoftmaxTree((3,), LEAVES), SoftmaxTree((2, 2), LEAVES, GammaPrior(2.0, 0.5))
+VARIATIONAL = [BoundPosterior(FLAT), BoundPosterior(DEEP), BoundPosterior(SoftmaxTree((2,), LEAVES), beta=0.5)]
+LIKELIHOOD = [TreeLikelihood(FLAT, 0.3), TreeLikelihood(DEEP)]
+EXACT = [ExactPosterior(FLAT)]
 
 
 def rows_and_params(family, rng):
@@ -145,13 +151,13 @@ def test_its_gradient_is_the_slope_of_the_value(member, rng):
 
 def test_one_such_expert_is_bayesian_linear_regression(rng):
     """With the weights' precision at its posterior mean, the posterior of the weights is that of ridge regression."""
-    X, y = EXPERT.example_rows(rng, N_ROWS, N_FEATURES)
-    family = Experts((1,), EXPERT)
+    X, y = FLAT.example_rows(rng, N_ROWS, N_FEATURES)
+    family = BoundPosterior(SoftmaxTree((1,), LEAVES))
     problem = RowProblem(family, Likelihood(), ArraySource(X, y))
     solution = EM(200, 1e-13).solve(problem, family.init(problem.source, rng, 1))
-    posterior = solution.params.experts
+    posterior = solution.params.leaves.weights
     x = np.column_stack([X, np.ones(N_ROWS)])
-    alpha = EXPERT.prior.precision(posterior.rate, x.shape[1])[0, 0]
+    alpha = LEAVES.prior.precision(posterior.rate, x.shape[1])[0, 0]
     for output in range(2):
         precision = x.T @ x + alpha[output] * np.eye(x.shape[1])
         np.testing.assert_allclose(
@@ -165,11 +171,11 @@ def test_one_such_expert_is_bayesian_linear_regression(rng):
 @pytest.mark.parametrize("inference", ["vb", "ml"])
 def test_an_estimator_takes_it(rng, inference):
     class UnitNoiseRegressor(MixtureOfExpertsRegressor):
-        def _expert(self, n_targets):
-            return UnitNoiseExpert(n_targets, self._prior)
+        def _leaves(self, n_outputs):
+            return UnitNoiseLeaves(n_outputs, self._prior)
 
         def _model_attributes(self, data, model):  # it has no noise to publish
-            return super(MixtureOfExpertsRegressor, self)._model_attributes(data, model)
+            return {}
 
     X = rng.normal(size=(150, 2))
     y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=150)

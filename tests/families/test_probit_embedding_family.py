@@ -13,8 +13,7 @@ from latentia.arrays.linalg import spd_inverse
 from latentia.engine.rows import ArraySource, MaskedRows
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import leaves, select_restart
-from latentia.families.blocks.bounds import positive_half_line, truncate
-from latentia.families.blocks.weights import GammaPrior
+from latentia.families.blocks.bounds import GammaPrior, positive_half_line, truncate
 from latentia.families.probit_embedding import projection
 from latentia.families.probit_embedding.family import PRECISION_SHARING, Means, ProbitEmbedding
 from latentia.families.probit_embedding.labels import infer_latents, label_signs, label_weight_moments

@@ -3,8 +3,8 @@
 import numpy as np
 
 from latentia.engine.rows import ArraySource
-from latentia.families.blocks.weights import augment
-from latentia.families.softmax_tree.subclasses import centroid_restarts
+from latentia.families.softmax_tree.leaves import augment
+from latentia.families.softmax_tree.tree import centroid_restarts
 
 
 def test_a_start_from_centroids_tells_rows_by_their_distance(rng):

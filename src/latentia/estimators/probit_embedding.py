@@ -40,8 +40,7 @@ from latentia.estimators.base.estimator import (
     solution_attributes,
 )
 from latentia.estimators.base.reading import NumberTable, read_parts
-from latentia.families.blocks.bounds import positive_half_line
-from latentia.families.blocks.weights import GammaPrior
+from latentia.families.blocks.bounds import GammaPrior, positive_half_line
 from latentia.families.probit_embedding.family import (
     PRECISION_SHARING,
     Embedding,

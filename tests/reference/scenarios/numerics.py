@@ -17,8 +17,8 @@ from latentia.families.blocks import bounds as expected_softmax
 from latentia.families.blocks import bounds as logsumexp_bound
 from latentia.families.blocks import bounds as truncated_normal
 from latentia.families.blocks import starts as kmeans
-from latentia.families.blocks import weights as gaussian_weights
-from latentia.families.blocks.weights import GammaPrior
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree import leaves as gaussian_weights
 
 from ..digest import tree
 from ..registry import Group

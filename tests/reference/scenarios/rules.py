@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from latentia import MixtureOfExpertsClassifier
 from latentia.engine.rows import ArraySource
 from latentia.estimators import latent_classification_cv as size_grid
 from latentia.estimators import latent_classification_cv as size_search
@@ -19,6 +18,7 @@ from latentia.estimators.latent_classifier import candidates as folds
 from latentia.estimators.latent_classifier import features
 from latentia.estimators.softmax import training as distinct_rows
 from latentia.estimators.softmax import training as search_rules
+from latentia.estimators.softmax.experts import gates_to_try
 from latentia.estimators.softmax.multimodal import (
     FittedConfiguration,
     SubclassSearch,
@@ -172,10 +172,8 @@ def trees_of_experts() -> dict[str, Any]:
     found = {}
     for depth in (1, 2, 3):
         for most in (1, 2, 3, 4, 8, 9, 10):
-            found[f"{depth} {most}"] = str(MixtureOfExpertsClassifier(depth=depth, max_experts=most)._trees())
-        found[f"{depth} given"] = str(MixtureOfExpertsClassifier(3, depth=depth)._trees()) + str(
-            MixtureOfExpertsClassifier([2] * depth, depth=depth)._trees()
-        )
+            found[f"{depth} {most}"] = str(gates_to_try("auto", depth, most))
+        found[f"{depth} given"] = str(gates_to_try(3, depth, 5)) + str(gates_to_try([2] * depth, depth, 5))
     return found
 
 

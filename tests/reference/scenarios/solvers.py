@@ -23,7 +23,8 @@ from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtu
 from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.probit_embedding.family import ProbitEmbedding
-from latentia.families.softmax_tree.subclasses import MultimodalSoftmax, SoftmaxLikelihood
+from latentia.families.softmax_tree.posterior import BoundPosterior, ExactPosterior
+from latentia.families.softmax_tree.tree import Point, TreeLikelihood, centroid_restarts, multimodal_softmax
 from latentia.solvers import (
     EM,
     LBFGS,
@@ -130,7 +131,7 @@ def lbfgs() -> dict[str, Any]:
 def batched_lbfgs() -> dict[str, Any]:
     table = complete()
     source = ArraySource(standard(table.X), table.y, table.weight)
-    family = SoftmaxLikelihood((2, 1, 2), 0.05)
+    family = TreeLikelihood(multimodal_softmax((2, 1, 2)), 0.05)
     problem = RowProblem(family, Likelihood(), source)
     start = family.init(source, np.random.default_rng(0), 4)
     return {
@@ -141,12 +142,19 @@ def batched_lbfgs() -> dict[str, Any]:
     }
 
 
+def around_centroids(family: Any, source: ArraySource, n_restarts: int) -> Any:
+    """A wide posterior about centroids of subclasses."""
+    n_subclasses = np.bincount(family.tree.leaves.classes)
+    weights = centroid_restarts(n_subclasses, source, np.random.default_rng(0), n_restarts)
+    return family.posterior_around(Point((weights[:, None],), ()), 1.0)
+
+
 @SCENARIOS
 def variational() -> dict[str, Any]:
     table = complete()
     source = ArraySource(standard(table.X), table.y, table.weight)
-    family = MultimodalSoftmax((2, 1, 1))
-    problem, start = RowProblem(family, Likelihood(), source), family.init(source, np.random.default_rng(0), 2)
+    family = BoundPosterior(multimodal_softmax((2, 1, 1)))
+    problem, start = RowProblem(family, Likelihood(), source), around_centroids(family, source, 2)
     labels = (np.column_stack([table.y == 0, table.X[:, 0] > 4]) * 1).astype(float)
     embedding = ProbitEmbedding(2)
     source = ArraySource(standard(table.X), labels, table.weight)
@@ -161,12 +169,11 @@ def variational() -> dict[str, Any]:
 
 @SCENARIOS
 def damped() -> dict[str, Any]:
-    from latentia.estimators.softmax.exact_posterior import ExactPosterior
-
     family = ExactPosterior.examples(5, 3)[0]
     X, y = family.example_rows(np.random.default_rng(3), 23, 5)
     source = ArraySource(X, y, np.random.RandomState(1).uniform(0.3, 2.5, 23))
-    problem, start = RowProblem(family, Likelihood(), source), family.init(source, np.random.default_rng(0), 1)
+    problem = RowProblem(family, Likelihood(), source)
+    start = family.from_posterior(around_centroids(BoundPosterior(family.tree), source, 1))
     return {
         "steps": ended(DampedAscent(5, 0.0), problem, start),
         "tol": ended(DampedAscent(50, 1e-2), problem, start),
@@ -227,7 +234,11 @@ def sources() -> dict[str, Any]:
 
 @SCENARIOS
 def refused_pairs() -> dict[str, Any]:
-    smooth, em_only, conditional = mixtures(), BayesianGaussianMixtures(mixtures()), SoftmaxLikelihood((1, 1, 1), 0.0)
+    smooth, em_only, conditional = (
+        mixtures(),
+        BayesianGaussianMixtures(mixtures()),
+        TreeLikelihood(multimodal_softmax((1, 1, 1))),
+    )
     return {
         "em": refusal(check_compatible, smooth, Conditional(), needs_em=True, needs_gradient=False),
         "gradient": refusal(check_compatible, em_only, Hybrid(), needs_em=False, needs_gradient=True),

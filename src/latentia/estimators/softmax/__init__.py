@@ -1,9 +1,7 @@
 """Multimodal softmax and mixtures of experts: models with softmax parts, found by search.
 
-- `multimodal`, `experts`: the estimators; `base`: what they share;
-- `models`: which model is meant, and candidates as values;
-- `training`: one candidate after another, by variational Bayes or maximum likelihood;
-- `exact_posterior`: the posterior without the quadratic bound.
+- `multimodal`, `experts`: the estimators, and which sizes each tries; `base`: what they share;
+- `training`: one candidate after another, by variational Bayes or maximum likelihood.
 
 Start with `training`.
 """

@@ -1,6 +1,8 @@
-"""What the estimators of softmax models share: rows, one model or a search, and its record.
+"""What the estimators of softmax trees share: the rows they read, how they train, what predicts.
 
-Classifiers that model p(y | x) alone, by a softmax model of any kind.
+`SoftmaxEstimator` models p(y | x) alone; `SoftmaxClassifier` reads labels, and predicts classes.
+A model says how its candidates are searched (`_train`), and what is learned of the chosen one
+(`_model_attributes`).
 """
 
 from __future__ import annotations
@@ -11,33 +13,30 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from latentia.arrays.namespace import Array, compute_dtype, namespace, take_rows, to_numpy
+from latentia.arrays.namespace import Array, compute_dtype, namespace, take_rows, to_numpy, transpose
 from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows, rows_per_chunk
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier
 from latentia.estimators.base.reading import NumberTable, read_parts
-from latentia.estimators.softmax.models import (
+from latentia.estimators.softmax.training import (
     AVERAGES,
+    COARSE,
     CRITERIA,
+    FULL,
     Averaging,
     Candidate,
     FittedModel,
-    WeightEstimate,
-    plugin,
-)
-from latentia.estimators.softmax.training import (
-    COARSE,
-    FULL,
-    INFERENCES,
     ModeledRows,
     Options,
     Trainer,
     hold_out,
     merge_equal_rows,
+    plugin,
 )
-from latentia.families.blocks.weights import GammaPrior
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, prediction_inputs
 from latentia.scale.tables import ClassReader, LazyTable, is_small, lazy_table
 from latentia.solvers import Outcome
 from latentia.table.labels import NO_UNITS, OutputUnits, encode_known_labels, read_labels
@@ -64,7 +63,7 @@ class SoftmaxFit(NamedTuple):
     """The chosen model, and the table of all that were tried."""
 
     candidate: Candidate
-    search_results: dict[str, Any]
+    search_results: dict[str, object]
 
     @property
     def outcome(self) -> Outcome:
@@ -83,18 +82,12 @@ class PredictionModel(NamedTuple):
         """The point estimate."""
         return self.fitted.point_estimate
 
-    def map_rows(self, X: Array, fn: Callable[[MaskedRows], Array]) -> Array:
-        """`fn` of the preprocessed rows, chunk by chunk, its results one after the other."""
-        floats_per_row = self.fitted.spec.prediction_floats_per_row(X.shape[1])
-        parts = map_rows(X, self.preprocessor.prepare, fn, rows_per_chunk(floats_per_row, self.preprocessor.shift))
-        return namespace(parts[0]).concat(parts, axis=0)
 
-
-class LatentSoftmaxEstimator(LatentEstimator):
-    """Trains models and keeps the best. Subclasses say which models, and what is learned of one."""
+class SoftmaxEstimator(LatentEstimator):
+    """Trains models and keeps the best."""
 
     _CHECKS: ClassVar[dict[str, Check]] = {
-        "inference": choice(*INFERENCES),
+        "inference": choice("vb", "ml"),
         "criterion": choice(*CRITERIA),
         "averaging": choice(*AVERAGES),
         "annealing": check_bool,
@@ -124,15 +117,6 @@ class LatentSoftmaxEstimator(LatentEstimator):
                     f"are {allowed[0]!r} and {allowed[1]!r}, or inference='vb'."
                 )
 
-    @property
-    @abstractmethod
-    def _is_search(self) -> bool:
-        """Whether there is more than one model to choose from."""
-
-    @abstractmethod
-    def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
-        """Train what the options ask for; the best."""
-
     @abstractmethod
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
         """The learned parameters in the units of X."""
@@ -143,7 +127,8 @@ class LatentSoftmaxEstimator(LatentEstimator):
 
     @property
     def _averaging(self) -> Averaging:
-        check_choice("averaging", self.averaging, AVERAGES)  # it may be set after the fit, too
+        if self.averaging not in AVERAGES:  # it may be set after the fit, too
+            check_choice("averaging", self.averaging, AVERAGES)
         self._refuse_ignored_options()
         return AVERAGES[self.averaging]
 
@@ -166,19 +151,18 @@ class LatentSoftmaxEstimator(LatentEstimator):
         modeled = rows.with_preprocess(identity.prepare)
         return ModeledRows(modeled, standardized, standardizer, are_distinct), identity
 
-    def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:
+    def _trainer(
+        self, data: SoftmaxInput, is_search: bool, rng: np.random.Generator, notifier: StepNotifier
+    ) -> Trainer:
+        """What trains candidates: on all rows, or on those that a comparison does not hold out."""
         notifier.attributes_at = lambda model: data.attributes | self._attributes_of(data, model)
         criterion = CRITERIA[self.criterion]
-        validates = criterion.holds_out and self._is_search
-        rows, held_out = hold_out(data.rows, rng) if validates else (data.rows, None)
-        effort = FULL if held_out is None else COARSE
-        options = Options(self.n_init, self.max_iter, self.tol, float(self.ridge), self.annealing, effort)
-        inference, log_unit = INFERENCES[self.inference], data.outputs.log_unit
-        trainer = Trainer(rows, held_out, inference, criterion, self._averaging, options, rng, notifier, log_unit)
-        fit = self._search(trainer, data)
-        if held_out is None:
-            return fit
-        return fit._replace(candidate=trainer.train_on(data.rows, fit.candidate))
+        rows, held_out = hold_out(data.rows, rng) if is_search and criterion.holds_out else (data.rows, None)
+        options = Options(
+            self.inference == "vb", self.n_init, self.max_iter, self.tol, float(self.ridge), self.annealing
+        )
+        options = options._replace(effort=FULL if held_out is None else COARSE)
+        return Trainer(rows, held_out, criterion, self._averaging, options, rng, notifier, data.outputs.log_unit)
 
     def _fitted_attributes(self, data: SoftmaxInput, fitted: SoftmaxFit) -> Attributes:
         candidate = fitted.candidate
@@ -189,7 +173,7 @@ class LatentSoftmaxEstimator(LatentEstimator):
             "converged_": candidate.outcome.converged,
             "stopping_reason_": candidate.outcome.value,
             "restart_objectives_": candidate.restart_objectives,
-            **INFERENCES[self.inference].evidence_attributes(candidate),
+            **(candidate.evidences if self.inference == "vb" else {}),
             **self._attributes_of(data, candidate.model),
         }
 
@@ -198,12 +182,27 @@ class LatentSoftmaxEstimator(LatentEstimator):
         return {"_model": published, **self._model_attributes(data, model)}
 
     def _map_rows(
-        self, X: Any, fn: Callable[[WeightEstimate, MaskedRows], Array], averaging: Averaging | None = None
+        self,
+        X: Any,
+        fn: Callable[[SoftmaxTree, Point | Posterior, MaskedRows], Array],
+        averaging: Averaging | None = None,
     ) -> Array:
-        """`fn` of an estimate of the weights and of rows to predict, in chunks."""
+        """`fn` (..., N) of the tree, of what predicts, and of rows, chunk by chunk."""
         X = self._check_rows(X)
-        estimate = (averaging or self._averaging)(self._model.fitted)
-        return self._model.map_rows(X, lambda rows: fn(estimate, rows))
+        fitted, preprocessor, _ = self._model
+        estimate = (averaging or self._averaging)(fitted)
+        size = rows_per_chunk(fitted.tree.floats_per_row(X.shape[1] + 1), preprocessor.shift)
+        parts = map_rows(X, preprocessor.prepare, lambda rows: fn(fitted.tree, estimate, rows), size)
+        return namespace(parts[0]).concat(parts, axis=-1)
+
+    def _path_proba(self, X: Any, n_levels: int | None = None) -> Array:
+        """Probabilities (N, n) of the paths through all levels of gates, or through some."""
+
+        def log_proba(tree: SoftmaxTree, estimate: Point | Posterior, rows: MaskedRows) -> Array:
+            return tree.log_paths(estimate, *prediction_inputs(estimate, rows), n_levels)
+
+        by_row = transpose(self._map_rows(X, log_proba))
+        return namespace(by_row).exp(by_row)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -211,14 +210,10 @@ class LatentSoftmaxEstimator(LatentEstimator):
         return tags
 
 
-class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier, LatentSoftmaxEstimator):
+class SoftmaxClassifier(InformationCriteriaMixin, ProbabilisticClassifier, SoftmaxEstimator):
     """Reads labels, and predicts from log probabilities of the classes."""
 
     n_features_in_: int
-
-    @abstractmethod
-    def _class_log_proba(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
-        """Log probabilities (N, C) of rows."""
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxInput:
         table = lazy_table(X)
@@ -262,15 +257,17 @@ class DiscriminativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier
             )
 
     def _log_proba(self, X: Any) -> Array:
-        log_proba = self._map_rows(X, self._class_log_proba)
-        return namespace(log_proba).clip(log_proba, max=0.0)  # metrics refuse what is above one by a rounding
+        log_proba = self._map_rows(X, SoftmaxTree.log_class_proba)
+        return namespace(log_proba).clip(
+            transpose(log_proba), max=0.0
+        )  # metrics refuse what is above one by a rounding
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         """At the point estimate, of the labeled rows."""
-        log_proba = to_numpy(self._map_rows(X, self._class_log_proba, plugin)).astype(float)
-        codes = encode_known_labels(y, self.classes_, log_proba.shape[0], self.unlabeled)
+        log_proba = to_numpy(self._map_rows(X, SoftmaxTree.log_class_proba, plugin)).astype(float)
+        codes = encode_known_labels(y, self.classes_, log_proba.shape[1], self.unlabeled)
         labeled = np.flatnonzero(codes >= 0)
-        return float(log_proba[labeled, codes[labeled]].sum()), labeled.size
+        return float(log_proba[codes[labeled], labeled].sum()), labeled.size
 
     def _n_free_params(self) -> int:
-        return self._model.fitted.spec.n_free(self.n_features_in_ + 1)
+        return self._model.fitted.tree.n_free(self.n_features_in_ + 1)

@@ -1,16 +1,12 @@
-"""Mixtures of experts for classification: softmax gates over softmax experts.
+"""Mixtures of experts: softmax gates over softmax models of the classes, or over linear models.
 
-Mixtures of experts for regression: softmax gates over linear models with noise.
-
-What mixtures of experts for classes and for numbers share: tree, search, gates.
-
-The score of regressors; of a table in parts, rows and predictions stay where they are.
+`MixtureOfExpertsClassifier` and `MixtureOfExpertsRegressor`, and what both have: which trees of
+gates are tried, one after another, and what is learned of the chosen one.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import reduce
 from numbers import Integral
@@ -20,16 +16,25 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentia.arrays.namespace import Array, asarray_like, compute_dtype, logsumexp, namespace, take_rows, transpose
+from latentia.arrays.namespace import Array, asarray_like, compute_dtype, namespace, take_rows, transpose
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.parts import ChunkedSource
 from latentia.engine.rows import MaskedRows
-from latentia.estimators.base.estimator import Attributes
+from latentia.estimators.base.estimator import Attributes, StepNotifier
 from latentia.estimators.base.reading import NumberTable, read_parts
-from latentia.estimators.softmax.base import DiscriminativeClassifier, LatentSoftmaxEstimator, SoftmaxFit, SoftmaxInput
-from latentia.estimators.softmax.models import Candidate, ExpertTreeSpec, FittedModel, WeightEstimate, search_table
-from latentia.estimators.softmax.training import Patience, Trainer, best_model, merge_equal_rows
-from latentia.families.softmax_tree.experts import Expert, LinearGaussianExpert, SoftmaxExpert
+from latentia.estimators.softmax.base import SoftmaxClassifier, SoftmaxEstimator, SoftmaxFit, SoftmaxInput
+from latentia.estimators.softmax.training import (
+    Candidate,
+    FittedModel,
+    Patience,
+    Trainer,
+    best_model,
+    merge_equal_rows,
+    point_before,
+    search_table,
+)
+from latentia.families.softmax_tree.leaves import Leaves, LinearLeaves
+from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, mixture_of_experts, prediction_inputs
 from latentia.scale.answers import answers_of_parts, method_of_rows
 from latentia.scale.tables import LazyTable, OutputReader, RawPart, is_lazy, is_small, lazy_table
 from latentia.table.labels import OutputUnits, output_units, read_outputs
@@ -44,86 +49,61 @@ def check_depth(name: str, depth: Any) -> None:
         raise ValueError(f"{name}={depth!r}; allowed are 1 (a mixture) and 2 (a mixture of mixtures).")
 
 
-class ExpertEstimator(LatentSoftmaxEstimator):
-    """A mixture of experts. Subclasses say what an expert is."""
-
-    _CHECKS: ClassVar[dict[str, Check]] = {"max_experts": integer(ge=1), "depth": check_depth}
-
-    @abstractmethod
-    def _expert(self, n_targets: int) -> Expert:
-        """What an expert is, of so many classes or outputs."""
-
-    def _check_options(self) -> None:
-        super()._check_options()
-        if isinstance(self.n_experts, str):
-            check_choice("n_experts", self.n_experts, ["auto"], ", an int, or one int per level")
-            return
-        numbers = np.atleast_1d(np.asarray(self.n_experts, dtype=object)).tolist()
-        for number in numbers:
-            check_number("n_experts", number, ge=1, integer=True, besides=", one for each level, or 'auto'")
-        if len(numbers) not in (1, self.depth):
-            raise ValueError(
-                f"n_experts={self.n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {self.depth} "
-                f"ints for depth={self.depth}."
-            )
-
-    @property
-    def _is_search(self) -> bool:
-        return isinstance(self.n_experts, str)
-
-    def _trees(self) -> list[tuple[int, ...]]:
-        """Branches of the gates of every tree to be tried."""
-        if not self._is_search:
-            numbers = np.atleast_1d(np.asarray(self.n_experts)).astype(int).tolist()
-            return [tuple(numbers * self.depth if len(numbers) == 1 else numbers)]
-        max_width = self.max_experts if self.depth == 1 else math.isqrt(self.max_experts)
-        return [(width,) * self.depth for width in range(1, max_width + 1)]
-
-    def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
-        candidates: list[Candidate] = []
-        patience = Patience(self.patience)
-        for branches in self._trees():
-            spec = ExpertTreeSpec(branches, self._expert(data.n_targets), self._prior)
-            candidates.append(trainer.train(spec))
-            if trainer.stopped or patience.ends_with(candidates[-1].score):
-                break
-        specs = [candidate.model.spec for candidate in candidates]
-        columns = {"n_experts": [spec.n_experts for spec in specs], "branches": [spec.branches for spec in specs]}
-        best = best_model([candidate.score for candidate in candidates], columns["n_experts"])
-        return SoftmaxFit(candidates[best], search_table(candidates, **columns))
-
-    def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
-        gates, experts = model.spec.undo_standardization(model.point_estimate, data.preprocessor)
-        return {
-            "n_experts_": model.spec.n_experts,
-            "gate_weights_": tuple(gate[..., :-1] for gate in gates),
-            "gate_intercepts_": tuple(gate[..., -1] for gate in gates),
-            "expert_weights_": experts.weights[..., :-1],
-            "expert_intercepts_": experts.weights[..., -1],
-        }
-
-    @method_of_rows
-    def expert_proba(self, X: Any) -> Array:
-        """Probabilities of the experts given x: the gates' product along the path to each.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        proba : array of shape (n_samples, n_experts)
-            Experts of one group lie side by side.
-        """
-
-        def gates(estimate: WeightEstimate, rows: MaskedRows) -> Array:
-            return transpose(self._model.fitted.spec.gate_log_proba(estimate, *estimate.inputs(rows)))
-
-        log_proba = self._map_rows(X, gates)
-        return namespace(log_proba).exp(log_proba)
+def check_experts(n_experts: Any, depth: int) -> None:
+    """'auto', an int, or one int for each level of gates."""
+    if isinstance(n_experts, str):
+        check_choice("n_experts", n_experts, ["auto"], ", an int, or one int per level")
+        return
+    numbers = np.atleast_1d(np.asarray(n_experts, dtype=object)).tolist()
+    for number in numbers:
+        check_number("n_experts", number, ge=1, integer=True, besides=", one for each level, or 'auto'")
+    if len(numbers) not in (1, depth):
+        raise ValueError(
+            f"n_experts={n_experts!r} has {len(numbers)} entries; allowed are 'auto', an int, or {depth} "
+            f"ints for depth={depth}."
+        )
 
 
-class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
+def gates_to_try(n_experts: Any, depth: int, max_experts: int) -> list[tuple[int, ...]]:
+    """Branches of the gates of each level above the experts, of every tree to be tried."""
+    if not isinstance(n_experts, str):
+        numbers = np.atleast_1d(np.asarray(n_experts)).astype(int).tolist()
+        return [tuple(numbers * depth if len(numbers) == 1 else numbers)]
+    max_width = max_experts if depth == 1 else math.isqrt(max_experts)
+    return [(width,) * depth for width in range(1, max_width + 1)]
+
+
+def train_trees(
+    trainer: Trainer,
+    gates: Sequence[tuple[int, ...]],
+    tree_of: Callable[[tuple[int, ...]], SoftmaxTree],
+    patience: int,
+) -> tuple[Candidate, dict[str, object]]:
+    """Train one tree after another, until a callback stops it; the best, and the table of all."""
+    candidates: list[Candidate] = []
+    waiting = Patience(patience)
+    for branches in gates:
+        candidates.append(trainer.train(tree_of(branches)))
+        if trainer.stopped or waiting.ends_with(candidates[-1].score):
+            break
+    tried = gates[: len(candidates)]
+    n_experts = [math.prod(branches) for branches in tried]
+    best = best_model([candidate.score for candidate in candidates], n_experts)
+    return candidates[best], search_table(candidates, n_experts=n_experts, branches=tried)
+
+
+def expert_attributes(gates: Sequence[Array], experts: Array) -> Attributes:
+    """Weights (B, b, D) of the gates of each level and (L, K, D) of the experts, in units of X."""
+    return {
+        "n_experts_": experts.shape[0],
+        "gate_weights_": tuple(gate[..., :-1] for gate in gates),
+        "gate_intercepts_": tuple(gate[..., -1] for gate in gates),
+        "expert_weights_": experts[..., :-1],
+        "expert_intercepts_": experts[..., -1],
+    }
+
+
+class MixtureOfExpertsClassifier(SoftmaxClassifier):
     """Softmax classifiers, each in charge of a part of the feature space that a gate assigns it.
 
     ``P(c | x) = sum_g P(g | x) P(c | x, g)``; gates and experts are softmax models of x with a
@@ -240,6 +220,8 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
     (200, 3)
     """
 
+    _CHECKS: ClassVar[dict[str, Check]] = {"max_experts": integer(ge=1), "depth": check_depth}
+
     def __init__(
         self,
         n_experts: str | int | Sequence[int] = "auto",
@@ -285,89 +267,41 @@ class MixtureOfExpertsClassifier(DiscriminativeClassifier, ExpertEstimator):
         self.callback = callback
         self.verbose = verbose
 
-    def _expert(self, n_targets: int) -> SoftmaxExpert:
-        return SoftmaxExpert(n_targets, self._prior)
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_experts(self.n_experts, self.depth)
 
-    def _class_log_proba(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
-        spec = self._model.fitted.spec
-        x, outer = estimate.inputs(rows)
-        experts = spec.expert.log_proba(*spec.expert_estimate(estimate), x, outer)
-        return transpose(logsumexp(spec.gate_log_proba(estimate, x, outer)[:, None, :] + experts, axis=-3))
+    def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:
+        trainer = self._trainer(data, isinstance(self.n_experts, str), rng, notifier)
+        gates = gates_to_try(self.n_experts, self.depth, self.max_experts)
 
+        def tree_of(branches: tuple[int, ...]) -> SoftmaxTree:
+            return mixture_of_experts(branches, data.n_targets, self._prior)
 
-class Spread(NamedTuple):
-    """Of the outputs of some rows."""
+        best, table = train_trees(trainer, gates, tree_of, self.patience)
+        return SoftmaxFit(trainer.finish(data.rows, best), table)
 
-    weight: float
-    mean: np.ndarray  # (O,)
-    squares: np.ndarray  # (O,) about the mean
-    residuals: np.ndarray  # (O,) squares about the predictions
+    def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
+        *gates, experts = point_before(model.tree, model.point_estimate, data.preprocessor).gates
+        return expert_attributes(gates, experts)
 
-    def join(self, other: Spread) -> Spread:
-        """Of both together (Chan, Golub & LeVeque 1979)."""
-        if not self.weight or not other.weight:
-            return self if self.weight else other
-        weight, apart = self.weight + other.weight, other.mean - self.mean
-        mean = self.mean + apart * (other.weight / weight)
-        squares = self.squares + other.squares + apart**2 * (self.weight * other.weight / weight)
-        return Spread(weight, mean, squares, self.residuals + other.residuals)
-
-
-#: Of rows that count nothing.
-NO_SPREAD = Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
-
-
-def spread_of(estimator: Any, part: RawPart) -> Spread:
-    """The spread of the outputs of some rows about their mean, and about the predictions."""
-    n_rows = part.X.shape[0]
-    outputs, _ = read_outputs(part.y, n_rows, may_be_unknown=True)
-    if np.isnan(outputs).any():
-        raise ValueError("y has NaN among the outputs that predictions are compared with; drop these rows.")
-    weight = check_weight(part.weight, n_rows, may_be_zero=True)
-    weight = np.ones(n_rows) if weight is None else weight
-    total = float(weight.sum())
-    if not total:
-        return NO_SPREAD
-    mean = weight @ outputs / total
-    found = np.reshape(estimator.predict(part.X), outputs.shape)
-    return Spread(total, mean, weight @ (outputs - mean) ** 2, weight @ (outputs - found) ** 2)
-
-
-def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """As scikit-learn has it: of a constant output one if it is met, else zero."""
-    spread = reduce(Spread.join, answers_of_parts(spread_of, estimator, X, y, sample_weight), NO_SPREAD)
-    varies = spread.squares > 0
-    share = 1 - spread.residuals / np.where(varies, spread.squares, 1.0)
-    return float(np.where(varies, share, np.where(spread.residuals > 0, 0.0, 1.0)).mean())
-
-
-class PartedScoreMixin(RegressorMixin):
-    """A regressor that also scores tables in parts."""
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of the variance of y that is predicted (R squared), averaged over the outputs.
+    @method_of_rows
+    def expert_proba(self, X: Any) -> Array:
+        """Probabilities of the experts given x: the gates' product along the path to each.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Outputs. Scanned tables have them inside.
-        sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
-        score : float
+        proba : array of shape (n_samples, n_experts)
+            Experts of one group lie side by side.
         """
-        if is_lazy(X):
-            check_is_fitted(self)
-            return r_squared(self, X, y, sample_weight)
-        if np.ndim(sample_weight) == 0:  # one weight for all rows tells nothing
-            check_weight(sample_weight, 1)
-            sample_weight = None
-        return float(super().score(X, y, sample_weight))
+        return self._path_proba(X, n_levels=-1)
 
 
-class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstimator):
+class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, SoftmaxEstimator):
     """Linear models, each in charge of a part of the feature space that a gate assigns it.
 
     ``p(y | x) = sum_g P(g | x) N(y; w_g' x, sigma_g^2)`` for every output, with a noise of its
@@ -491,6 +425,8 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
     True
     """
 
+    _CHECKS: ClassVar[dict[str, Check]] = {"max_experts": integer(ge=1), "depth": check_depth}
+
     def __init__(
         self,
         n_experts: str | int | Sequence[int] = "auto",
@@ -532,8 +468,9 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         self.callback = callback
         self.verbose = verbose
 
-    def _expert(self, n_targets: int) -> LinearGaussianExpert:
-        return LinearGaussianExpert(n_targets, self._prior)
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_experts(self.n_experts, self.depth)
 
     def _read_input(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxInput:
         table = lazy_table(X)
@@ -572,15 +509,43 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         attributes = read.attributes | _unit_attributes(units)
         return SoftmaxInput(like, rows, preprocessor, read.targets.n_outputs, attributes, read.n_rows, None, units)
 
+    def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:
+        trainer = self._trainer(data, isinstance(self.n_experts, str), rng, notifier)
+        gates = gates_to_try(self.n_experts, self.depth, self.max_experts)
+        leaves = self._leaves(data.n_targets)
+        best, table = train_trees(
+            trainer, gates, lambda branches: SoftmaxTree(branches, leaves, self._prior), self.patience
+        )
+        return SoftmaxFit(trainer.finish(data.rows, best), table)
+
+    def _leaves(self, n_outputs: int) -> Leaves:
+        """What an expert is."""
+        return LinearLeaves(n_outputs, self._prior)
+
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
-        attributes = super()._model_attributes(data, model)
-        experts = model.point_estimate.experts
+        gates, experts = point_before(model.tree, model.point_estimate, data.preprocessor)
+        attributes = expert_attributes(gates, experts.weights)
         shift, scale = _units_like(data.outputs, experts.weights)
         return attributes | {
             "expert_weights_": attributes["expert_weights_"] * scale[:, None],
             "expert_intercepts_": attributes["expert_intercepts_"] * scale + shift,
             "noise_stds_": namespace(scale).sqrt(experts.noise_variance) * scale,
         }
+
+    @method_of_rows
+    def expert_proba(self, X: Any) -> Array:
+        """Probabilities of the experts given x: the gates' product along the path to each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        proba : array of shape (n_samples, n_experts)
+            Experts of one group lie side by side.
+        """
+        return self._path_proba(X)
 
     @method_of_rows
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -598,25 +563,46 @@ class MixtureOfExpertsRegressor(PartedScoreMixin, MultiOutputMixin, ExpertEstima
         y_mean : array of shape (n_samples,) or (n_samples, n_outputs)
         y_std : array like `y_mean`, if asked for
         """
-        moments = self._map_rows(X, self._moments)
-        xp = namespace(moments)
-        shift, scale = _units_like(self._model.outputs, moments)
-        mean = moments[:, :, 0] * scale + shift
-        std = xp.sqrt(xp.clip(moments[:, :, 1], min=0.0)) * scale
+        center, variance = self._map_rows(X, self._moments)
+        xp = namespace(center)
+        shift, scale = _units_like(self._model.outputs, center)
+        mean = transpose(center) * scale + shift
+        std = xp.sqrt(xp.clip(transpose(variance), min=0.0)) * scale
         if self._model.outputs.is_vector:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
 
-    def _moments(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
-        """Mean and variance (N, O, 2) of the standardized outputs."""
-        spec = self._model.fitted.spec
-        x, outer = estimate.inputs(rows)
-        mean, variance = spec.expert.predictive_moments(*spec.expert_estimate(estimate), x, outer)
+    @staticmethod
+    def _moments(tree: SoftmaxTree, estimate: Point | Posterior, rows: MaskedRows) -> Array:
+        """Mean and variance (2, O, N) of the standardized outputs."""
+        x, outer = prediction_inputs(estimate, rows)
+        mean, variance = tree.leaves.predictive_moments(estimate.leaves, x, outer)
         xp = namespace(mean)
-        expert_probs = xp.exp(spec.gate_log_proba(estimate, x, outer))[:, None, :]
+        expert_probs = xp.exp(tree.log_paths(estimate, x, outer))[:, None, :]
         center = xp.sum(expert_probs * mean, axis=0)
-        total = xp.sum(expert_probs * (variance + (mean - center) ** 2), axis=0)
-        return xp.stack([transpose(center), transpose(total)], axis=-1)
+        return xp.stack([center, xp.sum(expert_probs * (variance + (mean - center) ** 2), axis=0)], axis=0)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of the variance of y that is predicted (R squared), averaged over the outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Outputs. Scanned tables have them inside.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        if is_lazy(X):
+            check_is_fitted(self)
+            return r_squared(self, X, y, sample_weight)
+        if np.ndim(sample_weight) == 0:  # one weight for all rows tells nothing
+            check_weight(sample_weight, 1)
+            sample_weight = None
+        return float(super().score(X, y, sample_weight))
 
 
 NO_OUTPUTS = "{} of {} rows have no output and are dropped."
@@ -629,3 +615,49 @@ def _unit_attributes(units: OutputUnits) -> Attributes:
 def _units_like(units: OutputUnits, like: Array) -> tuple[Array, Array]:
     """Shift and scale of the outputs as arrays like another."""
     return asarray_like(units.shift, like), asarray_like(units.scale, like)
+
+
+class Spread(NamedTuple):
+    """Of the outputs of some rows."""
+
+    weight: float
+    mean: np.ndarray  # (O,)
+    squares: np.ndarray  # (O,) about the mean
+    residuals: np.ndarray  # (O,) squares about the predictions
+
+    def join(self, other: Spread) -> Spread:
+        """Of both together (Chan, Golub & LeVeque 1979)."""
+        if not self.weight or not other.weight:
+            return self if self.weight else other
+        weight, apart = self.weight + other.weight, other.mean - self.mean
+        mean = self.mean + apart * (other.weight / weight)
+        squares = self.squares + other.squares + apart**2 * (self.weight * other.weight / weight)
+        return Spread(weight, mean, squares, self.residuals + other.residuals)
+
+
+#: Of rows that count nothing.
+NO_SPREAD = Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
+
+
+def spread_of(estimator: Any, part: RawPart) -> Spread:
+    """The spread of the outputs of some rows about their mean, and about the predictions."""
+    n_rows = part.X.shape[0]
+    outputs, _ = read_outputs(part.y, n_rows, may_be_unknown=True)
+    if np.isnan(outputs).any():
+        raise ValueError("y has NaN among the outputs that predictions are compared with; drop these rows.")
+    weight = check_weight(part.weight, n_rows, may_be_zero=True)
+    weight = np.ones(n_rows) if weight is None else weight
+    total = float(weight.sum())
+    if not total:
+        return NO_SPREAD
+    mean = weight @ outputs / total
+    found = np.reshape(estimator.predict(part.X), outputs.shape)
+    return Spread(total, mean, weight @ (outputs - mean) ** 2, weight @ (outputs - found) ** 2)
+
+
+def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """As scikit-learn has it: of a constant output one if it is met, else zero."""
+    spread = reduce(Spread.join, answers_of_parts(spread_of, estimator, X, y, sample_weight), NO_SPREAD)
+    varies = spread.squares > 0
+    share = 1 - spread.residuals / np.where(varies, spread.squares, 1.0)
+    return float(np.where(varies, share, np.where(spread.residuals > 0, 0.0, 1.0)).mean())

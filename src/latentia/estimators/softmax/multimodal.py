@@ -1,6 +1,4 @@
-"""Classifiers whose classes are unions of softmax subclasses.
-
-Which numbers of subclasses to try: compressive search and brute force.
+"""Classifiers whose classes are unions of softmax subclasses, and the search for their numbers.
 
 Compressive search (Ahmed & Campbell 2011, Table II) fits the configurations with equally many
 subclasses in every class, 1 to r. In each it counts the subclasses whose part of their class
@@ -18,8 +16,6 @@ two classes have. On held-out rows, one that is worse than chance explains ends 
 
 A strategy is an iterator of proposals; each has to be fitted and recorded before the next is asked
 for.
-
-Candidates of the multimodal softmax: configurations, trained one after the other.
 """
 
 from __future__ import annotations
@@ -31,26 +27,44 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy, transpose
-from latentia.engine.contracts import ConditionalFamily, Params
-from latentia.engine.rows import Chunk, MaskedRows, Source, Totals, rows_per_chunk
-from latentia.engine.tree import leaves
-from latentia.estimators.base.estimator import Attributes
-from latentia.estimators.softmax.base import DiscriminativeClassifier, SoftmaxFit, SoftmaxInput
-from latentia.estimators.softmax.models import (
+from latentia.engine.rows import Chunk, Source, Totals, rows_per_chunk
+from latentia.estimators.base.estimator import Attributes, StepNotifier
+from latentia.estimators.softmax.base import SoftmaxClassifier, SoftmaxFit, SoftmaxInput
+from latentia.estimators.softmax.training import (
     Candidate,
     FittedModel,
-    SubclassSpec,
-    WeightEstimate,
-    check_subclasses,
-    per_class,
+    Patience,
+    Trainer,
+    best_model,
+    is_better,
     search_table,
     undo_standardization,
 )
-from latentia.estimators.softmax.training import Patience, Trainer, best_model, is_better
-from latentia.families.blocks.weights import GammaPrior
-from latentia.families.softmax_tree.subclasses import SoftmaxWeights
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree.posterior import BoundPosterior
+from latentia.families.softmax_tree.tree import Point, TreeLikelihood, multimodal_softmax
 from latentia.scale.answers import method_of_rows
-from latentia.table.options import Check, check_number, choice, integer
+from latentia.table.options import Check, check_choice, check_number, choice, integer
+
+
+def check_subclasses(name: str, n_subclasses: Any) -> None:
+    """An int, several, or 'auto'."""
+    if isinstance(n_subclasses, str):
+        check_choice(name, n_subclasses, ["auto"], ", an int, or one int per class")
+        return
+    for number in np.atleast_1d(np.asarray(n_subclasses, dtype=object)).tolist():
+        check_number(name, number, ge=1, integer=True, besides=", one for each class, or 'auto'")
+
+
+def per_class(n_subclasses: Any, n_classes: int) -> tuple[int, ...]:
+    """The user's numbers, one per class."""
+    numbers = np.asarray(n_subclasses)
+    if numbers.ndim > 0 and numbers.shape != (n_classes,):
+        raise ValueError(
+            f"n_subclasses={n_subclasses!r} has {numbers.size} entries, but y has {n_classes} classes; "
+            "allowed are 'auto', an int, or one int per class."
+        )
+    return tuple(np.broadcast_to(numbers, (n_classes,)).astype(int).tolist())
 
 
 def check_threshold(name: str, threshold: Any) -> None:
@@ -61,7 +75,7 @@ def check_threshold(name: str, threshold: Any) -> None:
         check_number(name, value, ge=0, lt=1)
 
 
-class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
+class MultimodalSoftmaxClassifier(SoftmaxClassifier):
     """A softmax over subclasses, several of which make up a class.
 
     Boundaries between classes are piecewise linear.
@@ -260,28 +274,22 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    @property
-    def _is_search(self) -> bool:
-        return isinstance(self.n_subclasses, str)
-
-    @property
-    def _is_exhaustive(self) -> bool:
-        return self.search == "exhaustive"
-
-    def _search(self, trainer: Trainer, data: SoftmaxInput) -> SoftmaxFit:
+    def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:
+        trainer = self._trainer(data, isinstance(self.n_subclasses, str), rng, notifier)
         totals = trainer.rows.modeled.label_totals
         n_rows = np.array([totals[c].n_weighted if c in totals else 0 for c in range(data.n_targets)])
-        if self.patience and not self._is_exhaustive:
+        if self.patience and self.search != "exhaustive":
             # a subclass with fewer rows than weights could separate anything; two are always tried
             n_rows = np.minimum(n_rows, np.maximum(2, n_rows // trainer.rows.modeled.n_features))
         search = SubclassSearch(tuple(np.clip(n_rows, 1, self.max_subclasses).tolist()), self.patience)
-        return SoftmaxFit(*train_proposals(trainer, search, self._proposals(search, data.n_targets), self._prior))
+        best, table = train_proposals(trainer, search, self._proposals(search, data.n_targets), self._prior)
+        return SoftmaxFit(trainer.finish(data.rows, best), table)
 
     def _proposals(self, search: SubclassSearch, n_classes: int) -> Iterator[Proposal]:
         """The configurations that the options ask for."""
-        if not self._is_search:
+        if not isinstance(self.n_subclasses, str):
             yield Proposal(per_class(self.n_subclasses, n_classes))
-        elif self._is_exhaustive:
+        elif self.search == "exhaustive":
             yield from search.exhaustive()
         else:
             thresholds = np.atleast_1d(np.asarray(self.threshold, dtype=float)).tolist()
@@ -289,25 +297,24 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
             yield from search.neighbors(self.max_models)
 
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
-        spec, posterior, preprocessor = model.spec, model.bound_posterior, data.preprocessor
-        weights = undo_standardization(model.point_estimate.weights, preprocessor)
+        tree, posterior, preprocessor = model.tree, model.bound_posterior, data.preprocessor
+        n_subclasses = np.bincount(tree.leaves.classes)
+        weights = undo_standardization(model.point_estimate.gates[0][0, ...], preprocessor)
         attributes = {
-            "n_subclasses_": np.array(spec.n_subclasses),
-            "subclass_labels_": np.repeat(data.attributes["classes_"], spec.n_subclasses),
+            "n_subclasses_": n_subclasses,
+            "subclass_labels_": np.repeat(data.attributes["classes_"], n_subclasses),
             "weights_": weights[:, :-1],
             "intercepts_": weights[:, -1],
         }
         if posterior is None:
             return attributes
-        one_side = transpose(undo_standardization(posterior.covariance, preprocessor))
+        mean, covariance, _, rate = (part[0, ...] for part in posterior.gates[0])
+        one_side = transpose(undo_standardization(covariance, preprocessor))
         return attributes | {
-            "posterior_means_": undo_standardization(posterior.mean, preprocessor),
+            "posterior_means_": undo_standardization(mean, preprocessor),
             "posterior_covariances_": undo_standardization(one_side, preprocessor),
-            "precisions_": spec.prior.precision(posterior.rate, posterior.mean.shape[-1]),
+            "precisions_": tree.prior.precision(rate, mean.shape[-1]),
         }
-
-    def _class_log_proba(self, estimate: WeightEstimate, rows: MaskedRows) -> Array:
-        return self._model.fitted.spec.log_proba(estimate, rows)
 
     @method_of_rows
     def subclass_proba(self, X: Any) -> Array:
@@ -324,11 +331,7 @@ class MultimodalSoftmaxClassifier(DiscriminativeClassifier):
         proba : array of shape (n_samples, n_total_subclasses)
         """
 
-        def log_proba(estimate: WeightEstimate, rows: MaskedRows) -> Array:
-            return transpose(self._model.fitted.spec.subclass_log_proba(estimate, rows))
-
-        by_rows = self._map_rows(X, log_proba)
-        return namespace(by_rows).exp(by_rows)
+        return self._path_proba(X)
 
 
 Configuration = tuple[int, ...]
@@ -491,18 +494,17 @@ def class_of_subclass(configuration: Configuration) -> np.ndarray:
 
 def train_proposals(
     trainer: Trainer, search: SubclassSearch, proposals: Iterable[Proposal], prior: GammaPrior
-) -> tuple[Candidate, dict[str, Any]]:
+) -> tuple[Candidate, dict[str, object]]:
     """Train what a search proposes, until a callback stops it; the best, and the table of all."""
     for proposal in proposals:
-        spec = SubclassSpec(proposal.configuration, prior)
-        candidate = trainer.train(spec, tuple(_kept_weights(parent) for parent in proposal.sources))
-        family, params = trainer.inference.trained_family(candidate.model)
-        proportions = subclass_proportions(proposal.configuration, family, params, trainer.rows.modeled)
+        tree = multimodal_softmax(proposal.configuration, prior)
+        candidate = trainer.train(tree, [_kept_weights(parent) for parent in proposal.sources])
+        proportions = subclass_proportions(candidate.model, trainer.rows.modeled)
         search.record(proposal, FittedConfiguration(candidate.score, proportions, candidate))
         if trainer.stopped:
             break
     entries = search.entries.values()
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, Sequence[object]] = {
         "n_subclasses": list(search.entries),
         "round": [entry.round for entry in entries],
         "parents": [entry.parents for entry in entries],
@@ -512,24 +514,29 @@ def train_proposals(
     return search.entries[search.best].fitted.model, table
 
 
-def _kept_weights(parent: Parent) -> SoftmaxWeights:
+def _kept_weights(parent: Parent) -> Point[tuple[()]]:
     """A parent's weights of the subclasses that were kept."""
-    weights = parent.fitted.model.model.point_estimate.weights
-    xp = namespace(weights)
-    return SoftmaxWeights(xp.take(weights, asarray_like(np.flatnonzero(parent.kept), weights, dtype=xp.int64), axis=0))
+    gate = parent.fitted.model.model.point_estimate.gates[0]
+    xp = namespace(gate)
+    return Point((xp.take(gate, asarray_like(np.flatnonzero(parent.kept), gate, dtype=xp.int64), axis=1),), ())
 
 
-def subclass_proportions(
-    configuration: Configuration, family: ConditionalFamily, params: Params, rows: Source
-) -> np.ndarray:
-    """Part (S,) of its class that each subclass holds (eq. 33)."""
+def subclass_proportions(model: FittedModel, rows: Source) -> np.ndarray:
+    """Part (S,) of its class that each subclass holds (eq. 33), by what was trained."""
+    tree, posterior = model.tree, model.bound_posterior
 
     def visit(chunk: Chunk) -> Totals:
-        responsibilities = family.infer(params, chunk.rows, chunk.y).responsibilities
-        return {"sum": namespace(responsibilities).sum(chunk.weighted(responsibilities), axis=-1)}
+        if posterior is None:
+            shares = TreeLikelihood(tree).infer(model.point_estimate, chunk.rows, chunk.y).shares
+        else:
+            shares = BoundPosterior(tree).infer(posterior, chunk.rows, chunk.y).shares
+        values = chunk.rows.values
+        at_leaves = tree.at_leaves(shares, chunk.weighted(namespace(values).ones_like(values[None, :, 0])))
+        return {"sum": namespace(at_leaves).sum(at_leaves, axis=-1)}
 
-    sums = rows.sum_over_chunks(visit, rows_per_chunk(family.floats_per_row(params), next(leaves(params))))["sum"]
-    subclass_weight = to_numpy(sums).astype(float)
-    labels = class_of_subclass(configuration)
-    class_weight = np.bincount(labels, subclass_weight, minlength=len(configuration))
+    like = model.point_estimate.gates[0]
+    size = rows_per_chunk(tree.floats_per_row(like.shape[-1]), like)
+    subclass_weight = to_numpy(rows.sum_over_chunks(visit, size)["sum"]).astype(float)
+    labels = np.array(tree.leaves.classes)
+    class_weight = np.bincount(labels, subclass_weight)
     return subclass_weight / np.maximum(class_weight, 1e-300)[labels]

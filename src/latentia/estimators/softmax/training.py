@@ -1,68 +1,167 @@
-"""Training of one candidate model after another on the same rows.
+"""Training of candidate models of p(y | x), one after another on the same rows.
 
-1. L-BFGS on the standardized rows from random weights of two sizes and from k-means centroids, with
-   a light ridge (the paper starts from maximum likelihood, too). It costs little and its value
-   foretells the bound's, so three times as many restarts are tried as go on. The one maximum of a
-   convex likelihood is found from any point, so there step 2 follows at once.
-2. Variational Bayes or maximum likelihood from those points (`inference`). Of a large table, where
-   there are several optima, a sample sees all restarts, and all rows the one that is best there.
-3. Its score: on held-out rows, or by what the criterion says.
+A model is a `SoftmaxTree`. Its training has up to three stages (`train`):
 
-The two ways to learn a model: variational Bayes and maximum likelihood.
+1. Points of likelihood. L-BFGS on the standardized rows from random weights of two sizes (and for
+   subclasses from k-means centroids), with a light ridge; the paper starts from maximum likelihood,
+   too. It costs little and its value foretells the bound's, so three times as many restarts are
+   tried as go on. The one maximum of a convex likelihood is found from any point. Maximum
+   likelihood ends with this stage, climbed to its end with the user's ridge.
+2. The posterior under the quadratic bound, from all points in one batch; after a while only the
+   best go on. With `annealing`, first at lower inverse temperatures (section VI.B of Ahmed &
+   Campbell 2011). The means under the bound are too confident, and its value is unfair to models
+   with more parts.
+3. The posterior under the exact likelihood, from the best under the bound. It predicts, and its
+   evidence bound compares models.
 
-Each says how points become a fitted model, what is published of it, and what models are compared
-by.
-
-Variational Bayes runs from all points in one batch; after a while only the best go on. With
-`annealing`, first at lower inverse temperatures (section VI.B of Ahmed & Campbell 2011). The
-quadratic bound is not tight: its means are too confident, and its value is unfair to models with
-more parts. So from the winner's posterior the normal posterior under the exact likelihood is found
-(`exact_posterior`), which predicts, and whose evidence bound compares models.
-
-How much is spent on one model: all that it needs, or as much as a comparison needs.
-
-Models that are compared on held-out rows need not be trained to the end: their log scores are
-random in the second digit, and the winner is trained again on all rows. So they get three restarts,
-few steps of the bound, and an ascent to the exact posterior over fewer points that ends sooner.
-
-Nor need all rows of a large table choose between models or restarts: a sample does, and the best is
-trained on all rows.
-
-Rows as softmax models see them, samples of them, and those that have weight.
-
-Equal rows as one row of their joint weight, and rows to be held out.
+Not all rows of a large table need to choose between models or restarts: a sample sees all restarts,
+and the best of them goes on with all rows. Models that are compared on held-out rows need not be
+trained to the end: their log scores are random in the second digit, and the winner is trained again
+on all rows. So they get three restarts, few steps of the bound, and an ascent to the exact
+posterior over fewer points that ends sooner (`COARSE`).
 
 Restarts and held-out rows are drawn at random. Drawn among rows as they came, a row of weight two
 and that row twice would be drawn differently, and a row might be held out while its twin is trained
-on. So equal rows are merged first and put in an order of their own: a fit is then the same, to the
-last digit, however its rows were written down, and equal rows are computed once.
-
-Only the rows of small tables are compared (`inputs.small_tables`): a copy of others might not fit
-into memory, and draws of many rows differ little.
-
-What every search over sizes follows: which model wins, and when to try no more.
+on. So equal rows of small tables are merged first and put in an order of their own: a fit is then
+the same, to the last digit, however its rows were written down, and equal rows are computed once.
+A copy of a large table might not fit into memory, and draws of many rows differ little.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
+from array_api_compat import is_numpy_array
 
-from latentia.arrays.namespace import Array, take_rows, to_numpy
-from latentia.engine.contracts import ConditionalFamily, Params
-from latentia.engine.rows import ArraySource, TableSource
+from latentia.arrays.namespace import Array, namespace, take_rows, to_numpy
+from latentia.arrays.parallel import parallel
+from latentia.engine.rows import ArraySource, RowRange, TableSource, rows_per_chunk, split_ranges
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
 from latentia.estimators.base.estimator import StepNotifier
-from latentia.estimators.softmax.exact_posterior import N_POINTS, ExactPosterior
-from latentia.estimators.softmax.models import Averaging, Candidate, Criterion, FittedModel, ModelSpec, minus_half_bic
+from latentia.families.softmax_tree.leaves import P, Q, S
+from latentia.families.softmax_tree.posterior import N_POINTS, BoundPosterior, ExactParams, ExactPosterior
+from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, TreeLikelihood
 from latentia.solvers import LBFGS, AcceleratedEM, BatchedLBFGS, DampedAscent, Outcome, Solution, Step, StepCallback
 from latentia.table.standardization import Standardizer
+
+# Fitted models
+
+
+@dataclass(frozen=True)
+class FittedModel(Generic[P, Q, S]):
+    """A model and its parameters; by maximum likelihood there is a point estimate alone."""
+
+    tree: SoftmaxTree[P, Q, S]
+    point_estimate: Point[P]
+    bound_posterior: Posterior[Q] | None = None  # under the quadratic bound
+    exact_posterior: Posterior[Q] | None = None  # under the exact likelihood
+
+    def log_predictive(self, averaging: Averaging, rows: ArraySource) -> np.ndarray:
+        """Log predictive probabilities or densities (N,) of rows."""
+        estimate = averaging(self)
+        size = rows_per_chunk(self.tree.floats_per_row(rows.n_features + 1), rows.X)
+
+        def of_rows(part: RowRange) -> np.ndarray:
+            chunk = rows.subset(np.arange(part.start, part.stop)).all_rows()
+            return to_numpy(self.tree.log_predictive(estimate, chunk.rows, chunk.y))
+
+        parts = split_ranges([RowRange(0, rows.n_rows, None)], size)
+        return np.concatenate(parallel(of_rows, parts, is_numpy_array(rows.X)))
+
+
+#: What predictions of a model are made with: a point, or a posterior that they average over.
+Averaging = Callable[[FittedModel[P, Q, S]], Point[P] | Posterior[Q]]
+
+
+def plugin(model: FittedModel[P, Q, S]) -> Point[P] | Posterior[Q]:
+    """The point estimate alone."""
+    return model.point_estimate
+
+
+def over_exact_posterior(model: FittedModel[P, Q, S]) -> Point[P] | Posterior[Q]:
+    """Averages over the posterior under the exact likelihood."""
+    return model.exact_posterior or model.point_estimate
+
+
+def over_bound_posterior(model: FittedModel[P, Q, S]) -> Point[P] | Posterior[Q]:
+    """Averages over the posterior under the quadratic bound."""
+    return model.bound_posterior or model.point_estimate
+
+
+#: Averages by the names users give; without a posterior all of them plug in the point estimate.
+AVERAGES: dict[str, Averaging] = {
+    "corrected": over_exact_posterior,
+    "posterior": over_bound_posterior,
+    "plugin": plugin,
+}
+
+
+class Candidate(NamedTuple):
+    """A fitted model and how its training went."""
+
+    model: FittedModel
+    curve: np.ndarray
+    n_iter: int
+    outcome: Outcome
+    restart_objectives: np.ndarray  # where each restart ended, best first
+    log_evidence: float  # bound less the log number of permutations; NaN for maximum likelihood
+    corrected_log_evidence: float  # exact bound plus the log number of permutations; NaN for maximum likelihood
+    log_likelihood: float  # at the point estimate
+    bic: float
+    seconds: float
+    score: float = float("nan")  # what the choice among models maximizes
+
+    @property
+    def evidences(self) -> dict[str, float]:
+        """What variational Bayes alone has to publish."""
+        return {"log_evidence_": self.log_evidence, "corrected_log_evidence_": self.corrected_log_evidence}
+
+    def in_units(self, log_jacobian: float) -> Candidate:
+        """The same in units of the outputs in which log densities are less by `log_jacobian`."""
+        return self._replace(
+            curve=self.curve - log_jacobian,
+            restart_objectives=self.restart_objectives - log_jacobian,
+            log_evidence=self.log_evidence - log_jacobian,
+            corrected_log_evidence=self.corrected_log_evidence - log_jacobian,
+            log_likelihood=self.log_likelihood - log_jacobian,
+            bic=self.bic + 2 * log_jacobian,
+        )
+
+
+class Criterion(NamedTuple):
+    """What models are chosen by: held-out rows, or a number of the rows they were trained on."""
+
+    score: Callable[[Candidate], float]
+    holds_out: bool = False
+
+
+def corrected_log_evidence(candidate: Candidate) -> float:
+    return candidate.corrected_log_evidence
+
+
+def log_evidence(candidate: Candidate) -> float:
+    return candidate.log_evidence
+
+
+def minus_half_bic(candidate: Candidate) -> float:
+    return -candidate.bic / 2
+
+
+#: Criteria by the names users give; "validation" without rows to spare goes by the evidence.
+CRITERIA = {
+    "validation": Criterion(corrected_log_evidence, holds_out=True),
+    "evidence": Criterion(corrected_log_evidence),
+    "bound": Criterion(log_evidence),
+    "bic": Criterion(minus_half_bic),
+}
+
+
+# The three stages
 
 #: Precision of the weights in the likelihood that initial points maximize, on standardized rows.
 INITIAL_RIDGE = 0.01
@@ -70,118 +169,13 @@ INITIAL_RIDGE = 0.01
 #: Restarts tried by likelihood for each that goes on.
 SCREENING_FACTOR = 3
 
-#: Fraction of the rows on which `criterion="validation"` compares models.
-HELD_OUT = 0.25
+INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
 
+CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
 
-@dataclass(frozen=True)
-class Trainer:
-    """Trains and scores candidates.
+ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
 
-    `log_unit` is the log of the volume of a unit of the outputs, by which log densities of modeled
-    outputs exceed those of the outputs as they came; zero for classes.
-    """
-
-    rows: ModeledRows
-    held_out: ArraySource | None
-    inference: Inference
-    criterion: Criterion
-    averaging: Averaging
-    options: Options
-    rng: np.random.Generator
-    notifier: StepNotifier
-    log_unit: float = 0.0
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a callback has asked to stop."""
-        return self.notifier.stopped
-
-    def train(self, spec: ModelSpec, extra_points: tuple[Params, ...] = ()) -> Candidate:
-        """Train a model, also from `extra_points`, and score it."""
-        candidate = self._train(spec, extra_points)
-        return candidate._replace(score=self._score(candidate))
-
-    def train_on(self, rows: ModeledRows, candidate: Candidate) -> Candidate:
-        """Train a candidate's model to the end, on other rows and also from its point estimate."""
-        full = replace(self, rows=rows, options=self.options._replace(effort=FULL))
-        return full._train(candidate.model.spec, (candidate.model.point_estimate,))
-
-    def _train(self, spec: ModelSpec, extra_points: tuple[Params, ...]) -> Candidate:
-        began = time.perf_counter()
-        rows = self.rows.modeled
-        log_jacobian = rows.total_weight * self.log_unit
-
-        def tell(step: Step) -> bool:
-            return self.notifier(step._replace(value=step.value - log_jacobian))
-
-        some = self.rows if spec.is_convex else self.rows.sample(self.rng)
-        points = stack_restarts([*self._initial_points(spec, some), *extra_points])
-        trained = self.inference.train(spec, some, points, self.options, tell)
-        if some is not self.rows:
-            trained = self.inference.go_on(spec, self.rows, trained, self.options, tell)
-        point = trained.model.point_estimate
-        log_likelihood = float(to_numpy(RowProblem(spec.likelihood(), Likelihood(), rows).sweep(point).value))
-        penalty = spec.n_free(rows.n_features + 1) * float(np.log(rows.total_weight))
-        solution, winner = trained.solution, trained.winner
-        return Candidate(
-            model=trained.model,
-            curve=solution.curves[winner],
-            n_iter=int(solution.n_iter[winner]),
-            outcome=trained.outcome,
-            restart_objectives=-np.sort(-solution.value),
-            log_evidence=trained.log_evidence,
-            corrected_log_evidence=trained.corrected_log_evidence,
-            log_likelihood=log_likelihood,
-            bic=-2 * log_likelihood + penalty,
-            seconds=time.perf_counter() - began,
-        ).in_units(log_jacobian)
-
-    def _initial_points(self, spec: ModelSpec, rows: ModeledRows) -> list[Params]:
-        """Points of maximum likelihood for the modeled rows, one per restart."""
-        family = spec.likelihood(INITIAL_RIDGE)
-        n_kept, effort = self.options.n_restarts, self.options.effort
-        n_restarts = 1 if spec.is_convex else SCREENING_FACTOR * n_kept
-        random_points = family.init(rows.standardized, self.rng, n_restarts)
-        if self.inference.needs_screening(spec):
-            problem = RowProblem(family, Likelihood(), rows.standardized)
-            solver = BatchedLBFGS(min(effort.screening_steps, self.options.max_iter), effort.screening_tol)
-            solution = solver.solve(problem, random_points)
-            best = np.argsort(-solution.value, kind="stable")[:n_kept]
-            points = [select_restart(solution.params, int(k)) for k in best]
-        else:
-            points = [select_restart(random_points, 0)]
-        modeled = [spec.undo_standardization(point, rows.preprocess) for point in points]
-        return self.inference.initial_points(spec, modeled, effort)
-
-    def _score(self, candidate: Candidate) -> float:
-        """What the choice of the model maximizes."""
-        if self.held_out is None:
-            return self.inference.score(candidate, self.criterion)
-        weight = self.held_out.weight
-        weight = np.ones(self.held_out.n_rows) if weight is None else weight
-        return HeldOutScore(candidate.model.log_predictive(self.averaging, self.held_out) - self.log_unit, weight)
-
-
-def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:
-    """Rows to train on, and a quarter of each class to compare on; None if that is nothing."""
-    rows = rows.sample(rng)
-    source = rows.modeled
-    if not rows.are_distinct:
-        rest, apart = source.hold_out(HELD_OUT, rng)
-        return (rows, None) if apart is None else (rows.replace(rest), apart)
-    assert isinstance(source, ArraySource)
-    labels = source.y if source.y.ndim == 1 and source.y.dtype.kind in "iu" else np.zeros(source.n_rows, dtype=int)
-    held_out = held_out_weight(source.X, labels, source.weight, HELD_OUT, rng)
-    if not held_out.any():
-        return rows, None
-    kept = (1.0 if source.weight is None else source.weight) - held_out
-    return rows.replace(with_weight(source, kept)), with_weight(source, held_out)
-
-
-#: Rows of a sample, or so many for each column where that is more.
-SAMPLE_ROWS = 10_000
-SAMPLE_ROWS_PER_COLUMN = 100
+ANNEALING_STEPS = 20
 
 
 class Effort(NamedTuple):
@@ -224,18 +218,10 @@ COARSE = Effort(
 )
 
 
-INITIAL_VARIANCE = 0.1  # of the weights' posterior at first
-
-CONVEX_TOL = 1e-13  # of L-BFGS where the likelihood has one maximum
-
-ANNEALING = (0.2, 0.5)  # inverse temperatures before 1
-
-ANNEALING_STEPS = 20
-
-
 class Options(NamedTuple):
     """How to train."""
 
+    is_bayesian: bool  # whether posteriors follow the points of likelihood
     n_init: int
     max_iter: int  # of each solver
     tol: float
@@ -249,10 +235,10 @@ class Options(NamedTuple):
         return min(self.n_init, self.effort.max_init or self.n_init)
 
 
-class Trained(NamedTuple):
+class Trained(NamedTuple, Generic[P, Q, S]):
     """The best restart as a model, and how all restarts went."""
 
-    model: FittedModel
+    model: FittedModel[P, Q, S]
     solution: Solution
     winner: int
     outcome: Outcome
@@ -260,158 +246,101 @@ class Trained(NamedTuple):
     corrected_log_evidence: float = float("nan")
 
 
-class Inference(ABC):
-    """How a model is learned from points, one per restart along the first axis."""
+def train(
+    tree: SoftmaxTree[P, Q, S],
+    rows: ModeledRows,
+    start: Point[P] | FittedModel[P, Q, S],
+    options: Options,
+    on_step: StepCallback,
+) -> Trained[P, Q, S]:
+    """Points of likelihood -> bound -> exact posterior.
 
-    @abstractmethod
-    def needs_screening(self, spec: ModelSpec) -> bool:
-        """Whether it matters from which points of maximum likelihood it goes on."""
-
-    @abstractmethod
-    def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
-        """The points of maximum likelihood to go on from."""
-
-    @abstractmethod
-    def train(
-        self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
-    ) -> Trained:
-        """Learn from every point; callbacks get a `FittedModel` as the parameters of a step."""
-
-    @abstractmethod
-    def go_on(
-        self, spec: ModelSpec, rows: ModeledRows, trained: Trained, options: Options, on_step: StepCallback
-    ) -> Trained:
-        """Learn from rows of which `trained` has seen a sample."""
-
-    @abstractmethod
-    def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
-        """The family that was trained, with its parameters."""
-
-    @abstractmethod
-    def score(self, candidate: Candidate, criterion: Criterion) -> float:
-        """What the choice among models trained on all rows maximizes."""
-
-    @abstractmethod
-    def evidence_attributes(self, candidate: Candidate) -> dict[str, Any]:
-        """Learned attributes that only this inference has."""
+    From points, one per restart along the first axis, or each stage from what it has found of a
+    sample of the rows. Callbacks get a `FittedModel` as the parameters of a step.
+    """
+    seen = start if isinstance(start, FittedModel) else None
+    points = start if isinstance(start, Point) else add_restart_axis(start.point_estimate)
+    if not options.is_bayesian:
+        return climb_likelihood(tree, rows, points, options, on_step)
+    if seen is not None:
+        posteriors = add_restart_axis(seen.bound_posterior)
+    else:
+        posteriors = anneal(tree, rows.modeled, points, options)
+    solution, winner = climb_bound(tree, rows.modeled, posteriors, options, on_step)
+    return climb_exact(tree, rows.modeled, solution, winner, seen, options, on_step)
 
 
-class MaximumLikelihood(Inference):
-    """The likelihood, or with a ridge the posterior, is maximized by L-BFGS from every point."""
+def initial_points(
+    tree: SoftmaxTree[P, Q, S], rows: ModeledRows, options: Options, rng: np.random.Generator
+) -> list[Point[P]]:
+    """Points of maximum likelihood for the modeled rows, one per restart.
 
-    def needs_screening(self, spec: ModelSpec) -> bool:
-        return not spec.is_convex
-
-    def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
-        return points
-
-    def train(
-        self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
-    ) -> Trained:
-        """On the standardized rows, where columns of any units are alike."""
-        problem = RowProblem(spec.likelihood(options.ridge), Likelihood(), rows.standardized)
-        # A quasi-Newton step gains far less than an EM step that is equally far from its end; and
-        # the single optimum of a convex problem is found to the last digits.
-        tol = min(options.tol * 1e-2, CONVEX_TOL if spec.is_convex else 1.0)
-        solver = LBFGS(options.max_iter, tol)
-
-        def modeled(point: Params) -> Params:
-            return spec.undo_standardization(point, rows.preprocess)
-
-        tell = _telling(on_step, lambda point: FittedModel(spec, modeled(point)))
-        scale = rows.preprocess.scale
-        standardized = spec.undo_standardization(points, Standardizer(-rows.preprocess.shift / scale, 1 / scale, None))
-        ends = [solver.solve(problem, take_restarts(standardized, [k]), tell) for k in range(_n_restarts(points))]
-        solution = Solution(
-            stack_restarts([modeled(select_restart(end.params, 0)) for end in ends]),
-            np.concatenate([end.value for end in ends]),
-            [end.curves[0] for end in ends],
-            np.concatenate([end.n_iter for end in ends]),
-            [end.outcomes[0] for end in ends],
-        )
-        winner = int(np.argmax(solution.value))
-        model = FittedModel(spec, select_restart(solution.params, winner))
-        return Trained(model, solution, winner, solution.outcomes[winner])
-
-    def go_on(
-        self, spec: ModelSpec, rows: ModeledRows, trained: Trained, options: Options, on_step: StepCallback
-    ) -> Trained:
-        return self.train(spec, rows, add_restart_axis(trained.model.point_estimate), options, on_step)
-
-    def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
-        return model.spec.likelihood(), model.point_estimate
-
-    def score(self, candidate: Candidate, criterion: Criterion) -> float:
-        """BIC replaces both evidences, of which a point estimate has none."""
-        return minus_half_bic(candidate)
-
-    def evidence_attributes(self, candidate: Candidate) -> dict[str, Any]:
-        return {}
+    Of a convex model, all that are equal in likelihood: the bound tells them apart.
+    """
+    family, effort = TreeLikelihood(tree, INITIAL_RIDGE), options.effort
+    n_restarts = 1 if tree.is_convex else SCREENING_FACTOR * options.n_restarts
+    points = family.init(rows.standardized, rng, n_restarts)
+    kept = np.arange(1)
+    if options.is_bayesian or not tree.is_convex:
+        solver = BatchedLBFGS(min(effort.screening_steps, options.max_iter), effort.screening_tol)
+        solution = solver.solve(RowProblem(family, Likelihood(), rows.standardized), points)
+        points, kept = solution.params, np.argsort(-solution.value, kind="stable")[: options.n_restarts]
+    found = [rows.to_modeled(tree, select_restart(points, int(k))) for k in kept]
+    tells_apart = options.is_bayesian and tree.is_convex and effort.tries_equivalents
+    return tree.equivalent_points(found[0]) if tells_apart else found
 
 
-class VariationalBayes(Inference):
-    """The posterior under the quadratic bound; of the best, that under the exact likelihood."""
+def climb_likelihood(
+    tree: SoftmaxTree[P, Q, S], rows: ModeledRows, points: Point[P], options: Options, on_step: StepCallback
+) -> Trained[P, Q, S]:
+    """The maximum of the likelihood, or with a ridge of the posterior, by L-BFGS from every point.
 
-    def needs_screening(self, spec: ModelSpec) -> bool:
-        return True
-
-    def initial_points(self, spec: ModelSpec, points: list[Params], effort: Effort) -> list[Params]:
-        """Of a convex model, all that are equal in likelihood: the bound tells them apart."""
-        return spec.equivalent_points(points[0]) if spec.is_convex and effort.tries_equivalents else points
-
-    def train(
-        self, spec: ModelSpec, rows: ModeledRows, points: Params, options: Options, on_step: StepCallback
-    ) -> Trained:
-        posteriors = spec.posterior_around(points, INITIAL_VARIANCE)
-        if options.annealing:
-            for beta in ANNEALING:
-                problem = RowProblem(spec.variational(beta), Likelihood(), rows.modeled)
-                posteriors = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, posteriors).params
-        bound = _ascend_bound(spec, rows.modeled, posteriors, options, on_step)
-        return _ascend_exact(spec, rows.modeled, *bound, None, options, on_step)
-
-    def go_on(
-        self, spec: ModelSpec, rows: ModeledRows, trained: Trained, options: Options, on_step: StepCallback
-    ) -> Trained:
-        """Each of both posteriors from its own of the sample."""
-        start = add_restart_axis(trained.model.bound_posterior)
-        bound = _ascend_bound(spec, rows.modeled, start, options, on_step)
-        return _ascend_exact(spec, rows.modeled, *bound, trained.model.exact_posterior, options, on_step)
-
-    def trained_family(self, model: FittedModel) -> tuple[ConditionalFamily, Params]:
-        return model.spec.variational(), model.bound_posterior
-
-    def score(self, candidate: Candidate, criterion: Criterion) -> float:
-        return criterion.score(candidate)
-
-    def evidence_attributes(self, candidate: Candidate) -> dict[str, Any]:
-        return {
-            "log_evidence_": candidate.log_evidence,
-            "corrected_log_evidence_": candidate.corrected_log_evidence,
-        }
+    On the standardized rows, where columns of any units are alike.
+    """
+    problem = RowProblem(TreeLikelihood(tree, options.ridge), Likelihood(), rows.standardized)
+    # A quasi-Newton step gains far less than an EM step that is equally far from its end; and
+    # the single optimum of a convex problem is found to the last digits.
+    solver = LBFGS(options.max_iter, min(options.tol * 1e-2, CONVEX_TOL if tree.is_convex else 1.0))
+    tell = _telling(on_step, lambda point: FittedModel(tree, rows.to_modeled(tree, point)))
+    standardized = rows.to_standardized(tree, points)
+    ends = [solver.solve(problem, take_restarts(standardized, [k]), tell) for k in range(_n_restarts(points))]
+    solution = Solution(
+        stack_restarts([rows.to_modeled(tree, select_restart(end.params, 0)) for end in ends]),
+        np.concatenate([end.value for end in ends]),
+        [end.curves[0] for end in ends],
+        np.concatenate([end.n_iter for end in ends]),
+        [end.outcomes[0] for end in ends],
+    )
+    winner = int(np.argmax(solution.value))
+    model = FittedModel(tree, select_restart(solution.params, winner))
+    return Trained(model, solution, winner, solution.outcomes[winner])
 
 
-#: Inferences by the names users give.
-INFERENCES: dict[str, Inference] = {"vb": VariationalBayes(), "ml": MaximumLikelihood()}
+def anneal(tree: SoftmaxTree[P, Q, S], rows: TableSource, points: Point[P], options: Options) -> Posterior[Q]:
+    """Posteriors about points, after a few steps at lower inverse temperatures if asked for."""
+    posteriors = BoundPosterior(tree).posterior_around(points, INITIAL_VARIANCE)
+    for beta in ANNEALING if options.annealing else ():
+        problem = RowProblem(BoundPosterior(tree, beta), Likelihood(), rows)
+        posteriors = AcceleratedEM(ANNEALING_STEPS, options.tol).solve(problem, posteriors).params
+    return posteriors
 
 
-def _ascend_bound(
-    spec: ModelSpec, rows: TableSource, params: Params, options: Options, on_step: StepCallback
+def climb_bound(
+    tree: SoftmaxTree[P, Q, S], rows: TableSource, params: Posterior[Q], options: Options, on_step: StepCallback
 ) -> tuple[Solution, int]:
-    """Variational Bayes from all posteriors, by successive halving; and the best that ran to its
-    end.
+    """Variational Bayes from all posteriors, by successive halving; the best that ran to its end.
 
     Of restarts at the same optimum, rounding may lift one that was dropped above the one that ran
     on.
     """
-    problem = RowProblem(spec.variational(), Likelihood(), rows)
-    tell = _telling(on_step, lambda posterior: FittedModel(spec, spec.point_of(posterior), posterior, posterior))
+    problem = RowProblem(BoundPosterior(tree), Likelihood(), rows)
+    tell = _telling(on_step, lambda found: FittedModel(tree, tree.point_of(found), found, found))
     running = np.arange(_n_restarts(params))
     effort, solution = options.effort, None
     steps_left, tol = options.max_iter, options.tol * effort.tol_factor
-    if spec.is_bounded and effort.max_bound_steps is not None:
+    if effort.max_bound_steps is not None and not tree.leaves.n_scores:  # the exact posterior replaces all
         steps_left = min(steps_left, effort.max_bound_steps)
-    for n_steps, n_kept in effort.convex_halving if spec.is_convex else effort.successive_halving:
+    for n_steps, n_kept in effort.convex_halving if tree.is_convex else effort.successive_halving:
         if len(running) <= n_kept or steps_left <= n_steps:
             continue
         part = AcceleratedEM(n_steps, tol).solve(problem, params, tell)
@@ -424,29 +353,29 @@ def _ascend_bound(
     return (final if solution is None else _continued(solution, final, running)), winner
 
 
-def _ascend_exact(
-    spec: ModelSpec,
+def climb_exact(
+    tree: SoftmaxTree[P, Q, S],
     rows: TableSource,
     solution: Solution,
     winner: int,
-    start: Params | None,
+    seen: FittedModel[P, Q, S] | None,
     options: Options,
     on_step: StepCallback,
-) -> Trained:
-    """The posterior under the exact likelihood, from `start` or from the best under the bound."""
+) -> Trained[P, Q, S]:
+    """The posterior under the exact likelihood, from the best under the bound or a sample's."""
     bound_posterior = select_restart(solution.params, winner)
-    families = [ExactPosterior(spec, n_points) for n_points in options.effort.n_points]
+    families = [ExactPosterior(tree, n_points) for n_points in options.effort.n_points]
 
-    def model_at(params: Params) -> FittedModel:
-        posterior = families[0].posterior_of(params)
-        return FittedModel(spec, spec.point_of(posterior), bound_posterior, posterior)
+    def model_at(params: ExactParams[Q]) -> FittedModel[P, Q, S]:
+        posterior = families[0].to_posterior(params)
+        return FittedModel(tree, tree.point_of(posterior), bound_posterior, posterior)
 
-    solver = DampedAscent(
-        options.max_iter, spec.exact_posterior_tol * options.effort.tol_factor, name="exact posterior"
-    )
-    if start is not None:  # what the bound alone learns is that of all rows
-        start = spec.with_softmax_posteriors(bound_posterior, spec.softmax_posteriors(start))
-    params = families[0].from_bound(add_restart_axis(bound_posterior if start is None else start))
+    start = bound_posterior
+    if seen is not None and seen.exact_posterior is not None:  # what the bound alone learns is that of all rows
+        start = bound_posterior._replace(gates=seen.exact_posterior.gates)
+    params = families[0].from_posterior(add_restart_axis(start))
+    tol = tree.leaves.exact_tol * options.effort.tol_factor
+    solver = DampedAscent(options.max_iter, tol, name="exact posterior")
     for family in families:  # most of the way over few points, which costs little
         exact = solver.solve(RowProblem(family, Likelihood(), rows), params, _telling(on_step, model_at))
         params = exact.params
@@ -458,8 +387,8 @@ def _ascend_exact(
         solution,
         winner,
         exact.outcomes[0] if outcome.converged and not exact.outcomes[0].converged else outcome,
-        float(solution.value[winner]) - spec.log_permutations,
-        float(exact.value[0]) + spec.log_permutations,
+        float(solution.value[winner]) - tree.log_permutations,
+        float(exact.value[0]) + tree.log_permutations,
     )
 
 
@@ -477,7 +406,7 @@ def _continued(before: Solution, after: Solution, running: np.ndarray) -> Soluti
     return Solution(stack_restarts(params), value, curves, n_iter, outcomes)
 
 
-def _telling(on_step: StepCallback, model_at: Callable[[Params], FittedModel]) -> StepCallback:
+def _telling(on_step: StepCallback, model_at: Callable[..., FittedModel[P, Q, S]]) -> StepCallback:
     """A callback for a solver, which tells another of its steps with models as parameters."""
 
     def tell(step: Step) -> bool:
@@ -486,8 +415,97 @@ def _telling(on_step: StepCallback, model_at: Callable[[Params], FittedModel]) -
     return tell
 
 
-def _n_restarts(tree: Params) -> int:
-    return int(next(leaves(tree)).shape[0])
+def _n_restarts(params: Point[P] | Posterior[Q]) -> int:
+    return int(next(leaves(params)).shape[0])
+
+
+# One candidate after another
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains and scores candidates.
+
+    `log_unit` is the log of the volume of a unit of the outputs, by which log densities of modeled
+    outputs exceed those of the outputs as they came; zero for classes.
+    """
+
+    rows: ModeledRows
+    held_out: ArraySource | None
+    criterion: Criterion
+    averaging: Averaging
+    options: Options
+    rng: np.random.Generator
+    notifier: StepNotifier
+    log_unit: float = 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a callback has asked to stop."""
+        return self.notifier.stopped
+
+    def train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point[P]] = ()) -> Candidate:
+        """Train a model, also from `extra_points`, and score it."""
+        candidate = self._train(tree, extra_points)
+        return candidate._replace(score=self._score(candidate))
+
+    def finish(self, rows: ModeledRows, candidate: Candidate) -> Candidate:
+        """Train the chosen model to the end, on all rows and also from its point estimate.
+
+        It is as it is where no rows were held out.
+        """
+        if self.held_out is None:
+            return candidate
+        full = replace(self, rows=rows, options=self.options._replace(effort=FULL))
+        return full._train(candidate.model.tree, [candidate.model.point_estimate])
+
+    def _train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point[P]]) -> Candidate:
+        began = time.perf_counter()
+        rows = self.rows.modeled
+        log_jacobian = rows.total_weight * self.log_unit
+
+        def tell(step: Step) -> bool:
+            return self.notifier(step._replace(value=step.value - log_jacobian))
+
+        some = self.rows if tree.is_convex else self.rows.sample(self.rng)
+        points = stack_restarts([*initial_points(tree, some, self.options, self.rng), *extra_points])
+        trained = train(tree, some, points, self.options, tell)
+        if some is not self.rows:
+            trained = train(tree, self.rows, trained.model, self.options, tell)
+        point = trained.model.point_estimate
+        log_likelihood = float(to_numpy(RowProblem(TreeLikelihood(tree), Likelihood(), rows).sweep(point).value))
+        penalty = tree.n_free(rows.n_features + 1) * float(np.log(rows.total_weight))
+        solution, winner = trained.solution, trained.winner
+        return Candidate(
+            model=trained.model,
+            curve=solution.curves[winner],
+            n_iter=int(solution.n_iter[winner]),
+            outcome=trained.outcome,
+            restart_objectives=-np.sort(-solution.value),
+            log_evidence=trained.log_evidence,
+            corrected_log_evidence=trained.corrected_log_evidence,
+            log_likelihood=log_likelihood,
+            bic=-2 * log_likelihood + penalty,
+            seconds=time.perf_counter() - began,
+        ).in_units(log_jacobian)
+
+    def _score(self, candidate: Candidate) -> float:
+        """What the choice of the model maximizes; BIC where a point has no evidence."""
+        if self.held_out is None:
+            return self.criterion.score(candidate) if self.options.is_bayesian else minus_half_bic(candidate)
+        weight = self.held_out.weight
+        weight = np.ones(self.held_out.n_rows) if weight is None else weight
+        return HeldOutScore(candidate.model.log_predictive(self.averaging, self.held_out) - self.log_unit, weight)
+
+
+# Rows
+
+#: Rows of a sample, or so many for each column where that is more.
+SAMPLE_ROWS = 10_000
+SAMPLE_ROWS_PER_COLUMN = 100
+
+#: Fraction of the rows on which `criterion="validation"` compares models.
+HELD_OUT = 0.25
 
 
 class ModeledRows(NamedTuple):
@@ -497,6 +515,14 @@ class ModeledRows(NamedTuple):
     standardized: TableSource
     preprocess: Standardizer  # from the former to the latter
     are_distinct: bool = True  # whether equal rows were merged, as those of small tables are
+
+    def to_modeled(self, tree: SoftmaxTree[P, Q, S], point: Point[P]) -> Point[P]:
+        """A point of standardized rows as one of the rows as they are modeled."""
+        return point_before(tree, point, self.preprocess)
+
+    def to_standardized(self, tree: SoftmaxTree[P, Q, S], point: Point[P]) -> Point[P]:
+        shift, scale = self.preprocess.shift, self.preprocess.scale
+        return point_before(tree, point, Standardizer(-shift / scale, 1 / scale, None))
 
     def sample(self, rng: np.random.Generator) -> ModeledRows:
         """Random rows of a large table, of each class its share; all rows of others."""
@@ -511,6 +537,35 @@ class ModeledRows(NamedTuple):
         return self._replace(
             modeled=modeled, standardized=modeled if same else modeled.with_preprocess(self.preprocess.prepare)
         )
+
+
+def point_before(tree: SoftmaxTree[P, Q, S], point: Point[P], preprocess: Standardizer) -> Point[P]:
+    """A point of standardized rows as one of the rows before."""
+    return tree.map_weights(point, lambda weights: undo_standardization(weights, preprocess))
+
+
+def undo_standardization(weights: Array, preprocess: Standardizer) -> Array:
+    """Weights of standardized rows as weights of the rows before."""
+    xp = namespace(weights)
+    slopes = weights[..., :-1] / preprocess.scale
+    bias = weights[..., -1:] - xp.sum(slopes * preprocess.shift, axis=-1, keepdims=True)
+    return xp.concat([slopes, bias], axis=-1)
+
+
+def hold_out(rows: ModeledRows, rng: np.random.Generator) -> tuple[ModeledRows, ArraySource | None]:
+    """Rows to train on, and a quarter of each class to compare on; None if that is nothing."""
+    rows = rows.sample(rng)
+    source = rows.modeled
+    if not rows.are_distinct:
+        rest, apart = source.hold_out(HELD_OUT, rng)
+        return (rows, None) if apart is None else (rows.replace(rest), apart)
+    assert isinstance(source, ArraySource)
+    labels = source.y if source.y.ndim == 1 and source.y.dtype.kind in "iu" else np.zeros(source.n_rows, dtype=int)
+    held_out = held_out_weight(source.X, labels, source.weight, HELD_OUT, rng)
+    if not held_out.any():
+        return rows, None
+    kept = (1.0 if source.weight is None else source.weight) - held_out
+    return rows.replace(with_weight(source, kept)), with_weight(source, held_out)
 
 
 def with_weight(rows: ArraySource, weight: np.ndarray) -> ArraySource:
@@ -567,6 +622,8 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, place
 
 
+# Searches over sizes
+
 #: Scores this near to each other are equal: nats of evidence, or of a row's mean log score.
 TIE = 1e-3
 
@@ -621,3 +678,20 @@ class Patience:
         hopeless = isinstance(score, HeldOutScore) and isinstance(self.best, HeldOutScore) and score.is_worse(self.best)
         self.n_failures = self.limit if hopeless else self.n_failures + 1
         return self.n_failures == self.limit > 0
+
+
+def search_table(candidates: list[Candidate], **columns: Sequence[object]) -> dict[str, object]:
+    """Columns of `search_results_`, which pandas turns into a table."""
+    restart_objectives = [candidate.restart_objectives for candidate in candidates]
+    return {
+        **columns,
+        "log_evidence": np.array([candidate.log_evidence for candidate in candidates]),
+        "score": np.array([candidate.score for candidate in candidates]),
+        "corrected_log_evidence": np.array([candidate.corrected_log_evidence for candidate in candidates]),
+        "bic": np.array([candidate.bic for candidate in candidates]),
+        "log_likelihood": np.array([candidate.log_likelihood for candidate in candidates]),
+        "restart_gap": np.array([float(values[0] - np.median(values)) for values in restart_objectives]),
+        "n_restarts": np.array([len(values) for values in restart_objectives]),
+        "n_iter": np.array([candidate.n_iter for candidate in candidates]),
+        "seconds": np.array([candidate.seconds for candidate in candidates]),
+    }

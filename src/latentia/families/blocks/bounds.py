@@ -1,4 +1,6 @@
-r"""The quadratic bound on log-sum-exp that makes softmax models Gaussian in their weights.
+r"""Terms of variational bounds that several families share.
+
+**Log-sum-exp.** The quadratic bound that makes softmax models Gaussian in their weights.
 
 Bouchard's bound (eq. 18-20 of Ahmed & Campbell 2011, "Variational Bayesian learning of
 probabilistic discriminative models with latent softmax variables"): for scores :math:`a_1..a_S`,
@@ -30,7 +32,7 @@ derivative of log-sum-exp exceeds one half, so around the means
 whose expectation is :math:`\ln \sum_i e^{m_i} + \tfrac14 \sum_i v_i`: the better one where scores
 are nearly known. Where they depend on latents, it makes training prefer scores that do not.
 
-Softmax probabilities averaged over independent Gaussian scores :math:`a_i \sim N(m_i, v_i)`.
+**Averages** of softmax probabilities over independent Gaussian scores :math:`a_i \sim N(m_i, v_i)`.
 
 Two scores: the logistic function is a mixture of eight normal distribution functions within 3e-9
 (Monahan & Stefanski 1992), so that its average is one, too: :math:`E[\mathrm{sigm}(a)] = \sum_k p_k
@@ -42,7 +44,7 @@ More scores have no such form. Closed approximations that join averaged pairs, a
 where variances are large: the differences of one score to all others go up and down together. So
 the softmax is averaged over a fixed set of points.
 
-Normal variables known only by their side: mass, shift of the mean, and curvature.
+**Truncated normals**, known only by their side: mass, shift of the mean, and curvature.
 
 For :math:`t \sim N(\eta, 1)` restricted to a set A with mass :math:`Z(\eta) = P(t \in A)`,
 
@@ -55,6 +57,16 @@ A known label y in {-1, +1} is the set :math:`y t > \nu`; with a margin :math:`\
 label is the set :math:`|t| > \nu`: no row lies between the classes (Lawrence & Jordan 2005).
 Everything comes from the scaled complementary error function, so that the ratio of density to tail
 stays right where both underflow.
+
+**Gamma priors** of precisions. A precision :math:`\alpha` of normal entries e has the prior
+:math:`G(a_0, b_0)`, by shape and rate, and the posterior :math:`q(\alpha) = G(a, b)`. Its terms of
+the bound are
+
+.. math:: E[\ln p(e | \alpha)] + E[\ln p(\alpha)] - E[\ln q(\alpha)]
+
+with :math:`E[\alpha] = a / b` and :math:`E[\ln\alpha] = \psi(a) - \ln b`. With annealing at the
+inverse temperature :math:`\beta` the entropy counts :math:`1 / \beta` times, and :math:`a = \beta
+(a_0 - 1 + n / 2) + 1` for n entries.
 """
 
 from __future__ import annotations
@@ -62,7 +74,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from latentia.arrays.namespace import Array, asarray_like, erfcx, log_softmax, logsumexp, namespace
+from scipy import special as scalars
+
+from latentia.arrays.namespace import Array, asarray_like, digamma, erfcx, log_gamma, log_softmax, logsumexp, namespace
 from latentia.arrays.small_systems import normal_qmc_points
 
 FIRST_STEPS = 4  # of all rows
@@ -353,3 +367,44 @@ def _outside_margin(eta: Array, margin: float) -> TruncatedMoments:
     # E[t^2] of the two sides together; the curvature is negative where the two sides pull apart
     second = p * (up.slope**2 - up.curvature) + q * (down.slope**2 - down.curvature)
     return TruncatedMoments(total, slope, slope * slope - second)
+
+
+class GammaPrior(NamedTuple):
+    """A gamma density by shape and rate."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def posterior_shape(self, count: int, beta: float = 1.0) -> float:
+        """Shape of the posterior of the precision of `count` entries."""
+        return beta * (self.shape - 1 + count / 2) + 1
+
+    def precision(self, rate: Array, count: int, beta: float = 1.0) -> Array:
+        """Posterior mean of the precisions of groups of `count` entries."""
+        return self.posterior_shape(count, beta) / rate
+
+    def log_prior(self, rate: Array, count: int, square: Array, beta: float = 1.0) -> Array:
+        """Bound terms of each group of `count` entries, without log 2 pi.
+
+        `rate` is that of the posterior, `square` the sum of E[e^2] over the group.
+        """
+        return self.bound_terms(self.posterior_shape(count, beta), rate, beta, count, square)
+
+    def bound_terms(
+        self, shape: Array | float, rate: Array, beta: float = 1.0, count: int = 0, square: Array | float = 0.0
+    ) -> Array:
+        """The same for any shape, a number or an array; without entries, of the precision alone."""
+        xp = namespace(rate)
+        digamma, log_gamma = _digamma_and_log_gamma(shape)
+        # the mean of the log, where the appendix of Gönen's paper has the log of the mean
+        mean, log_mean = shape / rate, digamma - xp.log(rate)
+        constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
+        expected = constant + (self.shape - 1 + count / 2) * log_mean - mean * (self.rate + square / 2)
+        entropy = shape - xp.log(rate) + (log_gamma + (1 - shape) * digamma)
+        return expected + entropy / beta
+
+
+def _digamma_and_log_gamma(shape: Array | float) -> tuple[Array | float, Array | float]:
+    if isinstance(shape, float):  # in double precision, whatever the arrays are in
+        return float(scalars.digamma(shape)), math.lgamma(shape)
+    return digamma(shape), log_gamma(shape)

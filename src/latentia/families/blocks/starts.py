@@ -1,6 +1,5 @@
-"""Clusters to begin with: k-means++ seeds and a few Lloyd steps, for all restarts at once.
-
-Complete rows with labels or outputs, on which the laws in tests/ try conditional families.
+"""Rows to begin with: clusters by k-means++ seeds and a few Lloyd steps, for all restarts at once;
+and made-up rows, complete and with labels or outputs, on which tests try conditional families.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, 
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
 from latentia.engine.rows import Chunk, MaskedRows, Memo, Source, TableSource, Totals, rows_per_chunk
 from latentia.engine.tree import Tree
-from latentia.families.blocks.weights import GammaPrior
+from latentia.families.blocks.bounds import GammaPrior
 from latentia.families.probit_embedding.labels import LabelSigns, infer_latents, label_signs, label_weight_moments
 from latentia.families.probit_embedding.projection import (
     GramForm,

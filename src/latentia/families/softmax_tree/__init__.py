@@ -1,9 +1,9 @@
-"""Softmax trees: p(y | x) by softmax scores of subclasses, gates and experts.
+"""Softmax trees: gates that send a row on until it comes to a leaf. Multimodal softmax and mixtures
+of experts, for classes and for numbers, flat or in levels.
 
-- `subclasses`: multimodal softmax, whose classes are unions of softmax subclasses;
-- `tree`: mixtures of experts, p(y | x) = sum_g P(g | x) p(y | x, g), gates in one level or two;
-- `experts`: what a kind of expert is, and the two there are, softmax and linear Gaussian.
+- `tree`: which model is meant, the passes up and down it, points of likelihood, predictions;
+- `leaves`: weight vectors with their posteriors, and leaves: classes, or linear models;
+- `posterior`: variational Bayes under a quadratic bound, and under the exact likelihood.
 
-Each by the posterior of weights under a quadratic bound and by point estimates. May import the
-engine, the arrays and the blocks of families, no other family. Start with `subclasses`.
+May import the engine, the arrays and the blocks of families, no other family. Start with `tree`.
 """

@@ -1,379 +1,379 @@
-r"""A tree of gates: paths from the root to the experts, and posteriors of the branches.
+r"""Softmax trees: every node is a softmax gate that sends a row on, until it comes to a leaf.
 
-Level l has B_l nodes (B_0 = 1) with b_l branches each, and B_{l+1} = B_l b_l; the branches of the
-last level are the experts. An expert's score is the sum of the log gates along its path and of its
-own log likelihood.
+A node is in charge of a part of the feature space and divides it among its children by a softmax of
+scores linear in x (with a one appended); a leaf says what y is in its part. The models of Ahmed &
+Campbell 2011 ("Variational Bayesian learning of probabilistic discriminative models with latent
+softmax variables") are
 
-Mixtures of experts by variational Bayes (Ahmed & Campbell 2011, section IV).
+- multimodal softmax: ``Node(Leaf(c) for c in classes for _ in range(n_subclasses[c]))``, one gate,
+  whose branches are the subclasses (section III);
+- mixtures of experts: ``Node(Node(Leaf(c) for c in classes) for _ in range(n_experts))``, a gate
+  over softmax models, or over such gates (sections IV and VI.B);
+- their regression: ``Node(Leaf(linear) for _ in range(n_experts))`` (section VI.B).
 
-.. math::
+.. math:: p(y | x) = \sum_l p(y | x, l) \prod_{(g, i) \text{ on the path to } l} P_g(i | x), \qquad
+    P_g(i | x) = e^{w_{gi}^T x} / \sum_j e^{w_{gj}^T x}
 
-    p(y | x) = \sum_g P(g | x, u)\, p(y | x, g), \qquad
-    P(g | x, u) = e^{u_g^T x} / \sum_h e^{u_h^T x}
+All nodes of a level have equally many branches: level l has B_l gates (B_0 = 1) of b_l branches,
+and B_{l+1} = B_l b_l. Two passes do everything. Upward, the log likelihood of a gate is the
+log-sum-exp over its branches of log gate plus log likelihood below, and the normalized summands are
+the posterior of the branch; where leaves belong to classes, only those of the label's class count
+(`SoftmaxTree.explain`). Downward, the products of these posteriors along a path are the posterior
+probabilities t of passing its gates (eq. 3, 24, 48; `SoftmaxTree.descend`).
 
-Gates are softmax models; with depth 2 every branch of the first gate leads to a gate of its own
-(section VI.B). What the experts are is said by an `Expert`. Every softmax is replaced by its
-quadratic bound (`logsumexp_bound`), so with :math:`\langle\cdot\rangle` for expectations
+**Maximum likelihood** or MAP (`TreeLikelihood`):
 
-.. math:: \ln p(y_n | x_n) \ge
-    \ln \sum_g \exp\{\mu_g^T x_n - \langle\Phi^0_n\rangle + \langle \ln p(y_n | x_n, g)\rangle\},
+.. math:: J(w) = \sum_n \ln p(y_n | x_n) - \tfrac{\rho}{2} \sum_i |w_i|^2.
 
-the posterior of the expert :math:`t_{gn}` being the normalized summand (eq. 48, 53). Statistics of
-an expert are weighted by :math:`t_{gn}`, those of a deeper gate by the probability of reaching it.
-Slips mended: the left sides of eq. 49 and 51 are precisions; a = a0 + (M+1)/2 in eq. 54 and 55; eq.
-58 reads :math:`\langle t_{gn}\rangle` and :math:`\mu_{gc}`, and needs :math:`E[\ln\alpha]`; q(D) of
-eq. 41 is not needed. A gate with one branch has no parameters that matter and no divergence.
-
-Mixtures of experts by maximum likelihood or MAP, flat or hierarchical.
-
-.. math:: J = \sum_n \ln \sum_g \exp\{\ln P(g | x_n) + \ln p(y_n | x_n, g)\} - \tfrac{\rho}{2} |w|^2
-
-With the posterior :math:`t_{gn}` of the expert, the gradient in a gate's scores is (posterior
-probability of the branch) - (that of the node) x (probability of the branch given x), and in an
-expert's parameters :math:`t_{gn}` times the gradient of its own log likelihood, which an `Expert`
-gives.
+The gradient in the scores of a gate is :math:`t_{gin} - t_{gn} P_g(i | x_n)`: (posterior
+probability of the branch) - (that of the gate) x (probability of the branch given x); a leaf has
+:math:`t_{ln}` times the gradient of its own log likelihood. One gate with one leaf a class and
+:math:`\rho = 0` is multinomial logistic regression. Adding one vector to all weights of a gate
+changes nothing; the contrasts are identified.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
 from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_sums
-from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, log_softmax, logsumexp, namespace
-from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, SmoothFamily
+from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, namespace, to_numpy
+from latentia.engine.contracts import ConditionalFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.tree import tree_add
-from latentia.families.blocks.bounds import SoftmaxBound, softmax_bound
-from latentia.families.blocks.weights import (
-    AcceleratedCoordinates,
-    GammaPrior,
+from latentia.families.blocks.bounds import GammaPrior, log_expected_softmax
+from latentia.families.blocks.starts import cluster_restarts, make_example_rows
+from latentia.families.softmax_tree.leaves import (
+    ClassLeaves,
+    GateRows,
     GaussianWeights,
-    NaturalStats,
+    LeafRows,
+    Leaves,
+    LinearLeaves,
+    P,
+    Q,
+    S,
     augment,
-    from_accelerated,
-    posterior_around,
-    score_variance,
-    to_accelerated,
-    update_weights,
-    weights_log_prior,
+    choose_branch,
+    join_branches,
+    score_moments,
+    split_branches,
 )
-from latentia.families.softmax_tree.experts import Expert, LinearGaussianExpert, SoftmaxExpert
 
 
-class GateResponsibilities(NamedTuple):
-    """Posterior probability that a row passes the gates of one level."""
+class Point(NamedTuple, Generic[P]):
+    """A point estimate of all parameters."""
 
-    node: Array  # (..., B, 1, N)
-    branch: Array  # (..., B, b, N)
-
-
-class MixturePosterior(NamedTuple):
-    """Which expert a row comes from."""
-
-    log_likelihood: Array  # (..., N) log p(y | x)
-    responsibilities: Array  # (..., L, N) posterior of the expert
-    gate_probs: tuple[Array, ...]  # (..., B, b, N) probabilities of the branches given x alone
+    gates: tuple[Array, ...]  # weights (..., B, b, D) of each level, the root first
+    leaves: P
 
 
-def n_nodes(branches: tuple[int, ...]) -> list[int]:
-    """Gates of each level."""
-    return [math.prod(branches[:level]) for level in range(len(branches))]
+class Posterior(NamedTuple, Generic[Q]):
+    """Posteriors of all parameters."""
+
+    gates: tuple[GaussianWeights, ...]  # (..., B, b, D) of each level, the root first
+    leaves: Q
 
 
-def random_weights(
-    branches: tuple[int, ...], n_scores: int, x: Array, rng: np.random.Generator, scale: np.ndarray
-) -> tuple[tuple[Array, ...], Array]:
-    """Normal weights (R, B, b, D) of the gates and (R, L, K, D) of experts, of R scales."""
-    size = x.shape[1] + 1
+class Explanation(NamedTuple):
+    """What is known of rows where y is."""
 
-    def noise(*shape: int) -> Array:
-        return asarray_like(rng.normal(size=(len(scale), *shape)) * scale.reshape(-1, *[1] * len(shape)), x)
-
-    gates = tuple(noise(n, b, size) for n, b in zip(n_nodes(branches), branches, strict=True))
-    return gates, noise(math.prod(branches), n_scores, size)
-
-
-def path_scores(log_gates: Sequence[Array]) -> Array:
-    """Scores (..., L, N) of the experts from log gates (..., B_l, b_l, N), the root first."""
-    root = log_gates[0]
-    path = namespace(root).reshape(root, (*root.shape[:-3], root.shape[-3] * root.shape[-2], root.shape[-1]))
-    for gate in log_gates[1:]:
-        scores = gate + path[..., :, None, :]
-        path = namespace(gate).reshape(
-            scores, (*scores.shape[:-3], scores.shape[-3] * scores.shape[-2], scores.shape[-1])
-        )
-    return path
-
-
-def mix_experts(gate_scores: Sequence[Array], expert_log_likelihood: Array) -> MixturePosterior:
-    """The mixture of experts (..., L, N) under gates with scores (..., B, b, N)."""
-    log_gates = [log_softmax(scores, axis=-2) for scores in gate_scores]
-    joint = path_scores(log_gates) + expert_log_likelihood
-    value = logsumexp(joint, axis=-2)
-    responsibilities = exp_flush_underflow(joint - value[..., None, :])
-    return MixturePosterior(value, responsibilities, tuple(namespace(gate).exp(gate) for gate in log_gates))
-
-
-def gate_responsibilities(responsibilities: Array, branches: tuple[int, ...]) -> list[GateResponsibilities]:
-    """How much of the experts' posterior (..., L, N) runs through each node and branch."""
-    xp = namespace(responsibilities)
-    by_level = []
-    for n, width in zip(n_nodes(branches), branches, strict=True):
-        below = responsibilities.shape[-2] // (n * width)
-        split = xp.reshape(
-            responsibilities, (*responsibilities.shape[:-2], n, width, below, responsibilities.shape[-1])
-        )
-        branch = xp.sum(split, axis=-2)
-        by_level.append(GateResponsibilities(xp.sum(branch, axis=-2, keepdims=True), branch))
-    return by_level
-
-
-def gate_gradients(
-    responsibilities: Array, gate_probs: Sequence[Array], branches: tuple[int, ...]
-) -> tuple[Array, ...]:
-    """Derivatives (..., B, b, N) in the gates' scores; responsibilities may be weighted."""
-    levels = gate_responsibilities(responsibilities, branches)
-    return tuple(level.branch - level.node * probs for level, probs in zip(levels, gate_probs, strict=True))
-
-
-class ExpertsPosterior(NamedTuple):
-    """Posteriors of all weights."""
-
-    gates: tuple[GaussianWeights, ...]  # of one level each: (..., B, b, D)
-    experts: Any  # as the kind of expert has it
-
-
-class ExpertsStats(NamedTuple):
-    """What rows say about all weights."""
-
-    gates: tuple[NaturalStats, ...]
-    experts: Any
-
-
-class ExpertsCoordinates(NamedTuple):
-    """What plain steps move slowly."""
-
-    gates: tuple[AcceleratedCoordinates, ...]
-    experts: Any
-
-
-class RowPosterior(NamedTuple):
-    """Per-row posterior of the expert, and the bounds at the row."""
-
-    log_joint: Array  # (..., 1, N) bound of log p(y | x)
-    responsibilities: Array  # (..., L, N) posterior of the expert
-    gates: tuple[SoftmaxBound, ...]
-    experts: Any  # scores of the rows under the experts
-    x: Array  # (N, D) with the one
-    outer: Array  # (N, P) products of features
+    log_likelihood: Array  # (..., N) log p(y | x), or a bound of it
+    shares: tuple[Array, ...]  # (..., B, b, N) posterior of the branch of each gate, the root first
 
 
 @dataclass(frozen=True)
-class Experts(ConditionalFamily, AcceleratedFamily):
-    """Posterior of a mixture of experts.
+class SoftmaxTree(Generic[P, Q, S]):
+    """Which model is meant.
 
     Parameters
     ----------
     branches : tuple of int
-        Branches of the gates of each level; their product is the number of experts.
-    expert : Expert
-        What an expert is.
+        Branches of the gates of each level, the root first.
+    leaves : Leaves
+        What the branches of the last level lead to.
     prior : GammaPrior
         Of the precisions of the gates' weights.
-    beta : float
-        Inverse temperature of annealing; 1 is variational Bayes.
     """
 
     branches: tuple[int, ...]
-    expert: Expert
+    leaves: Leaves[P, Q, S]
     prior: GammaPrior = field(default_factory=GammaPrior)
-    beta: float = 1.0
 
     @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        return self.expert.n_classes
+    def n_nodes(self) -> list[int]:
+        """Gates of each level."""
+        return [math.prod(self.branches[:level]) for level in range(len(self.branches))]
 
-    @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[Experts]:
-        """Small instances for tests: flat, one expert, annealed, trees."""
-        softmax, linear = SoftmaxExpert(n_classes), LinearGaussianExpert(2)
-        flat = [cls((2,), softmax), cls((1,), softmax), cls((3,), linear, beta=0.5)]
-        return [*flat, cls((2, 3), softmax, GammaPrior(2.0, 0.5)), cls((2, 2), linear)]
+    @property
+    def n_leaves(self) -> int:
+        return math.prod(self.branches)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the likelihood has one maximum: y leaves no choice of the path."""
+        return math.prod(self.branches[:-1]) * max(self.leaves.alike(self.branches[-1])) == 1
+
+    @property
+    def log_permutations(self) -> float:
+        """Log of the number of ways to exchange branches that change nothing."""
+        alike = [*((width,) for width in self.branches[:-1]), self.leaves.alike(self.branches[-1])]
+        by_gate = [sum(math.lgamma(n + 1) for n in sizes) for sizes in alike]
+        return sum(n * each for n, each in zip(self.n_nodes, by_gate, strict=True))
+
+    def n_free(self, size: int) -> int:
+        """Identified parameters for rows of `size` entries, the one included."""
+        n_gate_vectors = sum(n * (width - 1) for n, width in zip(self.n_nodes, self.branches, strict=True))
+        return n_gate_vectors * size + self.n_leaves * self.leaves.n_free(size)
+
+    @property
+    def n_vectors(self) -> int:
+        """Weight vectors of gates and leaves: scores of a row."""
+        gates = sum(n * width for n, width in zip(self.n_nodes, self.branches, strict=True))
+        return gates + self.n_leaves * self.leaves.n_scores
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Complete rows, every one with a label or outputs."""
-        return self.expert.example_rows(rng, n_rows, n_features)
+        """Complete rows for tests, every one with a label or outputs."""
+        return make_example_rows(rng, n_rows, n_features, self.leaves.n_classes, self.leaves.n_outputs)
 
-    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExpertsPosterior:
-        """Small random weights (the estimators start from maximum likelihood)."""
-        x = source.sample_rows(1, rng).rows.values
-        scale = np.full(n_restarts, 0.3)
-        return self.posterior_around(*random_weights(self.branches, self.expert.n_scores, x, rng, scale), 0.3)
+    def equivalent_points(self, point: Point[P]) -> list[Point[P]]:
+        """Of a convex model: points equal in likelihood, unequal in prior.
 
-    def posterior_around(self, gates: tuple[Array, ...], experts: Array, variance: float) -> ExpertsPosterior:
-        """Parameters about given gate weights (..., B, b, D) and expert weights (..., L, K, D)."""
-        gate_posteriors = tuple(posterior_around(gate, variance, self.prior) for gate in gates)
-        return ExpertsPosterior(gate_posteriors, self.expert.posterior_around(experts, variance))
+        Each branch in turn is at zero, where the prior prefers to have one.
+        """
+        *upper, last = point.gates
+        shifted = [last - last[..., k : k + 1, :] for k in range(last.shape[-2])] if last.shape[-2] > 1 else []
+        return [point, *(point._replace(gates=(*upper, gate)) for gate in shifted)]
 
-    def infer(
-        self, params: ExpertsPosterior, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
-    ) -> RowPosterior:
-        x = augment(rows.values)
-        outer = packed_outer(x)
-        bounds, log_gates = [], []
-        for gate in params.gates:
-            mean = params_at_rows(gate.mean, x)
-            bound = softmax_bound(mean, score_variance(gate.covariance, outer))
-            bounds.append(bound)
-            log_gates.append(mean - bound.value[..., None, :])
-        experts = self.expert.infer(params.experts, x, outer, y)
-        scores = self.beta * (path_scores(log_gates) + experts.score)
-        value = logsumexp(scores, axis=-2)
-        responsibilities = exp_flush_underflow(scores - value[..., None, :])
-        return RowPosterior(value[..., None, :] / self.beta, responsibilities, tuple(bounds), experts, x, outer)
+    def point_of(self, posterior: Posterior[Q]) -> Point[P]:
+        """The point that a posterior stands for: its means."""
+        return Point(tuple(gate.mean for gate in posterior.gates), self.leaves.point_of(posterior.leaves))
 
-    def statistics(
-        self, params: ExpertsPosterior, rows: MaskedRows, posterior: RowPosterior, weight: Array
-    ) -> ExpertsStats:
-        responsibilities = weight * posterior.responsibilities
-        gates = []
-        for bound, level in zip(posterior.gates, gate_responsibilities(responsibilities, self.branches), strict=True):
-            precision = weighted_row_sums(level.node * bound.curvature, posterior.outer)
-            linear = weighted_row_sums(level.branch + level.node * bound.slope, posterior.x)
-            gates.append(NaturalStats(precision, linear))
-        experts = self.expert.statistics(posterior.experts, responsibilities, posterior.x, posterior.outer)
-        return ExpertsStats(tuple(gates), experts)
+    def map_weights(self, point: Point[P], fn: Callable[[Array], Array]) -> Point[P]:
+        """The point with a function of all weights (..., D) in their place."""
+        return Point(tuple(fn(gate) for gate in point.gates), self.leaves.map_weights(point.leaves, fn))
 
-    def update(self, params: ExpertsPosterior, stats: ExpertsStats) -> ExpertsPosterior:
-        gates = tuple(
-            update_weights(gate, rows, self.prior, self.beta, shift_invariant=True) if gate.mean.shape[-2] > 1 else gate
-            for gate, rows in zip(params.gates, stats.gates, strict=True)
-        )
-        return ExpertsPosterior(gates, self.expert.update(params.experts, stats.experts, self.beta))
+    # Upward and downward
 
-    def log_prior(self, params: ExpertsPosterior) -> Array:
-        xp = namespace(params.gates[0].mean)
-        total = self.expert.log_prior(params.experts, self.beta)
-        for gate in params.gates:
-            if gate.mean.shape[-2] > 1:
-                total = total + xp.sum(weights_log_prior(gate, self.prior, self.beta), axis=(-2, -1))
-        return total
+    def explain(self, gates: Sequence[GateRows], rows: LeafRows, y: Array) -> Explanation:
+        """Log likelihoods of y and posteriors of the branches."""
+        *upper, last = gates
+        value, share = self.leaves.choose(last, rows, y)
+        shares = [share]
+        for gate in reversed(upper):
+            value, share = choose_branch(gate, value)
+            shares.append(share)
+        return Explanation(value[..., 0, :], tuple(reversed(shares)))
 
-    def floats_per_row(self, params: ExpertsPosterior) -> int:
-        root = params.gates[0].mean
-        n_restarts, size = math.prod(root.shape[:-3]), root.shape[-1]
-        n_vectors = sum(math.prod(gate.mean.shape[:-1]) for gate in params.gates)
-        n_vectors += n_restarts * math.prod(self.branches) * self.expert.n_scores
-        return size * (size + 1) // 2 + 12 * n_vectors
+    def descend(self, shares: Sequence[Array], weight: Array) -> list[Array]:
+        """How much of a weight (..., 1, N) of the rows reaches each gate, (..., B, 1, N)."""
+        nodes = [weight[..., None, :]]
+        for share in shares[:-1]:
+            nodes.append(join_branches(nodes[-1] * share)[..., None, :])
+        return nodes
 
-    def to_accelerated(self, params: ExpertsPosterior) -> ExpertsCoordinates:
-        """What plain steps move slowly: the means and the log rates."""
-        gates = tuple(to_accelerated(gate) for gate in params.gates)
-        return ExpertsCoordinates(gates, self.expert.to_accelerated(params.experts))
+    def at_leaves(self, shares: Sequence[Array], weight: Array) -> Array:
+        """How much of it reaches each leaf, (..., L, N)."""
+        return join_branches(self.descend(shares, weight)[-1] * shares[-1])
 
-    def from_accelerated(self, coordinates: ExpertsCoordinates, params: ExpertsPosterior) -> ExpertsPosterior:
-        gates = tuple(from_accelerated(c, gate) for c, gate in zip(coordinates.gates, params.gates, strict=True))
-        return ExpertsPosterior(gates, self.expert.from_accelerated(coordinates.experts, params.experts))
+    # Predictions: plugged in from a point, or averaged over a posterior
 
+    def log_gates(
+        self, params: Point[P] | Posterior[Q], x: Array, outer: Array | None, n_levels: int | None = None
+    ) -> list[Array]:
+        """Log probabilities (B, b, N) of the branches of every gate, of all levels or of some."""
+        return [log_expected_softmax(*score_moments(gate, x, outer)) for gate in params.gates[:n_levels]]
 
-class ExpertsPoint(NamedTuple):
-    """Weights of the gates, the last entry of each being the bias, and points of the experts."""
+    def log_paths(
+        self, params: Point[P] | Posterior[Q], x: Array, outer: Array | None, n_levels: int | None = None
+    ) -> Array:
+        """Log probabilities (n, N) of the paths through them."""
+        first, *rest = self.log_gates(params, x, outer, n_levels)
+        path = join_branches(first)
+        for log_gate in rest:
+            path = join_branches(path[:, None, :] + log_gate)
+        return path
 
-    gates: tuple[Array, ...]  # (..., B, b, D)
-    experts: Any  # an `ExpertPoint`
+    def log_class_proba(self, params: Point[P] | Posterior[Q], rows: MaskedRows) -> Array:
+        """Log probabilities (C, N) of the classes: those of the paths to their leaves, joined."""
+        x, outer = prediction_inputs(params, rows)
+        paths = split_branches(self.log_paths(params, x, outer), self.branches[-1])
+        return self.leaves.join_classes(paths)
+
+    def log_predictive(self, params: Point[P] | Posterior[Q], rows: MaskedRows, y: Array) -> Array:
+        """Log predictive probability or density (N,) of what was observed."""
+        x, outer = prediction_inputs(params, rows)
+        leaves = self.leaves.log_predictive(params.leaves, x, outer, y)
+        gates = [GateRows(log_gate, 0.0) for log_gate in self.log_gates(params, x, outer)]
+        return self.explain(gates, leaves, y).log_likelihood
+
+    def floats_per_row(self, size: int) -> int:
+        """Floats of workspace per row of predictions, or of sweeps over a posterior."""
+        return size * (size + 1) // 2 + 12 * self.n_vectors
 
 
-class LikelihoodPosterior(NamedTuple):
-    """Per-row posterior of the expert."""
+def prediction_inputs(params: Point[P] | Posterior[Q], rows: MaskedRows) -> tuple[Array, Array | None]:
+    """Rows with a one appended, and their products where variances are needed."""
+    x = augment(rows.values)
+    return x, packed_outer(x) if isinstance(params, Posterior) else None
+
+
+def multimodal_softmax(
+    n_subclasses: Sequence[int], prior: GammaPrior | None = None
+) -> SoftmaxTree[tuple[()], tuple[()], tuple[()]]:
+    """One gate, with some leaves for each class."""
+    classes = np.repeat(np.arange(len(n_subclasses)), n_subclasses).tolist()
+    return SoftmaxTree((len(classes),), ClassLeaves(tuple(classes)), prior or GammaPrior())
+
+
+def mixture_of_experts(
+    branches: tuple[int, ...], n_classes: int, prior: GammaPrior | None = None
+) -> SoftmaxTree[tuple[()], tuple[()], tuple[()]]:
+    """Gates over softmax models of the classes."""
+    return SoftmaxTree((*branches, n_classes), ClassLeaves(tuple(range(n_classes))), prior or GammaPrior())
+
+
+class PointRows(NamedTuple):
+    """Rows at a point."""
 
     log_joint: Array  # (..., 1, N) log p(y | x)
-    responsibilities: Array  # (..., L, N)
-    gate_probs: tuple[Array, ...]  # (..., B, b, N) probabilities of the branches
-    experts: Any  # scores of the rows under the experts
+    shares: tuple[Array, ...]  # (..., B, b, N) posterior of the branch
+    probs: tuple[Array, ...]  # (..., B, b, N) probability of the branch given x alone
+    leaves: LeafRows
     x: Array  # (N, D) with the one
 
 
 @dataclass(frozen=True)
-class ExpertsLikelihood(ConditionalFamily, SmoothFamily):
-    """Point estimates of a mixture of experts.
+class TreeLikelihood(ConditionalFamily, SmoothFamily, Generic[P, Q, S]):
+    """Point estimates of a tree; `ridge` is the precision of a Gaussian prior on all weights.
 
-    Parameters
-    ----------
-    branches : tuple of int
-        Branches of the gates of each level.
-    expert : Expert
-        What an expert is.
-    ridge : float
-        Precision of a Gaussian prior on all weights; the expert says what it means for other
-        parameters.
+    Leaves say what it means for their other parameters.
     """
 
-    branches: tuple[int, ...]
-    expert: Expert
+    tree: SoftmaxTree[P, Q, S]
     ridge: float = 0.0
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]
-        return self.expert.n_classes
+        return self.tree.leaves.n_classes
 
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[ExpertsLikelihood]:
-        """Small instances for tests: flat, a tree, linear."""
-        softmax, linear = SoftmaxExpert(n_classes), LinearGaussianExpert(2)
-        return [cls((2,), softmax, 0.3), cls((2, 3), softmax, 0.3), cls((2,), linear, 0.3)]
+    def examples(cls, n_features: int, n_classes: int) -> list[TreeLikelihood]:
+        """Small instances for tests: subclasses, experts, a deeper tree, linear leaves."""
+        several = tuple(1 + k % 3 for k in range(n_classes))
+        of_classes = (
+            (multimodal_softmax(several), 0.1),
+            (multimodal_softmax((1,) * n_classes), 0.5),
+            (mixture_of_experts((2,), n_classes), 0.3),
+            (mixture_of_experts((2, 3), n_classes), 0.3),
+        )
+        return [*(cls(tree, ridge) for tree, ridge in of_classes), cls(SoftmaxTree((2,), LinearLeaves(2)), 0.3)]
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Complete rows, every one with a label or outputs."""
-        return self.expert.example_rows(rng, n_rows, n_features)
+        return self.tree.example_rows(rng, n_rows, n_features)
 
-    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExpertsPoint:
-        """Random weights, larger in every other restart."""
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Point[P]:
+        """Random weights, small and large in turn; of a single gate over classes also centroids."""
+        tree = self.tree
+        if len(tree.branches) == 1 and tree.leaves.classes:
+            gate = mixed_restarts(tree.leaves.alike(tree.branches[0]), source, rng, n_restarts)
+            return Point((gate[:, None, ...],), tree.leaves.initial_point(gate[:, :0, :]))
         x = source.sample_rows(1, rng).rows.values
-        scale = np.where(np.arange(n_restarts) % 2, 1.0, 0.1)
-        gates, weights = random_weights(self.branches, self.expert.n_scores, x, rng, scale)
-        return ExpertsPoint(gates, self.expert.initial_point(weights))
+        scale = np.where(np.arange(n_restarts) % 2, 1.0, 0.1)[:, None, None, None]
 
-    def infer(
-        self, params: ExpertsPoint, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
-    ) -> LikelihoodPosterior:
+        def noise(n: int, width: int) -> Array:
+            return asarray_like(rng.normal(size=(n_restarts, n, width, x.shape[1] + 1)) * scale, x)
+
+        gates = tuple(noise(n, width) for n, width in zip(tree.n_nodes, tree.branches, strict=True))
+        return Point(gates, tree.leaves.initial_point(noise(tree.n_leaves, tree.leaves.n_scores)))
+
+    def infer(self, params: Point[P], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> PointRows:
         x = augment(rows.values)
-        experts = self.expert.log_likelihood(params.experts, x, y)
-        mixture = mix_experts([params_at_rows(gate, x) for gate in params.gates], experts.value)
-        log_joint = mixture.log_likelihood[..., None, :]
-        return LikelihoodPosterior(log_joint, mixture.responsibilities, mixture.gate_probs, experts, x)
+        gates, probs = zip(*(gate_rows(params_at_rows(gate, x)) for gate in params.gates), strict=True)
+        leaves = self.tree.leaves.log_likelihood(params.leaves, x, y)
+        value, shares = self.tree.explain(gates, leaves, y)
+        return PointRows(value[..., None, :], shares, probs, leaves, x)
 
-    def statistics(
-        self, params: ExpertsPoint, rows: MaskedRows, posterior: LikelihoodPosterior, weight: Array
-    ) -> ExpertsPoint:
+    def statistics(self, params: Point[P], rows: MaskedRows, posterior: PointRows, weight: Array) -> Point[P]:
         """Gradient of the log likelihood."""
-        responsibilities = weight * posterior.responsibilities
-        gradients = gate_gradients(responsibilities, posterior.gate_probs, self.branches)
-        gates = tuple(weighted_row_sums(gradient, posterior.x) for gradient in gradients)
-        return ExpertsPoint(gates, self.expert.gradient_sums(posterior.experts, responsibilities, posterior.x))
+        nodes = self.tree.descend(posterior.shares, weight)
+        gates = tuple(
+            weighted_row_sums(node * (share - probs), posterior.x)
+            for node, share, probs in zip(nodes, posterior.shares, posterior.probs, strict=True)
+        )
+        responsibilities = join_branches(nodes[-1] * posterior.shares[-1])
+        return Point(gates, self.tree.leaves.gradient(posterior.leaves, responsibilities, posterior.x))
 
-    def log_prior(self, params: ExpertsPoint) -> Array:
-        total = self.expert.point_log_prior(params.experts, self.ridge)
+    def log_prior(self, params: Point[P]) -> Array | float:
+        total, _ = self.tree.leaves.point_log_prior(params.leaves, self.ridge)
         for gate in params.gates:
             total = total - namespace(gate).sum(self.ridge * gate**2, axis=(-3, -2, -1)) / 2
         return total
 
-    def floats_per_row(self, params: ExpertsPoint) -> int:
-        n_vectors = sum(math.prod(w.shape[:-1]) for w in (*params.gates, params.experts.weights))
-        return 6 * n_vectors + 2 * params.experts.weights.shape[-1]
+    def floats_per_row(self, params: Point[P]) -> int:
+        root = params.gates[0]
+        return 6 * math.prod(root.shape[:-3]) * self.tree.n_vectors + 2 * root.shape[-1]
 
-    def to_free(self, params: ExpertsPoint) -> ExpertsPoint:
+    def to_free(self, params: Point[P]) -> Point[P]:
         return params
 
-    def from_free(self, free: ExpertsPoint, params: ExpertsPoint) -> ExpertsPoint:
+    def from_free(self, free: Point[P], params: Point[P]) -> Point[P]:
         return free
 
-    def gradient(self, params: ExpertsPoint, stats: ExpertsPoint) -> ExpertsPoint:
-        gates = tuple(sums - self.ridge * gate for sums, gate in zip(stats.gates, params.gates, strict=True))
-        return ExpertsPoint(
-            gates, tree_add(stats.experts, self.expert.point_prior_gradient(params.experts, self.ridge))
-        )
+    def gradient(self, params: Point[P], stats: Point[P]) -> Point[P]:
+        _, of_leaves = self.tree.leaves.point_log_prior(params.leaves, self.ridge)
+        return tree_add(stats, Point(tuple(-self.ridge * gate for gate in params.gates), of_leaves))
+
+
+def gate_rows(scores: Array) -> tuple[GateRows, Array]:
+    """Rows with scores (..., B, b, N) at gates, and probabilities of the branches."""
+    xp = namespace(scores)
+    top = xp.max(scores, axis=-2, keepdims=True)
+    probs = exp_flush_underflow(scores - top)
+    total = xp.sum(probs, axis=-2)
+    probs /= total[..., None, :]
+    return GateRows(scores, top[..., 0, :] + xp.log(total)), probs
+
+
+#: Rows of each class that initial weights are made from.
+N_INIT_ROWS = 2000
+
+
+def mixed_restarts(n_subclasses: tuple[int, ...], source: Source, rng: np.random.Generator, n_restarts: int) -> Array:
+    """Random weights, small and large, and k-means centroids in turn: none is best on all data."""
+    centroids = centroid_restarts(n_subclasses, source, rng, n_restarts)
+    turn = np.arange(n_restarts) % 3
+    noise = rng.normal(size=centroids.shape) * np.where(turn == 1, 1.0, 0.1)[:, None, None]
+    use_centroids = asarray_like(turn == 2, centroids)[:, None, None]
+    return asarray_like(noise, centroids) * (1 - use_centroids) + centroids * use_centroids
+
+
+def centroid_restarts(
+    n_subclasses: tuple[int, ...], source: Source, rng: np.random.Generator, n_restarts: int
+) -> Array:
+    """Weights (n_restarts, S, D) of a softmax by distance to subclass centroids.
+
+    Scores -|x - c_i|^2 / (2 s^2) are linear up to a common term. The centroids are those of k-means
+    within each class, s^2 the mean variance of the clusters' features.
+    """
+    chunk = source.sample_rows(N_INIT_ROWS, rng)
+    x, y = to_numpy(chunk.rows.values).astype(float), to_numpy(chunk.y)
+    weight = None if chunk.weight is None else to_numpy(chunk.weight).astype(float)
+    center = np.average(x, axis=0, weights=weight)
+    total_variance = max(float(np.average((x - center) ** 2, axis=0, weights=weight).mean()), 1e-12)
+    clusters = []
+    for label, n in enumerate(n_subclasses):
+        own = y == label
+        clusters.append(cluster_restarts(x[own], n, n_restarts, rng, None if weight is None else weight[own]))
+    variance = np.concatenate([variances for _, variances, _ in clusters], axis=1).mean(axis=(1, 2))
+    variance = np.maximum(variance, 1e-3 * total_variance)[:, None]
+    offset = np.concatenate([means for means, _, _ in clusters], axis=1) - center
+    slopes = offset / variance[..., None]
+    bias = -(offset**2).sum(axis=2) / (2 * variance) - slopes @ center
+    weights = np.concatenate([slopes, bias[..., None]], axis=2)
+    return asarray_like(weights - weights.mean(axis=1, keepdims=True), chunk.rows.values)

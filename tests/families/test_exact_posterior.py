@@ -14,82 +14,101 @@ from latentia.arrays.linalg import packed_outer
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import add_restart_axis, flatten, select_restart, unflatten
-from latentia.estimators.softmax.exact_posterior import (
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.softmax_tree.leaves import (
+    GaussianWeights,
+    LinearLeaves,
+    augment,
+    inverse,
+    weights_log_prior,
+)
+from latentia.families.softmax_tree.posterior import (
+    BoundPosterior,
     ExactPosterior,
-    SoftmaxPosterior,
-    softmax_log_prior,
+    GatePosterior,
+    gate_log_prior,
     standard_points,
 )
-from latentia.estimators.softmax.models import ExpertTreeSpec, SubclassSpec
-from latentia.families.blocks.weights import GammaPrior, GaussianWeights, augment, inverse, weights_log_prior
-from latentia.families.softmax_tree.experts import LinearGaussianExpert, SoftmaxExpert
+from latentia.families.softmax_tree.tree import (
+    SoftmaxTree,
+    TreeLikelihood,
+    gate_rows,
+    mixture_of_experts,
+    multimodal_softmax,
+)
 from latentia.solvers import DampedAscent, Outcome
 
-SPECS = [
-    SubclassSpec((2, 1, 3)),
-    ExpertTreeSpec((3,), SoftmaxExpert(3)),
-    ExpertTreeSpec((2, 2), SoftmaxExpert(3)),
-    ExpertTreeSpec((3,), LinearGaussianExpert(2)),
+TREES = [
+    multimodal_softmax((2, 1, 3)),
+    mixture_of_experts((3,), 3),
+    mixture_of_experts((2, 2), 3),
+    SoftmaxTree((3,), LinearLeaves(2)),
 ]
 
 
-@pytest.fixture(params=SPECS, ids=str)
-def spec(request):
+@pytest.fixture(params=TREES, ids=str)
+def tree(request):
     return request.param
 
 
 @pytest.fixture
-def table(spec):
-    X, y = spec.likelihood().example_rows(np.random.default_rng(0), 23, 2)
+def table(tree):
+    X, y = tree.example_rows(np.random.default_rng(0), 23, 2)
     return ArraySource(X, y)
 
 
-def initial(spec, table):
+def initial(tree, table):
     """A posterior under the bound away from any optimum, with an axis of one restart."""
-    point = spec.likelihood().init(table, np.random.default_rng(3), 2)
-    return add_restart_axis(select_restart(spec.posterior_around(point, 0.3), 1))
+    point = TreeLikelihood(tree).init(table, np.random.default_rng(3), 2)
+    return add_restart_axis(select_restart(BoundPosterior(tree).posterior_around(point, 0.3), 1))
 
 
-def ascend(spec, table, max_iter=500, on_step=lambda step: False):
-    family = ExactPosterior(spec)
+def ascend(tree, table, max_iter=500, on_step=lambda step: False):
+    family = ExactPosterior(tree)
     problem = RowProblem(family, Likelihood(), table)
-    return DampedAscent(max_iter, spec.exact_posterior_tol).solve(
-        problem, family.from_bound(initial(spec, table)), on_step
+    return DampedAscent(max_iter, tree.leaves.exact_tol).solve(
+        problem, family.from_posterior(initial(tree, table)), on_step
     )
 
 
-def test_gradients_are_the_derivatives_in_the_scores(spec, table):
-    x, posterior = augment(table.X), initial(spec, table)
-    outer, rng = packed_outer(x), np.random.default_rng(1)
-    scores = tuple(rng.normal(size=(*w.mean.shape[:-1], len(x))) for w in spec.softmax_posteriors(posterior))
-    _, gradients = spec.log_likelihood_at(posterior, scores, x, outer, table.y)
-    assert len(gradients) == len(scores)
-    for k, gradient in enumerate(gradients):
+def test_gradients_are_the_derivatives_in_the_scores(tree, table):
+    x, posterior = augment(table.X), initial(tree, table)
+    rng, ones = np.random.default_rng(1), np.ones((1, len(x)))
+    rows = tree.leaves.expected_log_likelihood(posterior.leaves, x, packed_outer(x), table.y)
+    scores = [rng.normal(size=(*gate.mean.shape[:-1], len(x))) for gate in posterior.gates]
+
+    def explained(scores):
+        gates, probs = zip(*(gate_rows(gate) for gate in scores), strict=True)
+        return tree.explain(gates, rows, table.y), probs
+
+    (_, shares), probs = explained(scores)
+    for k, (node, share, prob) in enumerate(zip(tree.descend(shares, ones), shares, probs, strict=True)):
+        gradient = node * (share - prob)
         for place in np.ndindex(gradient.shape[:-1]):
             ends = []
             for h in (STEP, -STEP):
                 moved = [s.copy() for s in scores]
                 moved[k][place] += h
-                ends.append(spec.log_likelihood_at(posterior, tuple(moved), x, outer, table.y)[0][0])
+                ends.append(explained(moved)[0].log_likelihood[0])
             numeric = (ends[0] - ends[1]) / (2 * STEP)
             np.testing.assert_allclose(gradient[place], numeric, atol=GRADIENT * np.abs(gradient).max())
 
 
-def test_steps_rise_and_say_how_they_ended(spec, table):
-    solution = ascend(spec, table)
+def test_steps_rise_and_say_how_they_ended(tree, table):
+    solution = ascend(tree, table)
     assert np.diff(solution.curves[0]).min() >= 0 and solution.curves[0][-1] > solution.curves[0][0]
     assert solution.converged[0] and solution.n_iter[0] == len(solution.curves[0]) - 1
     assert solution.value[0] == solution.curves[0][-1]
     for max_iter in (0, 1, 4):
-        short = ascend(spec, table, max_iter)
+        short = ascend(tree, table, max_iter)
         assert short.outcomes == [Outcome.MAX_ITER] and short.n_iter[0] == max_iter
         np.testing.assert_array_equal(short.curves[0], solution.curves[0][: max_iter + 1])
 
 
-def test_callbacks_see_and_stop_the_steps(spec, table):
-    family = ExactPosterior(spec)
+def test_callbacks_see_and_stop_the_steps(tree, table):
+    family = ExactPosterior(tree)
     seen = []
-    solution = ascend(spec, table, on_step=lambda step: seen.append(step) or step.iteration == 3)
+    solution = ascend(tree, table, on_step=lambda step: seen.append(step) or step.iteration == 3)
     assert [step.iteration for step in seen] == [1, 2, 3] and solution.outcomes == [Outcome.STOPPED]
     np.testing.assert_array_equal([step.value for step in seen], solution.curves[0][1:])
     for step in seen:
@@ -97,9 +116,9 @@ def test_callbacks_see_and_stop_the_steps(spec, table):
         assert float(value) == pytest.approx(step.value, rel=EQUAL["rtol"])
 
 
-def test_the_exact_bound_is_stationary_at_its_end(spec, table):
+def test_the_exact_bound_is_stationary_at_its_end(tree, table):
     """In every direction of means, precisions and rates the slope has all but gone."""
-    family = ExactPosterior(spec)
+    family = ExactPosterior(tree)
     problem, rng = RowProblem(family, Likelihood(), table), np.random.default_rng(2)
 
     def moved(softmax, direction, length):
@@ -109,7 +128,7 @@ def test_the_exact_bound_is_stationary_at_its_end(spec, table):
         precision = root @ (np.eye(precision.shape[-1]) + length * shape) @ np.swapaxes(root, -1, -2)
         step = np.linalg.solve(np.swapaxes(root, -1, -2), mean[..., None])[..., 0]
         rate = weights.rate * np.exp(length * rate)
-        return SoftmaxPosterior(GaussianWeights(weights.mean + length * step, *inverse(precision), rate), precision)
+        return GatePosterior(GaussianWeights(weights.mean + length * step, *inverse(precision), rate), precision)
 
     def random_direction(weights):
         shape = rng.normal(size=weights.covariance.shape)
@@ -124,24 +143,22 @@ def test_the_exact_bound_is_stationary_at_its_end(spec, table):
     def largest_slope(params):
         slopes = []
         for _ in range(12):
-            directions = [random_direction(softmax.weights) for softmax in params.softmaxes]
+            directions = [random_direction(softmax.weights) for softmax in params.gates]
             ends = [
                 problem.sweep(
-                    params._replace(
-                        softmaxes=tuple(moved(s, d, h) for s, d in zip(params.softmaxes, directions, strict=True))
-                    )
+                    params._replace(gates=tuple(moved(s, d, h) for s, d in zip(params.gates, directions, strict=True)))
                 ).value[0]
                 for h in (STEP, -STEP)
             ]
             slopes.append((ends[0] - ends[1]) / (2 * STEP))
         return np.abs(slopes).max()
 
-    assert largest_slope(ascend(spec, table).params) < 0.05 < largest_slope(family.from_bound(initial(spec, table)))
+    assert largest_slope(ascend(tree, table).params) < 0.05 < largest_slope(family.from_posterior(initial(tree, table)))
 
 
-def test_coordinates_lead_there_and_back(spec, table):
-    family = ExactPosterior(spec)
-    params = family.from_bound(initial(spec, table))
+def test_coordinates_lead_there_and_back(tree, table):
+    family = ExactPosterior(tree)
+    params = family.from_posterior(initial(tree, table))
     coordinates = family.to_accelerated(params)
     again = family.from_accelerated(unflatten(flatten(coordinates), coordinates), params)
     np.testing.assert_allclose(flatten(again), flatten(params), **EQUAL)
@@ -168,8 +185,8 @@ def test_the_common_shift_is_the_divergence_of_dependent_weights():
         return apart + np.linalg.slogdet(joint)[1] / 2 - alpha.sum() * np.trace(shift) / 2
 
     best = np.eye(size) / alpha.sum() - np.linalg.inv(precision.sum(axis=0))
-    one_model = SoftmaxPosterior(add_restart_axis(weights), precision[None])
-    assert softmax_log_prior(one_model, prior) == pytest.approx(dense(best), rel=EQUAL["rtol"])
+    one_model = GatePosterior(add_restart_axis(weights), precision[None])
+    assert gate_log_prior(one_model, prior) == pytest.approx(dense(best), rel=EQUAL["rtol"])
     assert dense(best) > max(dense(0.9 * best), dense(1.1 * best), dense(best + 0.01 * np.eye(size)))
 
 
@@ -180,7 +197,7 @@ def test_there_is_no_shift_where_the_weights_are_wider_than_their_prior():
     covariance, log_det = inverse(wide)
     weights = GaussianWeights(np.zeros((2, size)), covariance, log_det, np.ones(2))
     apart = weights_log_prior(weights, prior).sum()
-    assert softmax_log_prior(SoftmaxPosterior(add_restart_axis(weights), wide[None]), prior) == pytest.approx(apart)
+    assert gate_log_prior(GatePosterior(add_restart_axis(weights), wide[None]), prior) == pytest.approx(apart)
 
 
 def test_extrapolated_steps_do_not_leave_the_probabilities():
@@ -259,10 +276,10 @@ def test_max_iter_limits_each_solver(model, moons):
         model.set_params(max_iter=600).fit(*moons)
 
 
-def test_the_ascent_ends_at_its_first_gain_below_tol_per_unit_of_weight(spec, table):
-    family, tol = ExactPosterior(spec), 1e-3
+def test_the_ascent_ends_at_its_first_gain_below_tol_per_unit_of_weight(tree, table):
+    family, tol = ExactPosterior(tree), 1e-3
     problem = RowProblem(family, Likelihood(), table)
-    solution = DampedAscent(500, tol).solve(problem, family.from_bound(initial(spec, table)))
+    solution = DampedAscent(500, tol).solve(problem, family.from_posterior(initial(tree, table)))
     assert solution.outcomes == [Outcome.CONVERGED]
     curve = solution.curves[0]
     raised = curve[np.r_[True, np.diff(curve) > 0]]  # six steps that raised it count together
