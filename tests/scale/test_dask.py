@@ -26,20 +26,6 @@ def parts_stay_apart(monkeypatch):
     monkeypatch.setattr(small_tables, "SMALL_MIB", 0)
 
 
-ARRAYS = pytest.mark.parametrize(
-    "model",
-    [
-        GaussianMixtureClassifier(),
-        GaussianMixtureClassifier(2, covariance="full", inference="ml", marginals="normal"),
-        GaussianMixtureClassifier("bic", n_init=2),
-        GaussianMixtureClassifier(2, objective="hybrid", n_init=2),
-        LatentClassificationModel(),
-        LatentClassificationModel(1, 2, inference="ml", n_init=2),
-    ],
-    ids=["default", "full", "bic", "hybrid", "factors", "points"],
-)
-
-
 def table(n=600):
     """Rows with gaps, of which the first partition has no label and the third a single class."""
     rng = np.random.default_rng(0)
@@ -68,21 +54,6 @@ def agree(model, other, X, dask_X, tol=1e-8):
         expected = getattr(model, method)(X)
         assert isinstance(lazy, da.Array) and lazy.dtype == expected.dtype and lazy.shape == expected.shape
         np.testing.assert_allclose(lazy.compute(), expected, rtol=tol, atol=tol)
-
-
-@pytest.mark.matrix
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@ARRAYS
-def test_arrays_agree(model):
-    (X, y), options = table(), {"max_iter": 5}
-    dask_X, dask_y = in_parts(X, y)
-    one, other = small(model, **options).fit(X, y), small(model, **options).fit(dask_X, dask_y)
-    agree(one, other, X, dask_X)
-    np.testing.assert_array_equal(other.predict(dask_X).compute(), one.predict(X))
-    assert other.score(dask_X, dask_y) == pytest.approx(one.score(X, y))
-    assert other.training_record_["label_counts"] == one.training_record_["label_counts"]
-    assert other.unlabeled_weight_ == one.unlabeled_weight_
-    assert other.temperature_ == pytest.approx(one.temperature_, rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -180,23 +151,6 @@ def test_a_table_is_small_if_all_of_its_parts_are_together(monkeypatch):
     assert small_tables.bring_small(table, None, None) is None
 
 
-def test_every_fitted_estimator_predicts_lazily():
-    rng = np.random.default_rng(0)
-    y = np.arange(90) % 3
-    X = rng.normal(size=(90, 3)) + y[:, None]
-    lazy = da.from_array(X, chunks=(40, 3))
-    for model in (
-        latentia.MultimodalSoftmaxClassifier(1, random_state=0),
-        latentia.MixtureOfExpertsClassifier(1, random_state=0),
-        latentia.ProbitEmbeddingClassifier(1, random_state=0, max_iter=500),
-    ):
-        model.fit(X, y)
-        found = model.predict_proba(lazy)
-        assert isinstance(found, da.Array)
-        np.testing.assert_allclose(found.compute(), model.predict_proba(X), rtol=1e-8, atol=1e-12)
-        assert model.score(lazy, da.from_array(y, chunks=50)) == pytest.approx(model.score(X, y))
-
-
 @pytest.mark.matrix
 def test_searches_look_at_a_sample_of_a_large_table(monkeypatch):
     monkeypatch.setattr(small_tables, "SMALL_TABLE_MIB", 0)
@@ -272,42 +226,6 @@ def test_what_comes_to_the_client_does_not_grow(monkeypatch, model):
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         assert received(30_000) < 1.05 * received(10_000) < 30_000 * 16
-
-
-def test_bad_input_is_named():
-    X, y = table()
-    dask_X, dask_y = in_parts(X, y)
-    model = GaussianMixtureClassifier(unlabeled=-1, random_state=0).fit(X, y)
-    before = model.means_.copy()
-    frame = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}), npartitions=3)
-    unknown = frame.clear_divisions()
-    mixed = dd.from_map(_part_of_other_dtype, [0, 1], meta=pd.DataFrame({"a": [0.5]}).iloc[:0])
-    category = frame.assign(b=frame["b"].astype(str).astype("category"))
-    cases = [
-        ((dask_X, y), TypeError, "y is a ndarray, but X is a Dask Array"),
-        ((X, dask_y), TypeError, "y is a Dask Array"),
-        ((dask_X, None), ValueError, "y=None"),
-        ((dask_X, dask_y[:-1]), ValueError, "y has 599 entries and X has 600 rows"),
-        ((dask_X[:, 0], dask_y), ValueError, "two axes"),
-        ((dask_X.astype(str), dask_y), TypeError, "dtype <U"),
-        ((unknown[["a"]], unknown["y"].repartition(npartitions=1)), ValueError, "unknown divisions"),
-        ((mixed, dd.from_map(_labels, [0, 1], meta=pd.Series([0], dtype="int64", name="y"))), ValueError, "column 'a'"),
-        ((category[["b"]], frame["y"]), ValueError, "column 'b' of X is a category"),
-        ((da.where(dask_X > 2, np.inf, dask_X), dask_y), ValueError, "infinity"),
-        ((dask_X, da.full_like(dask_y, -1)), ValueError, "y has no label"),
-    ]
-    for (rows, labels), error, text in cases:
-        with pytest.raises(error, match=text):
-            model.fit(rows, labels)
-        np.testing.assert_array_equal(model.means_, before)  # nothing half-fitted is left
-
-
-def _part_of_other_dtype(k):
-    return pd.DataFrame({"a": [0.5, 1.5] if k == 0 else ["2", "3"]})
-
-
-def _labels(k):
-    return pd.Series([0, 1], name="y")
 
 
 def test_scores_count_classes_that_fit_has_not_seen_as_mistakes():

@@ -109,7 +109,7 @@ def test_the_same_answer(name, size, tmp_path):
             np.testing.assert_allclose(answer, expected[key], rtol=1e-8, atol=1e-8, err_msg=f"{key} of {what}")
 
 
-@pytest.mark.parametrize("name", ["softmax, points", "embedding", "stack"])
+@pytest.mark.parametrize("name", ["mixture", "softmax, points", "embedding", "stack"])
 def test_bad_tables_are_named(name, size, tmp_path):
     model, (X, y) = clone(CLASSES[name]).set_params(unlabeled=-1), table()
     if name == "stack":
@@ -121,6 +121,7 @@ def test_bad_tables_are_named(name, size, tmp_path):
     mixed = dd.from_map(_part_of_other_dtype, [0, 1], meta=pd.DataFrame({"a": [0.5]}).iloc[:0])
     for k in range(2):
         pd.DataFrame({"a": X[:, 0], "y": y}).to_parquet(tmp_path / f"{k}.parquet")
+    category = frame.assign(b=frame["a"].astype(str).astype("category"))
     files = latentia.scan(tmp_path / "*.parquet", target="y")
     (tmp_path / "1.parquet").unlink()
     cases = [
@@ -129,12 +130,16 @@ def test_bad_tables_are_named(name, size, tmp_path):
         ((rows, labels[:-1]), ValueError, "y has 239 entries and X has 240 rows"),
         ((rows, None), ValueError, "y"),
         ((rows[:0], labels[:0]), ValueError, "without any row"),
+        ((rows[:, 0], labels), ValueError, "two axes"),
+        ((rows.astype(str), labels), TypeError, "dtype <U"),
+        ((category[["b"]], frame["y"]), ValueError, "column 'b' of X is a category"),
+        ((rows, da.full_like(labels, -1)), ValueError, "no (label|known entry)"),
         ((frame[["a"]], frame["y"].repartition(npartitions=1)), ValueError, "unknown divisions"),
         ((mixed, dd.from_map(_labels, [0, 1], meta=pd.Series([0], dtype="int64"))), ValueError, "column 'a'"),
         ((da.where(rows > 3, np.inf, rows), labels), ValueError, "infinity"),
         ((files, None), FileNotFoundError, "1.parquet has vanished"),
     ]
-    if name != "stack":
+    if name not in ("mixture", "stack"):
         cases.append(((da.where(rows > 3, np.nan, rows), labels), ValueError, "missing cells"))
     for given, error, text in cases:
         with pytest.raises(error, match=text):
@@ -224,22 +229,6 @@ def test_weighted_rows(size):
         np.testing.assert_allclose(model.fit(*lazy).predict_proba(X), proba, rtol=1e-8, atol=1e-8)
         with pytest.raises(ValueError, match="sample_weight is zero for every row"):
             model.fit(*lazy[:2], da.zeros_like(lazy[2]))
-
-
-def test_mixed_tables_of_any_estimator(parts_stay_apart):
-    """Text, gaps and rows without a label, for the estimator that takes any table."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 120)
-    frame = pd.DataFrame(
-        {"a": rng.normal(size=120) + y, "color": np.array(["red", "blue"])[y ^ (rng.random(120) < 0.2)]}
-    )
-    frame.loc[::7, ["a", "color"]] = None
-    frame["kind"] = np.where(np.arange(120) % 5 > 0, np.array(["x", "z"], dtype=object)[y], None)
-    model = latentia.LatentClassifier(effort="fast", cv=2, tol=1e-1, random_state=0)
-    expected = model.fit(frame[["a", "color"]], frame["kind"]).predict_proba(frame[["a", "color"]])
-    lazy = dd.from_pandas(frame, npartitions=3)
-    model.fit(lazy[["a", "color"]], lazy["kind"])
-    np.testing.assert_allclose(model.predict_proba(lazy[["a", "color"]]).compute(), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])

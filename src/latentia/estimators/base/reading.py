@@ -9,15 +9,16 @@ rows where they are, and keeps them there. What a model takes for a table is an 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentia.arrays.namespace import Array, compute_dtype, take_rows, to_numpy
 from latentia.engine.parts import ChunkedSource
-from latentia.engine.rows import ArraySource, LabelTotals, MaskMissing, TableSource
+from latentia.engine.rows import ArraySource, Chunk, LabelTotals, MaskMissing, TableSource, Totals, rows_per_chunk
 from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, input_attributes
 from latentia.scale.tables import (
     Classes,
@@ -143,13 +144,31 @@ class MixedTable:
         places = tuple(k for k, kind in enumerate(encoder.kinds) if self.known_kinds[kind].needs_size)
         if not places or not rows.is_weighted:
             return encoder
-        look = _WeightedCells(places)
-        parts = rows.parts.gather(look) if isinstance(rows, ChunkedSource) else [look(rows)]
+        size = rows_per_chunk(2 * rows.n_features, rows.rows_like)
+        weights: dict[Any, float] = rows.sum_over_chunks(partial(_weigh_cells, places=places), size)
         columns = list(encoder.columns)
-        for number, k in enumerate(places):
-            cells, weight = (np.concatenate(each) for each in zip(*(part[number] for part in parts), strict=True))
-            columns[k] = columns[k]._replace(size=self.known_kinds[columns[k].kind].column_size(cells, weight))
+        for k in places:
+            cells = sorted(cell for place, cell in weights if place == k)
+            weight = np.array([weights[k, cell] for cell in cells])
+            columns[k] = columns[k]._replace(
+                size=self.known_kinds[columns[k].kind].column_size(np.array(cells), weight)
+            )
         return encoder._replace(columns=tuple(columns))
+
+
+def _weigh_cells(chunk: Chunk, places: Sequence[int]) -> Totals:
+    """What the rows with each known value of some columns weigh."""
+    weight = chunk.mean_weight()
+    found: Totals = {}
+    for place in places:
+        cells = to_numpy(chunk.rows.values[:, place]).astype(float)
+        known = weight > 0
+        if chunk.rows.observed is not None:
+            known &= to_numpy(chunk.rows.observed[:, place]) > 0
+        values, numbers = np.unique(cells[known], return_inverse=True)
+        sums = np.bincount(numbers, weight[known], minlength=values.size)
+        found |= {(place, value): total for value, total in zip(values.tolist(), sums.tolist(), strict=True)}
+    return found
 
 
 #: What a model takes for a table.
@@ -184,22 +203,6 @@ def read_parts(
     if parts.is_weighted:
         _check_weights(rows, targets)
     return ReadTable(rows, encoder, targets, input_attributes(blank) | attributes, sum(parts.sizes))
-
-
-@dataclass(frozen=True)
-class _WeightedCells:
-    """Distinct known cells of some columns of a part, and what their rows weigh."""
-
-    places: tuple[int, ...]
-
-    def __call__(self, rows: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        weight, found = np.ones(rows.n_rows) if rows.weight is None else rows.weight, []
-        for place in self.places:
-            cells = to_numpy(rows.X[:, place]).astype(float)
-            known = ~np.isnan(cells) & (weight > 0)
-            values, numbers = np.unique(cells[known], return_inverse=True)
-            found.append((values, np.bincount(numbers, weight[known], minlength=values.size)))
-        return found
 
 
 def _check_weights(rows: ChunkedSource, targets: Targets) -> None:
