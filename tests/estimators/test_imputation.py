@@ -15,7 +15,7 @@ from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.arrays.namespace import to_numpy
 from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.family import Diagonal
-from latentia.table.power_transform import PowerTransform
+from latentia.table.standardization import PowerTransform
 
 SKEWED = 1  # the column that is log-normal; the others are normal
 

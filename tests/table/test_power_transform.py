@@ -7,9 +7,8 @@ from tolerances import SAMPLING
 
 from latentia import GaussianMixtureClassifier, LatentClassificationModel, LatentClassifier
 from latentia.engine.rows import MaskedRows
-from latentia.table import power_transform
-from latentia.table.power_transform import MAX_ROWS, PowerTransform, learn_power_transform
-from latentia.table.standardization import Standardizer, column_moments
+from latentia.table import standardization
+from latentia.table.standardization import MAX_ROWS, PowerTransform, Standardizer, column_moments, learn_power_transform
 
 
 def learned(X, weight=None, dtype=np.float64):
@@ -98,7 +97,7 @@ def test_columns_far_out_on_both_sides_take_no_longer(rng):
     X = rng.normal(size=(50, 1))
     X[:2, 0] = [1e100, -1e100]
     assert np.isfinite(learned(X).prepare(X).values).all()
-    assert len(power_transform._scales_below(np.finfo(float).eps)) < 30
+    assert len(standardization._scales_below(np.finfo(float).eps)) < 30
 
 
 def test_there_and_back(skewed, rng):
@@ -139,7 +138,7 @@ def test_a_row_of_weight_two_is_that_row_twice_and_one_without_weight_is_absent(
 
 
 def test_of_many_rows_some_tell_the_transform_each_by_its_own_weight(skewed, rng, monkeypatch):
-    monkeypatch.setattr(power_transform, "MAX_ROWS", 100)
+    monkeypatch.setattr(standardization, "MAX_ROWS", 100)
     weight, chosen = rng.uniform(size=400) * (np.arange(400) > 200), 201 + np.linspace(0, 198, 100).astype(int)
     standardizer = Standardizer.from_moments(*column_moments(skewed, None, np.float64))
     of_all = learn_power_transform(skewed, weight, standardizer, [True] * 4)

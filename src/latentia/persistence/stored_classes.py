@@ -90,7 +90,7 @@ STORED_CLASSES = frozenset(
         "latentia.table.frames:ColumnType",
         "latentia.table.frames:PlainValues",
         "latentia.table.labels:OutputUnits",
-        "latentia.table.power_transform:PowerTransform",
+        "latentia.table.standardization:PowerTransform",
         "latentia.table.standardization:ColumnMoments",
         "latentia.table.standardization:Scale",
         "latentia.table.standardization:Standardizer",

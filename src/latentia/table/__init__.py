@@ -2,10 +2,10 @@
 
 - `options`: constructor arguments; `weights`: sample weights, class priors, loss matrices, folds;
 - `frames`: data frames of any library; `rows`: numeric and mixed rows;
-- `columns`: kinds of columns, their levels and order; `encoder`: text and categories as numbers;
-  `cells`: numbers, amounts and dates in text, and columns that are refused;
+- `columns`: what is learned from columns, their kinds, values and order; `encoder`: text and
+  categories as numbers, and back; `cells`: numbers, amounts and dates in text;
 - `labels`: classes, multilabel indicators and outputs, with unlabeled entries;
-- `standardization`, `power_transform`: from raw rows to rows in standard units;
+- `standardization`: from raw rows to rows in standard units, by a power transform where it helps;
 - `warnings`: labels and values that can be read and are yet unlikely to be meant.
 
 Every error names the argument, the value and what is allowed. May import `engine` and `arrays`.

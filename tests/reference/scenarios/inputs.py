@@ -20,7 +20,7 @@ from latentia.engine.rows import ArraySource
 from latentia.estimators.base.reading import MixedTable
 from latentia.families.latent_factors.kinds import COLUMN_MODELS
 from latentia.scale import tables as small_tables
-from latentia.table import labels, power_transform, standardization, weights
+from latentia.table import labels, standardization, weights
 from latentia.table import labels as label_matrices
 from latentia.table.columns import number_columns
 from latentia.table.encoder import Merging
@@ -120,10 +120,10 @@ def standard_units() -> dict[str, Any]:
     own = standardization.Standardizer.from_moments(*moments)
     common = standardization.Standardizer.from_moments(*moments, common_scale=True)
     rows = own.prepare(table.X)
-    power = power_transform.learn_power_transform(table.X, table.weight, own, [True, True, False, True])
+    power = standardization.learn_power_transform(table.X, table.weight, own, [True, True, False, True])
     transformed = power.prepare(table.X)
     t, powers = np.linspace(-3, 3, 13), np.array([[-0.7], [0.0], [0.6], [1.0], [2.0], [2.8]])
-    v = power_transform.power_of(t, powers, 2 - powers)
+    v = standardization.power_of(t, powers, 2 - powers)
     found = {
         "moments": tree(moments),
         "rows": rows.values,
@@ -138,7 +138,7 @@ def standard_units() -> dict[str, Any]:
         "power_expected": power.inverse_transform_expected(0.9 * transformed.values),
         "power_jacobian": power.log_det_jacobian(transformed),
         "power_of": v,
-        "inverse": power_transform.inverse_power_of(v[[0, 2, 3, 5]], powers[[0, 2, 3, 5]], 2 - powers[[0, 2, 3, 5]]),
+        "inverse": standardization.inverse_power_of(v[[0, 2, 3, 5]], powers[[0, 2, 3, 5]], 2 - powers[[0, 2, 3, 5]]),
         "beyond": power.inverse_transform(np.full((2, 4), [[9.0], [-9.0]])),
         "empty": own.n_empty_columns,
     }

@@ -45,7 +45,7 @@ LOW: list[tuple[str, dict[str, Any]]] = [
     ("families.latent_factors.family", {"WIDE_TABLE_COLUMNS": 2, "MAX_MOMENT_COLUMNS": 2}),
     ("families.latent_factors.family", {"SAMPLE_ROWS": 12}),
     ("families.probit_embedding.projection", {"PAIR_BYTES": 0}),
-    ("table.power_transform", {"MAX_ROWS": 17}),
+    ("table.standardization", {"MAX_ROWS": 17}),
     ("table.standardization", {"N_PILOT_ROWS": 9}),
     ("table.columns", {"SCAN_ROWS": 7}),
     ("table.warnings", {"ENOUGH": 5, "FIRST": 6}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -19,8 +19,6 @@ from latentia.apps.studio.uploads import plain_name
 from latentia.apps.studio.workspace import Workspace
 
 STATIC = Path(__file__).parent / "static"
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(workspace: Workspace) -> Starlette:

@@ -38,8 +38,7 @@ from latentia.arrays.namespace import (
 from latentia.engine.contracts import GenerativeFamily, NormalCellsFamily, Params
 from latentia.engine.rows import MaskedRows, map_rows, rows_per_chunk
 from latentia.table.encoder import ColumnEncoder
-from latentia.table.power_transform import PowerTransform
-from latentia.table.standardization import Standardizer
+from latentia.table.standardization import PowerTransform, Standardizer
 
 #: The largest temperature.
 MAX_TEMPERATURE = 50.0

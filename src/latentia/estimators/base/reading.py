@@ -40,9 +40,8 @@ from latentia.table.columns import (
 from latentia.table.encoder import ColumnEncoder, Merging
 from latentia.table.frames import frame_type
 from latentia.table.labels import read_labels
-from latentia.table.power_transform import MAX_ROWS, learn_power_transform
 from latentia.table.rows import plain_table, reject_missing, validate_rows, validate_table
-from latentia.table.standardization import ColumnMoments, Standardizer, source_moments
+from latentia.table.standardization import MAX_ROWS, ColumnMoments, Standardizer, learn_power_transform, source_moments
 from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
 from latentia.table.weights import (
     check_class_weights,

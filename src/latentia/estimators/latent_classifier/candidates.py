@@ -43,10 +43,9 @@ from latentia.estimators.latent_classifier.features import (
 from latentia.estimators.softmax.multimodal import MultimodalSoftmaxClassifier
 from latentia.table.columns import number_columns
 from latentia.table.options import check_number
-from latentia.table.power_transform import MAX_ROWS as TRANSFORM_ROWS
-from latentia.table.power_transform import learn_power_transform
 from latentia.table.rows import rows_for_estimator
-from latentia.table.standardization import Standardizer, column_moments, source_moments
+from latentia.table.standardization import MAX_ROWS as TRANSFORM_ROWS
+from latentia.table.standardization import Standardizer, column_moments, learn_power_transform, source_moments
 from latentia.table.weights import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
