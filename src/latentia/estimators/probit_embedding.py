@@ -1,34 +1,33 @@
-r"""Bayesian multilabel classification in a learned low-dimensional embedding.
+"""Bayesian multilabel classification in a learned low-dimensional embedding.
 
-Variational Bayes for a probit embedding of one number of dimensions, or of several.
-
-What a fitted probit embedding says of rows: where they lie, and how probable their labels are.
-
-With :math:`m = \bar Q^T x` and the variances :math:`v_s = \sigma_z^2 + x^T \Sigma_s x` of the
-latent position, the score t of a label has the mean and variance
-
-.. math:: \bar w^T m + \bar b, \qquad 1 + (1, m)\, C\, (1, m)^T + \sum_s v_s E[w_s^2]
-
-and the label is present with the probability :math:`\Phi(E[t] / \sqrt{\mathrm{Var}[t]})`.
-
-Rows, label matrices and weights that users of the probit embedding hand in.
+The estimator first, then the functions of its steps: what `fit` reads, how it is trained, and what
+a fitted embedding says of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.arrays.namespace import Array, eye_like, is_sparse, log_softmax, namespace, to_numpy
 from latentia.arrays.parallel import one_blas_thread
-from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
-from latentia.engine.rows import ArraySource, Chunk, Preprocessor, TableSource, Totals, map_rows, rows_per_chunk
+from latentia.engine.rows import (
+    ArraySource,
+    Chunk,
+    MaskedRows,
+    Preprocessor,
+    TableSource,
+    Totals,
+    map_rows,
+    rows_per_chunk,
+)
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import select_restart
 from latentia.estimators.base.classifier import ClassOrLabelsClassifier
@@ -40,18 +39,13 @@ from latentia.estimators.base.estimator import (
     solution_attributes,
 )
 from latentia.estimators.base.reading import NumberTable, read_parts
-from latentia.families.blocks.bounds import GammaPrior, positive_half_line
-from latentia.families.probit_embedding.family import (
-    PRECISION_SHARING,
-    Embedding,
-    ProbitEmbedding,
-    second_moment,
-)
-from latentia.families.probit_embedding.projection import project
+from latentia.families.blocks.bounds import GammaPrior
+from latentia.families.probit_embedding.family import PRECISION_SHARING, Embedding, ProbitEmbedding
 from latentia.scale.answers import method_of_rows
 from latentia.scale.tables import LabelColumns, LabelMatrixReader, LazyTable, lazy_table
-from latentia.solvers import Outcome, QuasiNewtonVB, Solution
-from latentia.table.labels import LabelMatrix, encode_label_matrix
+from latentia.solvers import Outcome, QuasiNewtonVB, Solution, StepCallback
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike, encode_label_matrix
 from latentia.table.options import Check, check_bool, check_choice, check_number, choice, integer, number
 from latentia.table.rows import reject_missing, validate_rows
 from latentia.table.standardization import Standardizer, make_preprocessor, source_moments
@@ -60,105 +54,17 @@ from latentia.table.weights import check_weight, warn_of_shares
 #: The most dimensions that are used unless more are asked for.
 MAX_LATENT = 10
 
-#: Tables with fewer entries gain nothing from several threads in a product.
-MIN_THREADED_ENTRIES = 2**22
-
 #: Sizes without a gain in evidence after which a search stops.
 PATIENCE = 2
 
+#: Tables with fewer entries gain nothing from several threads in a product.
+MIN_THREADED_ENTRIES = 2**22
 
-class SearchResults(NamedTuple):
-    """What a search over sizes has tried, an entry for each size."""
-
-    n_latent: np.ndarray
-    log_evidence: np.ndarray
-    n_iter: np.ndarray
+#: A dimension is effective if it carries this share of the variance of the labels' scores.
+MIN_EFFECTIVE_SHARE = 0.01
 
 
-class EmbeddingFit(NamedTuple):
-    """A trained model and how its solver went; of a search, the best one and what was tried."""
-
-    model: FittedEmbedding
-    solution: Solution  # of the restart that won
-    search_results: SearchResults | None = None
-
-    @property
-    def outcome(self) -> Outcome:
-        return self.solution.outcomes[0]
-
-    @property
-    def log_evidence(self) -> float:
-        return float(self.solution.value[0])
-
-    @property
-    def summary(self) -> tuple[int, float, int]:
-        """The entry of a search."""
-        return self.model.family.n_latent, self.log_evidence, int(self.solution.n_iter[0])
-
-
-class Trainer:
-    """Fits families of any number of dimensions to the same rows, which are read once."""
-
-    def __init__(
-        self,
-        data: TrainingTable,
-        family: ProbitEmbedding,
-        solver: QuasiNewtonVB,
-        n_restarts: int,
-        rng: np.random.Generator,
-        notifier: StepNotifier,
-    ):
-        self.data, self.family, self.solver = data, family, solver
-        self.n_restarts, self.rng, self.notifier = n_restarts, rng, notifier
-        self.n_classes = data.n_classes
-
-    def train(self, n_latent: int) -> EmbeddingFit:
-        """Variational Bayes from all restarts; the largest bound wins."""
-        source = self.data.source
-        problem = RowProblem(replace(self.family, n_latent=n_latent), Likelihood(), source)
-
-        def model_at(params: Params) -> FittedEmbedding:
-            return FittedEmbedding(problem.family, params, self.data.preprocessor, self.n_classes)
-
-        self.notifier.attributes_at = lambda params: self.data.attributes | learned_attributes(model_at(params))
-        params = problem.family.init(source, self.rng, self.n_restarts)
-        with one_blas_thread(source.n_rows * source.n_features < MIN_THREADED_ENTRIES):
-            solution = self.solver.solve(problem, params, self.notifier)
-        solution = solution.select_restart(int(np.argmax(solution.value)))
-        return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)
-
-    def fit(self, n_latent: int | str) -> EmbeddingFit:
-        """With a given number of dimensions, as many as can differ, or the most evident number."""
-        if n_latent == "evidence":
-            return best_size(self.train, self.max_latent, lambda: self.notifier.stopped)
-        return self.train(self.max_latent if isinstance(n_latent, str) else n_latent)
-
-    @property
-    def max_latent(self) -> int:
-        """As many dimensions as the labels can tell apart: one less than there are classes, since
-        the scores of the last follow from those of the others.
-        """
-        n_scores = self.family.n_labels if self.n_classes is None else max(1, self.n_classes - 1)
-        return min(n_scores, self.data.X.shape[1], MAX_LATENT)
-
-
-def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Callable[[], bool]) -> EmbeddingFit:
-    """The fit with the largest evidence, of sizes from one on.
-
-    They grow until they have not gained for a while, or a callback has stopped the fit.
-    """
-    best = train(1)
-    tried = [best.summary]
-    for n_latent in range(2, max_latent + 1):
-        if stopped() or len(tried) - best.model.family.n_latent >= PATIENCE:
-            break
-        fit = train(n_latent)
-        tried.append(fit.summary)
-        best = fit if fit.log_evidence > best.log_evidence else best
-    return best._replace(search_results=SearchResults(*(np.array(column) for column in zip(*tried, strict=True))))
-
-
-def check_n_latent(name: str, value: Any) -> None:
+def check_n_latent(name: str, value: object) -> None:
     """A number of dimensions, "auto" or "evidence"."""
     if isinstance(value, str):
         check_choice(name, value, ["auto", "evidence"], " and integers >= 1")
@@ -314,8 +220,8 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         n_init: int = 1,
         max_iter: int = 2000,
         tol: float = 1e-4,
-        random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        callback: StepCallback | None = None,
         verbose: int = 0,
     ):
         self.n_latent = n_latent
@@ -335,25 +241,26 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.callback = callback
         self.verbose = verbose
 
-    def _check_rows(self, X: Any) -> Array:
-        self._require_fitted()
-        return EmbeddedTable().validate(self, X, reset=False)
+    def _read_input(self, X: TableLike, y: LabelsLike, sample_weight: ArrayLike | None) -> EmbeddingInput:
+        table = lazy_table(X)
+        read = read_in_memory if table is None else read_in_parts
+        return read(self._blank_copy(), X, y, sample_weight)
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        return read_input(self._blank_copy(), X, y, sample_weight)
-
-    def _train(self, data: TrainingTable, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
-        options: dict[str, Any] = {
-            "sharing": PRECISION_SHARING[self.prior],
-            "prior": GammaPrior(float(self.shape), 1 / float(self.scale)),
-            "latent_noise": float(self.latent_noise),
-            "margin": float(self.margin) if self.semi_supervised else 0.0,
-        }
+    def _train(self, data: EmbeddingInput, rng: np.random.Generator, notifier: StepNotifier) -> EmbeddingFit:
+        prior = GammaPrior(float(self.shape), 1 / float(self.scale))
+        margin = float(self.margin) if self.semi_supervised else 0.0
+        sharing, noise = PRECISION_SHARING[self.prior], float(self.latent_noise)
         solver = QuasiNewtonVB(self.max_iter, self.tol * data.n_labels)
-        trainer = Trainer(data, ProbitEmbedding(data.n_labels, **options), solver, self.n_init, rng, notifier)
-        return trainer.fit(self.n_latent)
 
-    def _fitted_attributes(self, data: Any, fitted: EmbeddingFit) -> Attributes:
+        def train(n_latent: int) -> EmbeddingFit:
+            family = ProbitEmbedding(data.n_labels, n_latent, sharing, prior, noise, margin)
+            return fit_embedding(family, data, solver, self.n_init, rng, notifier)
+
+        if self.n_latent == "evidence":
+            return best_size(train, data.max_latent, lambda: notifier.stopped)
+        return train(data.max_latent if isinstance(self.n_latent, str) else self.n_latent)
+
+    def _fitted_attributes(self, data: EmbeddingInput, fitted: EmbeddingFit) -> Attributes:
         results = fitted.search_results
         return {
             **solution_attributes(fitted.solution),
@@ -362,8 +269,16 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             "search_results_": None if results is None else results._asdict(),
         }
 
+    def _check_rows(self, X: TableLike) -> Array:
+        self._require_fitted()
+        return DenseOrSparse().validate(self, X, reset=False)
+
+    def _log_proba(self, X: TableLike) -> Array:
+        rows = self._check_rows(X)
+        return self._model.log_proba(rows, average_embedding=self.averaging == "full")
+
     @method_of_rows
-    def transform(self, X: Any, return_cov: bool = False) -> Any:
+    def transform(self, X: TableLike, return_cov: bool = False) -> Array | tuple[Array, Array]:
         """Positions of rows in the embedding, before their labels are known.
 
         Parameters
@@ -380,16 +295,12 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             If `return_cov`. They hold the noise of the embedding and the uncertainty of the
             projection, and are diagonal.
         """
-        X = self._check_rows(X)
-        mean = self._model.latent_means(X)
+        rows, model = self._check_rows(X), self._model
+        mean = model.of_rows(model.family.latent_means, rows)
         if not return_cov:
             return mean
-        variance = self._model.latent_variances(X)
+        variance = model.of_rows(model.family.latent_variances, rows)
         return mean, variance[:, :, None] * eye_like(variance.shape[1], variance)
-
-    def _log_proba(self, X: Any) -> Array:
-        X = self._check_rows(X)
-        return self._model.log_proba(X, average_embedding=self.averaging == "full")
 
     @property
     def _n_features_out(self) -> int:
@@ -404,8 +315,192 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return tags
 
 
-#: A dimension is effective if it carries this share of the variance of the labels' scores.
-MIN_EFFECTIVE_SHARE = 0.01
+class DenseOrSparse(NumberTable):
+    """Tables of numbers without gaps, dense or sparse."""
+
+    def validate(self, estimator: Any, X: TableLike, reset: bool) -> Array:
+        rows = validate_rows(estimator, X, reset, accept_sparse="csr")
+        reject_missing(estimator, rows)
+        return sparse.csr_array(rows) if is_sparse(rows) else rows
+
+
+class EmbeddingInput(NamedTuple):
+    """What `fit` was given, validated and encoded."""
+
+    X: Array  # what learned arrays are like: the rows, unless they come in parts
+    source: TableSource  # in standard units, with a column of codes for each label
+    preprocessor: Preprocessor
+    n_classes: int | None  # None for a label matrix
+    label_counts: LabelCounts
+    attributes: Attributes
+    n_labels: int
+
+    missing_shares: None = None  # no cell may be missing
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    @property
+    def max_latent(self) -> int:
+        """As many dimensions as the labels can tell apart: one less than there are classes, since
+        the scores of the last follow from those of the others.
+        """
+        n_scores = self.n_labels if self.n_classes is None else max(1, self.n_classes - 1)
+        return min(n_scores, self.source.n_features, MAX_LATENT)
+
+
+def read_in_memory(
+    blank: ProbitEmbeddingClassifier, X: TableLike, y: LabelsLike, sample_weight: ArrayLike | None
+) -> EmbeddingInput:
+    """Rows, labels and weights; `blank` is a copy of the estimator to validate on."""
+    rows = DenseOrSparse().validate(blank, X, reset=True)
+    codes, classes, multilabel, names = encode_label_matrix(y, rows.shape[0], blank.unlabeled)
+    weight = check_weight(sample_weight, rows.shape[0])
+    if weight is not None:
+        warn_of_shares(weight)
+    n_classes = None if multilabel else len(classes)
+    counts = EntryCounts.of(codes, weight).checked(blank, rows.shape[0], n_classes)
+    preprocessor = make_preprocessor(rows, weight, blank.standardize)
+    source = ArraySource(rows, codes, weight, preprocessor.prepare)
+    attributes = input_attributes(blank) | label_attributes(classes, multilabel, names)
+    return EmbeddingInput(rows, source, preprocessor, n_classes, counts, attributes, codes.shape[1])
+
+
+def read_in_parts(
+    blank: ProbitEmbeddingClassifier, X: TableLike, y: LabelsLike, sample_weight: ArrayLike | None
+) -> EmbeddingInput:
+    """The same for a large table in parts, which stay where they are."""
+    table = cast(LazyTable, lazy_table(X))
+    read = read_parts(blank, DenseOrSparse(), table, y, sample_weight, LabelMatrixReader(blank.unlabeled))
+    rows, targets = read.rows, read.targets
+    multilabel = isinstance(targets, LabelColumns)
+    n_classes = None if multilabel else len(targets.classes)
+
+    def visit(chunk: Chunk) -> Totals:
+        return {"entries": EntryCounts.of(to_numpy(chunk.y), chunk.mean_weight())}
+
+    entries = rows.sum_over_chunks(visit, rows_per_chunk(4 * rows.n_features, rows.rows_like))["entries"]
+    counts = entries.checked(blank, rows.n_rows, n_classes)
+    moments = source_moments(rows)
+    preprocessor = Standardizer.from_moments(*moments)
+    if not blank.standardize:
+        xp = namespace(moments.mean)
+        preprocessor = Standardizer(xp.zeros_like(moments.mean), xp.ones_like(moments.mean), None)
+    source = rows.with_preprocess(preprocessor.prepare)
+    attributes = read.attributes | label_attributes(targets.classes, multilabel, targets.names if multilabel else None)
+    like = moments.mean[None, :]
+    return EmbeddingInput(like, source, preprocessor, n_classes, counts, attributes, entries.n_known.size)
+
+
+class EntryCounts(NamedTuple):
+    """Of each label, (L,) each: rows in which it is known and present; what the former weigh."""
+
+    n_known: np.ndarray
+    n_present: np.ndarray
+    weight: np.ndarray
+    n_labeled: np.ndarray  # () rows with any known label
+
+    @classmethod
+    def of(cls, codes: np.ndarray, weight: np.ndarray | None) -> EntryCounts:
+        """Of some rows, by codes (N, L)."""
+        known = codes >= 0
+        weighed = known.sum(axis=0) if weight is None else weight @ known
+        return cls(known.sum(axis=0), (codes == 1).sum(axis=0), weighed, known.any(axis=1).sum())
+
+    def checked(self, blank: ProbitEmbeddingClassifier, n_rows: int, n_classes: int | None) -> LabelCounts:
+        """What is recorded of the labels, each of which needs a known entry of positive weight.
+
+        Warns of rows that nothing is learned from; in label matrices unknown entries are usual.
+        """
+        if (self.weight <= 0).any():
+            column = int(np.argmin(self.weight))
+            raise ValueError(f"sample_weight is zero for every row with a known entry in column {column} of y.")
+        present, n_labeled = self.n_present.tolist(), int(self.n_labeled)
+        if n_classes is None:
+            return LabelCounts(present, n_labeled, self.n_known.tolist())
+        if n_labeled < n_rows and not blank.semi_supervised:
+            what = (
+                "have no label: ProbitEmbeddingClassifier models p(y | x), so they count in nothing but how columns "
+                "are scaled. semi_supervised=True keeps decision lines clear of them; GaussianMixtureClassifier and "
+                "LatentClassificationModel learn from them."
+            )
+            warn_at_caller(f"{n_rows - n_labeled} of {n_rows} rows {what}", in_search=f"rows {what}")
+        return LabelCounts([n_labeled - present[0], *present] if n_classes == 2 else present, n_labeled)
+
+
+def label_attributes(classes: np.ndarray, multilabel: bool, names: np.ndarray | None) -> Attributes:
+    """What is learned of the labels before training."""
+    found: Attributes = {"classes_": classes, "multilabel_": multilabel}
+    return found if names is None else {**found, "label_names_": names}
+
+
+class SearchResults(NamedTuple):
+    """What a search over sizes has tried, an entry for each size."""
+
+    n_latent: np.ndarray
+    log_evidence: np.ndarray
+    n_iter: np.ndarray
+
+
+class EmbeddingFit(NamedTuple):
+    """A trained model and how its solver went; of a search, the best one and what was tried."""
+
+    model: FittedEmbedding
+    solution: Solution  # of the restart that won
+    search_results: SearchResults | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.solution.outcomes[0]
+
+    @property
+    def log_evidence(self) -> float:
+        return float(self.solution.value[0])
+
+    @property
+    def summary(self) -> tuple[int, float, int]:
+        """The entry of a search."""
+        return self.model.family.n_latent, self.log_evidence, int(self.solution.n_iter[0])
+
+
+def fit_embedding(
+    family: ProbitEmbedding,
+    data: EmbeddingInput,
+    solver: QuasiNewtonVB,
+    n_restarts: int,
+    rng: np.random.Generator,
+    notifier: StepNotifier,
+) -> EmbeddingFit:
+    """Variational Bayes from all restarts; the largest bound wins."""
+    source = data.source
+    problem = RowProblem(family, Likelihood(), source)
+
+    def model_at(params: Embedding) -> FittedEmbedding:
+        return FittedEmbedding(problem.family, params, data.preprocessor, data.n_classes)
+
+    notifier.attributes_at = lambda params: data.attributes | learned_attributes(model_at(params))
+    start = problem.family.init(source, rng, n_restarts)
+    with one_blas_thread(source.n_rows * source.n_features < MIN_THREADED_ENTRIES):
+        solution = solver.solve(problem, start, notifier)
+    solution = solution.select_restart(int(np.argmax(solution.value)))
+    return EmbeddingFit(model_at(select_restart(solution.params, 0)), solution)
+
+
+def best_size(train: Callable[[int], EmbeddingFit], max_latent: int, stopped: Callable[[], bool]) -> EmbeddingFit:
+    """The fit with the largest evidence, of sizes from one on.
+
+    They grow until they have not gained for a while, or a callback has stopped the fit.
+    """
+    best = train(1)
+    tried = [best.summary]
+    for n_latent in range(2, max_latent + 1):
+        if stopped() or len(tried) - best.model.family.n_latent >= PATIENCE:
+            break
+        fit = train(n_latent)
+        tried.append(fit.summary)
+        best = fit if fit.log_evidence > best.log_evidence else best
+    return best._replace(search_results=SearchResults(*(np.array(column) for column in zip(*tried, strict=True))))
 
 
 class FittedEmbedding(NamedTuple):
@@ -416,24 +511,17 @@ class FittedEmbedding(NamedTuple):
     preprocessor: Preprocessor
     n_classes: int | None  # None for label matrices
 
-    def latent_means(self, X: Array) -> Array:
-        """Means (N, R) of the latent positions of raw rows."""
-        return _concat(self._map_rows(X, self._mean))
-
-    def latent_variances(self, X: Array) -> Array:
-        """Variances (N, R) of the latent positions of raw rows."""
-        return _concat(self._map_rows(X, self._variance))
+    def of_rows(self, fn: Callable[[Embedding, MaskedRows], Array], X: Array, axis: int = 0) -> Array:
+        """What the family says of raw rows, chunk by chunk; they run along an axis."""
+        max_rows = rows_per_chunk(self.family.prediction_floats_per_row(self.params), self.params.projection)
+        answers = map_rows(X, self.preprocessor.prepare, partial(fn, self.params), max_rows)
+        return namespace(answers[0]).concat(answers, axis=axis)
 
     def log_proba(self, X: Array, average_embedding: bool) -> Array:
-        """Log probabilities (N, L) that labels are present, or (N, C) of the classes.
-
-        They average over the posterior of the label weights and, if asked, of the embedding.
-        """
-        return _concat(self._map_rows(X, lambda x: self._log_proba(x, average_embedding)))
-
-    def _log_proba(self, x: Array, average_embedding: bool) -> Array:
-        present, absent = self._log_sides(x, average_embedding)
-        xp = namespace(present)
+        """Log probabilities (N, L) that labels are present, or (N, C) of the classes."""
+        sides = self.of_rows(partial(self.family.log_sides, average_embedding=average_embedding), X, axis=1)
+        xp = namespace(sides)
+        present, absent = sides[0, ...], sides[1, ...]
         if self.n_classes is None:
             return present
         if self.n_classes == 1:
@@ -442,48 +530,8 @@ class FittedEmbedding(NamedTuple):
             return xp.concat([absent, present], axis=1)
         return log_softmax(present, axis=1)
 
-    def _map_rows(self, X: Array, fn: Callable[[Array], Any]) -> list[Any]:
-        """`fn` of the preprocessed values, chunk by chunk."""
-        max_rows = rows_per_chunk(self.family.floats_per_row(self.params), self.params.projection)
-        return map_rows(X, self.preprocessor.prepare, lambda rows: fn(rows.values), max_rows)
 
-    def _mean(self, x: Array) -> Array:
-        return project(self.params.projection, x)
-
-    def _variance(self, x: Array) -> Array:
-        return self.family.noise + self.family.row_variance(self.params, x).T
-
-    def _log_sides(self, x: Array, average_embedding: bool) -> tuple[Array, Array]:
-        """Log probabilities (n, L) that labels are present, and that they are absent."""
-        mean, std = self._scores(x, average_embedding)
-        margin = self.family.margin
-        present, absent = (positive_half_line((sign * mean - margin) / std).log_mass for sign in (1, -1))
-        if not self.family.low_density_separation:
-            return present, absent
-        sides = log_softmax(namespace(mean).stack([present, absent], axis=0), axis=0)  # given that t is outside
-        return sides[0, ...], sides[1, ...]
-
-    def _scores(self, x: Array, average_embedding: bool) -> tuple[Array, Array]:
-        """Means and standard deviations (n, L) of the scores t."""
-        params = self.params
-        z = self._mean(x)
-        xp = namespace(z)
-        mean = z @ params.weights[:, 1:].T + params.weights[:, 0]
-        with_one = xp.concat([xp.ones_like(z[:, :1]), z], axis=1)
-        size = with_one.shape[1]
-        outer = xp.reshape(with_one[:, :, None] * with_one[:, None, :], (-1, size * size))
-        variance = 1 + outer @ xp.reshape(params.weights_cov, (-1, size * size)).T
-        if average_embedding:
-            square = second_moment(params.weights, params.weights_cov)
-            variance = variance + self._variance(x) @ square[:, 1:].T
-        return mean, xp.sqrt(variance)
-
-
-def _concat(parts: list[Array]) -> Array:
-    return namespace(parts[0]).concat(parts, axis=0)
-
-
-def learned_attributes(model: FittedEmbedding) -> dict[str, Any]:
+def learned_attributes(model: FittedEmbedding) -> Attributes:
     """What users may look at, as the estimator documents it."""
     params = model.params
     xp = namespace(params.projection)
@@ -505,157 +553,3 @@ def learned_attributes(model: FittedEmbedding) -> dict[str, Any]:
         "feature_scale_": model.preprocessor.scale,
         "feature_relevance_": relevance / xp.clip(xp.sum(relevance), min=smallest),
     }
-
-
-class EmbeddingInput(NamedTuple):
-    """What `fit` was given, validated and encoded."""
-
-    X: Array  # (N, D), dense or sparse
-    labels: LabelMatrix
-    weight: np.ndarray | None
-    preprocessor: Preprocessor
-    attributes: Attributes
-
-    missing_shares: None = None  # no cell may be missing
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
-    def n_labels(self) -> int:
-        return int(self.labels.codes.shape[1])
-
-    @property
-    def n_classes(self) -> int | None:
-        """None for a label matrix."""
-        return None if self.labels.multilabel else len(self.labels.classes)
-
-    @property
-    def label_counts(self) -> LabelCounts:
-        """Rows with each label, or of each class if there are at most two."""
-        codes, n_classes = self.labels.codes, len(self.labels.classes)
-        if self.labels.multilabel:
-            return LabelCounts.of_codes(codes)
-        if n_classes > 2:
-            return LabelCounts.of_codes(codes)._replace(n_known=None)
-        return LabelCounts.of_codes(codes[:, 0] - (codes[:, 0] >= 0) if n_classes == 1 else codes[:, 0])
-
-    @property
-    def source(self) -> ArraySource:
-        return ArraySource(self.X, self.labels.codes, self.weight, self.preprocessor.prepare)
-
-
-class PartedInput(NamedTuple):
-    """The same for a large table in parts."""
-
-    X: Array  # what learned arrays are like; the rows are elsewhere
-    source: TableSource
-    n_labels: int
-    n_classes: int | None  # None for a label matrix
-    label_counts: LabelCounts
-    preprocessor: Preprocessor
-    attributes: Attributes
-
-    missing_shares: None = None
-
-    @property
-    def n_rows(self) -> int:
-        return self.source.n_rows
-
-
-#: What training sees.
-TrainingTable = EmbeddingInput | PartedInput
-
-
-class EmbeddedTable(NumberTable):
-    """Tables of numbers without gaps, dense or sparse."""
-
-    def validate(self, estimator: Any, X: Any, reset: bool) -> Array:
-        X = validate_rows(estimator, X, reset, accept_sparse="csr")
-        reject_missing(estimator, X)
-        return sparse.csr_array(X) if is_sparse(X) else X
-
-
-def read_input(blank: Any, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-    """Rows, labels and weights; `blank` is a copy of the estimator to validate on."""
-    table = lazy_table(X)
-    if table is not None:
-        return _read_in_parts(blank, table, y, sample_weight)
-    X = EmbeddedTable().validate(blank, X, reset=True)
-    labels = encode_label_matrix(y, X.shape[0], blank.unlabeled)
-    weight = check_weight(sample_weight, X.shape[0])
-    if weight is not None:
-        warn_of_shares(weight)
-        _check_label_weights(weight @ (labels.codes >= 0))
-    if not labels.multilabel:
-        _warn_of_unlabeled(blank, int((labels.codes < 0).all(axis=1).sum()), X.shape[0])
-    attributes = input_attributes(blank) | _label_attributes(labels.classes, labels.multilabel, labels.names)
-    return EmbeddingInput(X, labels, weight, make_preprocessor(X, weight, blank.standardize), attributes)
-
-
-def _read_in_parts(blank: Any, table: LazyTable, y: Any, sample_weight: Any) -> PartedInput:
-    read = read_parts(blank, EmbeddedTable(), table, y, sample_weight, LabelMatrixReader(blank.unlabeled))
-    targets, multilabel = read.targets, isinstance(read.targets, LabelColumns)
-    sums = _label_sums(read.rows)
-    if read.rows.is_weighted:
-        _check_label_weights(sums["weight"])
-    if multilabel:
-        counts = LabelCounts(list(targets.n_positive), targets.n_labeled, sums["known"].tolist())
-    else:
-        of_class, n_labeled = sums["present"].astype(int).tolist(), int(sums["known"][0])
-        of_class = [n_labeled - of_class[0], *of_class] if len(targets.classes) == 2 else of_class
-        counts = LabelCounts(of_class, n_labeled)
-    if not multilabel:
-        _warn_of_unlabeled(blank, read.rows.n_rows - counts.n_labeled, read.rows.n_rows)
-    moments = source_moments(read.rows)
-    preprocessor = Standardizer.from_moments(*moments)
-    if not blank.standardize:
-        xp = namespace(moments.mean)
-        preprocessor = Standardizer(xp.zeros_like(moments.mean), xp.ones_like(moments.mean), None)
-    attributes = read.attributes | _label_attributes(targets.classes, multilabel, targets.names if multilabel else None)
-    return PartedInput(
-        X=moments.mean[None, :],
-        source=read.rows.with_preprocess(preprocessor.prepare),
-        n_labels=sums["known"].size,
-        n_classes=None if multilabel else len(targets.classes),
-        label_counts=counts,
-        preprocessor=preprocessor,
-        attributes=attributes,
-    )
-
-
-def _warn_of_unlabeled(blank: Any, n_unlabeled: int, n_rows: int) -> None:
-    """Tell of rows that nothing is learned from; in label matrices unknown entries are usual."""
-    if n_unlabeled and not blank.semi_supervised:
-        what = (
-            "have no label: ProbitEmbeddingClassifier models p(y | x), so they count in nothing but how columns are "
-            "scaled. semi_supervised=True keeps decision lines clear of them; GaussianMixtureClassifier and "
-            "LatentClassificationModel learn from them."
-        )
-        warn_at_caller(f"{n_unlabeled} of {n_rows} rows {what}", in_search=f"rows {what}")
-
-
-def _label_sums(rows: TableSource) -> Totals:
-    """Of each label: rows in which it is known, in which it is present, and the weight of the
-    former.
-    """
-
-    def visit(chunk: Chunk) -> Totals:
-        known = to_numpy(chunk.y) >= 0
-        present = (to_numpy(chunk.y) == 1).sum(axis=0)
-        return {"known": known.sum(axis=0), "present": present, "weight": chunk.mean_weight() @ known}
-
-    return rows.sum_over_chunks(visit, rows_per_chunk(4 * rows.n_features, rows.rows_like))
-
-
-def _label_attributes(classes: np.ndarray, multilabel: bool, names: np.ndarray | None) -> Attributes:
-    found: Attributes = {"classes_": classes, "multilabel_": multilabel}
-    return found if names is None else {**found, "label_names_": names}
-
-
-def _check_label_weights(weight_sums: np.ndarray) -> None:
-    """Every label needs a known entry of positive weight."""
-    if (weight_sums <= 0).any():
-        column = int(np.argmin(weight_sums))
-        raise ValueError(f"sample_weight is zero for every row with a known entry in column {column} of y.")

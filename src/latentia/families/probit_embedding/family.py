@@ -36,6 +36,14 @@ label says nothing: with a factor of its own, q(z) would claim that Q had predic
 low-density separation (`margin` > 0) unknown labels are instead taken to lie outside a margin
 about zero; that bound has several fixed points a row, of which the one nearest to the projection
 is taken.
+
+Of a new row, with :math:`m = \bar Q^T x` and the variances
+:math:`v_s = \sigma_z^2 + x^T \Sigma_s x` of the latent position, the score t of a label has the
+mean and variance
+
+.. math:: \bar w^T m + \bar b, \qquad 1 + (1, m)\, C\, (1, m)^T + \sum_s v_s E[w_s^2]
+
+and the label is present with the probability :math:`\Phi(E[t] / \sqrt{\mathrm{Var}[t]})`.
 """
 
 from __future__ import annotations
@@ -48,12 +56,27 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from latentia.arrays.linalg import eigh, flat_matmul, spd_inverse
-from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, take_rows, to_numpy, transpose
+from latentia.arrays.namespace import (
+    Array,
+    asarray_like,
+    eye_like,
+    log_softmax,
+    namespace,
+    take_rows,
+    to_numpy,
+    transpose,
+)
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
 from latentia.engine.rows import Chunk, MaskedRows, Memo, Source, TableSource, Totals, rows_per_chunk
 from latentia.engine.tree import Tree
-from latentia.families.blocks.bounds import GammaPrior
-from latentia.families.probit_embedding.labels import LabelSigns, infer_latents, label_signs, label_weight_moments
+from latentia.families.blocks.bounds import GammaPrior, positive_half_line
+from latentia.families.probit_embedding.labels import (
+    LabelSigns,
+    LabelWeightMoments,
+    infer_latents,
+    label_signs,
+    label_weight_moments,
+)
 from latentia.families.probit_embedding.projection import (
     GramForm,
     KernelForm,
@@ -110,6 +133,7 @@ class Embedding(NamedTuple):
     weights_cov: Array  # (..., L, 1 + R, 1 + R)
     weights_log_det: Array  # (..., L) of these covariances
     weights_rate: Array  # (..., L, 1 + R) rates of the gamma posteriors of their precisions
+    weight_moments: LabelWeightMoments | tuple[()] = ()  # what `precompute` finds of the weights for a sweep
 
 
 class EmbeddingStats(NamedTuple):
@@ -269,6 +293,9 @@ class ProbitEmbedding(
 
     # Rows
 
+    def precompute(self, params: Embedding) -> Embedding:
+        return params._replace(weight_moments=label_weight_moments(params.weights, params.weights_cov))
+
     def infer(
         self, params: Embedding, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> EmbeddedRows:
@@ -277,22 +304,13 @@ class ProbitEmbedding(
         past = cast("PastMeans | None", memo.get("means")) if memo else None
         past = past if past is not None and past.newest.shape == prior_mean.shape else None
         warm_start = None if past is None else past.newest if self.low_density_separation else past.ahead
-        moments = label_weight_moments(params.weights, params.weights_cov)
+        moments = params.weight_moments or label_weight_moments(params.weights, params.weights_cov)
         latents = infer_latents(moments, prior_mean, labels, self.noise, self.margin, warm_start)
         if memo is not None:
             memo["means"] = PastMeans(latents.mean, None if past is None else past.newest)
         covariance, log_det = spd_inverse(latents.precision)
         score = (latents.value - (log_det + self.n_latent * math.log(self.noise)) / 2) * labels.row_counts
         return EmbeddedRows(score[..., None, :], latents.mean, covariance, latents.target, labels)
-
-    def row_variance(self, params: Embedding, x: Array) -> Array:
-        """Variances x' Sigma x (..., R, N) of the projected rows."""
-        variance = self._known_form.row_variance(params.covariance, self.precision(params), x)
-        return variance + namespace(variance).zeros_like(params.projection[..., :1])
-
-    def precision(self, params: Embedding) -> Array:
-        """Expected precisions of the projection's entries, (..., R or 1, D or 1)."""
-        return self.prior.precision(params.rate, self.sharing.group_size(params.projection))
 
     def statistics(self, params: Embedding, rows: MaskedRows, posterior: EmbeddedRows, weight: Array) -> EmbeddingStats:
         mean, entry_counts = posterior.mean, posterior.labels.entry_counts
@@ -310,6 +328,10 @@ class ProbitEmbedding(
         return EmbeddingStats(weighted_sums(weight[..., None] * mean, rows.values), moments, target)
 
     # Posteriors
+
+    def precision(self, params: Embedding) -> Array:
+        """Expected precisions of the projection's entries, (..., R or 1, D or 1)."""
+        return self.prior.precision(params.rate, self.sharing.group_size(params.projection))
 
     def update(self, params: Embedding, stats: EmbeddingStats) -> Embedding:
         rate = self._iterate_precisions(self.prior.rate + params.second_moments / 2, stats.cross)
@@ -398,6 +420,40 @@ class ProbitEmbedding(
         n_restarts = math.prod(params.projection.shape[:-2])
         of_labels = n_restarts * (4 * (1 + self.n_latent) ** 2 + 10 * self.n_labels)
         return int(params.projection.shape[-1] + of_labels)
+
+    # What one restart says of new rows
+
+    def latent_means(self, params: Embedding, rows: MaskedRows) -> Array:
+        """Means (N, R) of the latent positions."""
+        return project(params.projection, rows.values)
+
+    def latent_variances(self, params: Embedding, rows: MaskedRows) -> Array:
+        """Variances (N, R) of the latent positions."""
+        variance = self._known_form.row_variance(params.covariance, self.precision(params), rows.values)
+        return self.noise + transpose(variance + namespace(variance).zeros_like(params.projection[..., :1]))
+
+    def log_sides(self, params: Embedding, rows: MaskedRows, average_embedding: bool) -> Array:
+        """Log probabilities (2, N, L) that labels are present, and that they are absent.
+
+        They average over the posterior of the label weights and, if asked, of the embedding.
+        """
+        z = project(params.projection, rows.values)
+        xp = namespace(z)
+        mean = z @ params.weights[:, 1:].T + params.weights[:, 0]
+        with_one = xp.concat([xp.ones_like(z[:, :1]), z], axis=1)
+        size = with_one.shape[1]
+        outer = xp.reshape(with_one[:, :, None] * with_one[:, None, :], (-1, size * size))
+        variance = 1 + outer @ xp.reshape(params.weights_cov, (-1, size * size)).T
+        if average_embedding:
+            square = second_moment(params.weights, params.weights_cov)
+            variance = variance + self.latent_variances(params, rows) @ square[:, 1:].T
+        both = xp.stack([mean, -mean], axis=0)
+        sides = positive_half_line((both - self.margin) / xp.sqrt(variance)).log_mass
+        return log_softmax(sides, axis=0) if self.low_density_separation else sides  # given that t is outside
+
+    def prediction_floats_per_row(self, params: Embedding) -> int:
+        """Floats of workspace per row in these."""
+        return self.floats_per_row(params) + params.projection.shape[-1] * params.log_det.shape[-1]
 
 
 class PastMeans(NamedTuple):
