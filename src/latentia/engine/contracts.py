@@ -293,11 +293,6 @@ class PosteriorFamily(AcceleratedFamily[Params, Stats, Posterior]):
         """Parameters of the points that average over the posterior, as well as they can."""
 
 
-#: The points of an estimator, and their posterior.
-G = TypeVar("G", bound=GenerativeFamily)  # type: ignore[type-arg]
-P = TypeVar("P", bound=PosteriorFamily)  # type: ignore[type-arg]
-
-
 class Objective(ABC):
     """What is maximized: a value for each row and its derivative in each class score."""
 

@@ -1,24 +1,16 @@
 """Rows as every part of the engine sees them: masked, in chunks, from a source.
 
-How raw rows are read in chunks: with a preprocessor, by default one that masks missing cells.
+A pass over a source is cut into ranges of rows, and these into tasks for all cores. Results are
+added in the order of the chunks, so sums do not depend on the number of threads. `ArraySource` has
+its rows in memory or in a memory-mapped file: small tables are preprocessed once and cached in the
+order of their labels and missing cells, so that a chunk of one label is a contiguous view; larger
+ones are read and preprocessed chunk by chunk in every pass.
 
-How a pass over the rows is cut: into ranges of rows, and these into tasks for the cores.
-
-A preprocessed copy of a small table, and what sweeps over it remember.
-
-Rows in memory or in a memory-mapped file, visited in chunks on all cores.
-
-Small tables are preprocessed once and cached in the order of their labels and missing cells, so
-that a chunk of one label is a contiguous view. Larger ones, and memory maps, are read and
-preprocessed chunk by chunk in every pass. Results are added in the order of the chunks, so sums do
-not depend on the number of threads.
-
-Random rows of each label, the same ones wherever the rows live.
-
-Every row has a random key that depends on a seed and on its number in the table alone: the waiting
-time of an event whose rate is the row's weight. The rows with the least keys are a sample without
-replacement, drawn by weight (Efraimidis & Spirakis 2006). So each part of a table draws for itself,
-and the least keys of all parts together are those of the whole table.
+Random rows of each label are the same ones wherever the rows live. Every row has a random key that
+depends on a seed and on its number in the table alone: the waiting time of an event whose rate is
+the row's weight. The rows with the least keys are a sample without replacement, drawn by weight
+(Efraimidis & Spirakis 2006). So each part of a table draws for itself, and the least keys of all
+parts together are those of the whole table.
 """
 
 from __future__ import annotations

@@ -14,17 +14,21 @@ natural gradients (Hoffman et al. 2013), with the rows seen so far for a table.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from latentia.engine.contracts import G, P, Params, Stats
+from latentia.engine.contracts import GenerativeFamily, Params, PosteriorFamily, Stats
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import tree_map
 from latentia.estimators.base.estimator import Attributes
 from latentia.estimators.base.reading import GenerativeInput
 from latentia.estimators.base.training import log_jacobian_sum
+
+#: The points of an estimator, and their posterior.
+G = TypeVar("G", bound=GenerativeFamily)
+P = TypeVar("P", bound=PosteriorFamily)
 
 
 @dataclass(frozen=True)
