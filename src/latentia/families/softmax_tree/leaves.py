@@ -64,6 +64,7 @@ from latentia.arrays.namespace import (
     namespace,
     transpose,
 )
+from latentia.engine.tree import Tree
 from latentia.families.blocks.bounds import GammaPrior
 
 # Weights
@@ -101,6 +102,7 @@ def score_variance(covariance: Array, outer: Array) -> Array:
 def score_moments(weights: Array | GaussianWeights, x: Array, outer: Array | None) -> tuple[Array, Array | None]:
     """Means and variances of scores under a posterior; plain scores of a point."""
     if isinstance(weights, GaussianWeights):
+        assert outer is not None  # rows of a posterior come with their products
         return params_at_rows(weights.mean, x), score_variance(weights.covariance, outer)
     return params_at_rows(weights, x), None
 
@@ -190,9 +192,9 @@ def exp_clipped(log_rate: Array) -> Array:
 # Leaves
 
 #: The point estimate of leaves, their posterior, and its statistics: named tuples of arrays.
-P = TypeVar("P")
-Q = TypeVar("Q")
-S = TypeVar("S")
+P = TypeVar("P", bound=Tree)
+Q = TypeVar("Q", bound=Tree)
+S = TypeVar("S", bound=Tree)
 
 
 class GateRows(NamedTuple):
@@ -233,6 +235,7 @@ class Leaves(ABC, Generic[P, Q, S]):
 
     def choose(self, gate: GateRows, rows: LeafRows, y: Array) -> tuple[Array, Array]:
         """`choose_branch` of the last gates, which lead to the leaves."""
+        assert not isinstance(rows.value, float)  # leaves of classes choose otherwise
         return choose_branch(gate, rows.value)
 
     def join_classes(self, log_paths: Array) -> Array:

@@ -52,7 +52,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -61,6 +61,7 @@ from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, 
 from latentia.arrays.small_systems import normal_qmc_points
 from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, DampedFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
+from latentia.engine.tree import Tree
 from latentia.families.blocks.bounds import GammaPrior, SoftmaxBound, softmax_bound
 from latentia.families.softmax_tree.leaves import (
     AcceleratedCoordinates,
@@ -120,7 +121,11 @@ class TreeCoordinates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BoundPosterior(ConditionalFamily, AcceleratedFamily, Generic[P, Q, S]):
+class BoundPosterior(
+    ConditionalFamily[Posterior[Q], BoundStats[S], BoundRows],
+    AcceleratedFamily[Posterior[Q], BoundStats[S], BoundRows],
+    Generic[P, Q, S],
+):
     """The posterior of a tree under the quadratic bound.
 
     Parameters
@@ -139,16 +144,18 @@ class BoundPosterior(ConditionalFamily, AcceleratedFamily, Generic[P, Q, S]):
         return self.tree.leaves.n_classes
 
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[BoundPosterior]:
+    def examples(cls, n_features: int, n_classes: int) -> list[Self]:
         """Small instances for tests: subclasses, experts, annealed ones, deeper trees."""
         several, narrow = tuple(1 + k % 3 for k in range(n_classes)), GammaPrior(2.0, 0.5)
         softmax, linear = multimodal_softmax(several), LinearLeaves(2)
-        return [
-            *(cls(softmax), cls(multimodal_softmax((1,) * n_classes, narrow)), cls(softmax, beta=0.4)),
-            *(cls(mixture_of_experts((k,), n_classes)) for k in (2, 1)),
-            cls(mixture_of_experts((2, 3), n_classes, narrow)),
-            *(cls(SoftmaxTree((3,), linear), beta=0.5), cls(SoftmaxTree((2, 2), linear))),
+        of_classes = [
+            *(BoundPosterior(softmax), BoundPosterior(multimodal_softmax((1,) * n_classes, narrow))),
+            BoundPosterior(softmax, beta=0.4),
+            *(BoundPosterior(mixture_of_experts((k,), n_classes)) for k in (2, 1)),
+            BoundPosterior(mixture_of_experts((2, 3), n_classes, narrow)),
         ]
+        of_numbers = [BoundPosterior(SoftmaxTree((3,), linear), beta=0.5), BoundPosterior(SoftmaxTree((2, 2), linear))]
+        return cast("list[Self]", [*of_classes, *of_numbers])
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.tree.example_rows(rng, n_rows, n_features)
@@ -165,6 +172,7 @@ class BoundPosterior(ConditionalFamily, AcceleratedFamily, Generic[P, Q, S]):
     def infer(
         self, params: Posterior[Q], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> BoundRows:
+        assert y is not None  # a conditional family scores labels
         x = augment(rows.values)
         outer = packed_outer(x)
         bounds, gates = [], []
@@ -212,7 +220,8 @@ class BoundPosterior(ConditionalFamily, AcceleratedFamily, Generic[P, Q, S]):
         gates = tuple(to_accelerated(gate) for gate in params.gates)
         return TreeCoordinates(gates, self.tree.leaves.to_accelerated(params.leaves))
 
-    def from_accelerated(self, coordinates: TreeCoordinates, params: Posterior[Q]) -> Posterior[Q]:
+    def from_accelerated(self, coordinates: Tree, params: Posterior[Q]) -> Posterior[Q]:
+        assert isinstance(coordinates, TreeCoordinates)
         gates = tuple(from_accelerated(c, gate) for c, gate in zip(coordinates.gates, params.gates, strict=True))
         return Posterior(gates, self.tree.leaves.from_accelerated(coordinates.leaves, params.leaves))
 
@@ -272,7 +281,11 @@ class ExactRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ExactPosterior(ConditionalFamily, DampedFamily, Generic[P, Q, S]):
+class ExactPosterior(
+    ConditionalFamily[ExactParams[Q], tuple[GradientSums, ...], ExactRows],
+    DampedFamily[ExactParams[Q], tuple[GradientSums, ...], ExactRows],
+    Generic[P, Q, S],
+):
     """The posterior of a tree under its exact likelihood."""
 
     tree: SoftmaxTree[P, Q, S]
@@ -283,11 +296,12 @@ class ExactPosterior(ConditionalFamily, DampedFamily, Generic[P, Q, S]):
         return self.tree.leaves.n_classes
 
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[ExactPosterior]:
+    def examples(cls, n_features: int, n_classes: int) -> list[Self]:
         """Small instances for tests: subclasses, a deeper tree, linear leaves."""
         several = tuple(1 + k % 3 for k in range(n_classes))
         deeper = mixture_of_experts((2, 3), n_classes, GammaPrior(2.0, 0.5))
-        return [cls(multimodal_softmax(several)), cls(deeper), cls(SoftmaxTree((3,), LinearLeaves(2)))]
+        linear = ExactPosterior(SoftmaxTree((3,), LinearLeaves(2)))
+        return cast("list[Self]", [ExactPosterior(multimodal_softmax(several)), ExactPosterior(deeper), linear])
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.tree.example_rows(rng, n_rows, n_features)
@@ -307,6 +321,7 @@ class ExactPosterior(ConditionalFamily, DampedFamily, Generic[P, Q, S]):
     def infer(
         self, params: ExactParams[Q], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> ExactRows:
+        assert y is not None  # a conditional family scores labels
         x = augment(rows.values)
         xp, outer = namespace(x), packed_outer(x)
         points = standard_points([gate.weights.mean for gate in params.gates], self.n_points)
@@ -362,13 +377,10 @@ class ExactPosterior(ConditionalFamily, DampedFamily, Generic[P, Q, S]):
             for weights, precision in params.gates
         )
 
-    def from_accelerated(
-        self, coordinates: tuple[GateCoordinates, ...], params: ExactParams[Q]
-    ) -> ExactParams[Q] | None:
-        xp = namespace(coordinates[0].mean)
-        return _with_gates(
-            params, [_at_precision(c.mean, symmetric(c.precision), xp.exp(c.log_rate)) for c in coordinates]
-        )
+    def from_accelerated(self, coordinates: Tree, params: ExactParams[Q]) -> ExactParams[Q] | None:
+        gates = cast("tuple[GateCoordinates, ...]", coordinates)
+        exp = namespace(gates[0].mean).exp
+        return _with_gates(params, [_at_precision(c.mean, symmetric(c.precision), exp(c.log_rate)) for c in gates])
 
     def acceleration_metric(self, params: ExactParams[Q]) -> tuple[GateCoordinates, ...]:
         """Inverse standard deviations of the means, and of the log rates; precisions go along."""

@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_su
 from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, namespace, to_numpy
 from latentia.engine.contracts import ConditionalFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
-from latentia.engine.tree import tree_add
+from latentia.engine.tree import Tree, tree_add
 from latentia.families.blocks.bounds import GammaPrior, log_expected_softmax
 from latentia.families.blocks.starts import cluster_restarts, make_example_rows
 from latentia.families.softmax_tree.leaves import (
@@ -249,7 +249,9 @@ class PointRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TreeLikelihood(ConditionalFamily, SmoothFamily, Generic[P, Q, S]):
+class TreeLikelihood(
+    ConditionalFamily[Point[P], Point[P], PointRows], SmoothFamily[Point[P], Point[P], PointRows], Generic[P, Q, S]
+):
     """Point estimates of a tree; `ridge` is the precision of a Gaussian prior on all weights.
 
     Leaves say what it means for their other parameters.
@@ -263,7 +265,7 @@ class TreeLikelihood(ConditionalFamily, SmoothFamily, Generic[P, Q, S]):
         return self.tree.leaves.n_classes
 
     @classmethod
-    def examples(cls, n_features: int, n_classes: int) -> list[TreeLikelihood]:
+    def examples(cls, n_features: int, n_classes: int) -> list[Self]:
         """Small instances for tests: subclasses, experts, a deeper tree, linear leaves."""
         several = tuple(1 + k % 3 for k in range(n_classes))
         of_classes = (
@@ -272,7 +274,8 @@ class TreeLikelihood(ConditionalFamily, SmoothFamily, Generic[P, Q, S]):
             (mixture_of_experts((2,), n_classes), 0.3),
             (mixture_of_experts((2, 3), n_classes), 0.3),
         )
-        return [*(cls(tree, ridge) for tree, ridge in of_classes), cls(SoftmaxTree((2,), LinearLeaves(2)), 0.3)]
+        linear = TreeLikelihood(SoftmaxTree((2,), LinearLeaves(2)), 0.3)
+        return cast("list[Self]", [*(TreeLikelihood(tree, ridge) for tree, ridge in of_classes), linear])
 
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.tree.example_rows(rng, n_rows, n_features)
@@ -293,6 +296,7 @@ class TreeLikelihood(ConditionalFamily, SmoothFamily, Generic[P, Q, S]):
         return Point(gates, tree.leaves.initial_point(noise(tree.n_leaves, tree.leaves.n_scores)))
 
     def infer(self, params: Point[P], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> PointRows:
+        assert y is not None  # a conditional family scores labels
         x = augment(rows.values)
         gates, probs = zip(*(gate_rows(params_at_rows(gate, x)) for gate in params.gates), strict=True)
         leaves = self.tree.leaves.log_likelihood(params.leaves, x, y)
@@ -322,8 +326,8 @@ class TreeLikelihood(ConditionalFamily, SmoothFamily, Generic[P, Q, S]):
     def to_free(self, params: Point[P]) -> Point[P]:
         return params
 
-    def from_free(self, free: Point[P], params: Point[P]) -> Point[P]:
-        return free
+    def from_free(self, free: Tree, params: Point[P]) -> Point[P]:
+        return cast("Point[P]", free)
 
     def gradient(self, params: Point[P], stats: Point[P]) -> Point[P]:
         _, of_leaves = self.tree.leaves.point_log_prior(params.leaves, self.ridge)
