@@ -311,7 +311,6 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
-        tags.array_api_support = True
         return tags
 
 

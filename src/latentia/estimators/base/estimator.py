@@ -344,6 +344,11 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         other._set_learned({})
         return other
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
     def _require_fitted(self) -> None:
         check_is_fitted(self, "_model")
 

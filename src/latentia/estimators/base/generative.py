@@ -234,7 +234,6 @@ class GenerativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.array_api_support = True
         return tags
 
     def _check_rows(self, X: Any) -> Array:

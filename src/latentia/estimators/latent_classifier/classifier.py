@@ -489,7 +489,6 @@ class LatentClassifier(ClassOrLabelsClassifier):
         tags.input_tags.categorical = tags.input_tags.string = True
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
-        tags.array_api_support = True
         return tags
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows, rows_per_chunk
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
-from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier
+from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier, input_attributes
 from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.estimators.softmax.training import (
     AVERAGES,
@@ -132,6 +133,11 @@ class SoftmaxEstimator(LatentEstimator):
         self._refuse_ignored_options()
         return AVERAGES[self.averaging]
 
+    def _read_rows(self, X: Any) -> tuple[Array, Attributes]:
+        """Rows as numbers without missing cells, and what is learned from them."""
+        blank = self._blank_copy()
+        return NumberTable().validate(blank, X, reset=True), input_attributes(blank)
+
     def _array_rows(
         self, X: Array, y: np.ndarray, weight: np.ndarray | None, are_distinct: bool
     ) -> tuple[ModeledRows, Standardizer]:
@@ -192,7 +198,7 @@ class SoftmaxEstimator(LatentEstimator):
         fitted, preprocessor, _ = self._model
         estimate = (averaging or self._averaging)(fitted)
         size = rows_per_chunk(fitted.tree.floats_per_row(X.shape[1] + 1), preprocessor.shift)
-        parts = map_rows(X, preprocessor.prepare, lambda rows: fn(fitted.tree, estimate, rows), size)
+        parts = map_rows(X, preprocessor.prepare, partial(fn, fitted.tree, estimate), size)
         return namespace(parts[0]).concat(parts, axis=-1)
 
     def _path_proba(self, X: Any, n_levels: int | None = None) -> Array:
@@ -204,11 +210,6 @@ class SoftmaxEstimator(LatentEstimator):
         by_row = transpose(self._map_rows(X, log_proba))
         return namespace(by_row).exp(by_row)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
-
 
 class SoftmaxClassifier(InformationCriteriaMixin, ProbabilisticClassifier, SoftmaxEstimator):
     """Reads labels, and predicts from log probabilities of the classes."""
@@ -219,7 +220,7 @@ class SoftmaxClassifier(InformationCriteriaMixin, ProbabilisticClassifier, Softm
         table = lazy_table(X)
         if table is not None:
             return self._read_in_parts(table, y, sample_weight)
-        X, _, attributes = NumberTable().read(self, X)
+        X, attributes = self._read_rows(X)
         n_rows, distinct = X.shape[0], is_small(*X.shape)
         labels = read_labels(y, X.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, X.shape[0], labels.codes, labels.classes)
@@ -257,10 +258,8 @@ class SoftmaxClassifier(InformationCriteriaMixin, ProbabilisticClassifier, Softm
             )
 
     def _log_proba(self, X: Any) -> Array:
-        log_proba = self._map_rows(X, SoftmaxTree.log_class_proba)
-        return namespace(log_proba).clip(
-            transpose(log_proba), max=0.0
-        )  # metrics refuse what is above one by a rounding
+        log_proba = transpose(self._map_rows(X, SoftmaxTree.log_class_proba))
+        return namespace(log_proba).clip(log_proba, max=0.0)  # metrics refuse what is above one by a rounding
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         """At the point estimate, of the labeled rows."""

@@ -476,7 +476,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, SoftmaxEstimat
         table = lazy_table(X)
         if table is not None:
             return self._read_in_parts(table, y, sample_weight)
-        X, _, attributes = NumberTable().read(self, X)
+        X, attributes = self._read_rows(X)
         n_rows, distinct = X.shape[0], is_small(*X.shape)
         weight = check_weight(sample_weight, X.shape[0])
         if weight is not None:
