@@ -19,8 +19,8 @@ from latentia.estimators.base.estimator import LatentEstimator
 from latentia.families.latent_factors.kinds import ColumnLayout
 from latentia.persistence.files import save_model
 from latentia.persistence.format import ModelFileError
-from latentia.scale.answers import AnswerPart
 from latentia.scale.files import DataFile, LazyAnswers, ScannedTable
+from latentia.scale.tables import AnswerPart
 from latentia.table.frames import ColumnType, as_frame
 
 X, y = load_iris(return_X_y=True)

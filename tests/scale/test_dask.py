@@ -11,7 +11,7 @@ from latentia import GaussianMixtureClassifier, LatentClassificationModel
 from latentia.estimators.base import reading as generative_input
 from latentia.scale import dask as dask_tables
 from latentia.scale import tables as small_tables
-from latentia.scale.answers import AnswerPart
+from latentia.scale.tables import AnswerPart
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -26,7 +26,7 @@ from latentia.estimators.base.training import Plan
 from latentia.families.gaussian_mixture.covariance import Covariance
 from latentia.families.gaussian_mixture.family import COVARIANCES, GaussianMixtures, GaussianParams
 from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixtures, GaussianPrior, conjugate_prior
-from latentia.scale.answers import method_of_rows
+from latentia.scale.tables import method_of_rows
 from latentia.solvers import EM, AcceleratedEM
 from latentia.solvers.em import WINDOW
 from latentia.table.options import Check, check_choice, check_number, choice, registered

@@ -23,7 +23,7 @@ from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
-from latentia.scale.answers import method_of_rows
+from latentia.scale.tables import method_of_rows
 from latentia.solvers import EM, AcceleratedEM, Solution, StructuralEM
 from latentia.solvers.em import WINDOW
 from latentia.solvers.structural import best_structure

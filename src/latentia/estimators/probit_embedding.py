@@ -41,8 +41,7 @@ from latentia.estimators.base.estimator import (
 from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.families.blocks.bounds import GammaPrior
 from latentia.families.probit_embedding.family import PRECISION_SHARING, Embedding, ProbitEmbedding
-from latentia.scale.answers import method_of_rows
-from latentia.scale.tables import LabelColumns, LabelMatrixReader, LazyTable, lazy_table
+from latentia.scale.tables import LabelColumns, LabelMatrixReader, LazyTable, lazy_table, method_of_rows
 from latentia.solvers import Outcome, QuasiNewtonVB, Solution, StepCallback
 from latentia.table.frames import TableLike
 from latentia.table.labels import LabelsLike, encode_label_matrix

@@ -22,22 +22,35 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from latentia.arrays.namespace import Array
 from latentia.arrays.parallel import n_threads, one_thread
 from latentia.engine.parts import LocalParts, Parts
 from latentia.engine.rows import ArraySource
-from latentia.scale.tables import LazyTable, RawPart, is_dask
+from latentia.scale.tables import Answer, Column, LazyAnswer, LazyTable, RawPart, Weights, is_dask
+from latentia.table.frames import DataFrame
+from latentia.table.labels import LabelsLike
+
+if TYPE_CHECKING:
+    import dask.array
+    import dask.dataframe
+    import pandas
+    from dask.delayed import Delayed
+    from distributed import Client, Future
 
 R = TypeVar("R")
+
+#: What is a table.
+Collection: TypeAlias = "dask.array.Array | dask.dataframe.DataFrame"
 
 
 class DaskTable(LazyTable):
     """An array or a data frame of Dask."""
 
-    def __init__(self, X: Any):
+    def __init__(self, X: Collection):
         self.collection = X
         self.is_frame = hasattr(X, "columns")
         self.name = f"a Dask {type(X).__name__}"
@@ -62,9 +75,8 @@ class DaskTable(LazyTable):
         self.blocks = list(X.to_delayed().ravel())
 
     def _check_categories(self) -> None:
-        for name in self.meta.columns:
-            dtype = self.meta[name].dtype
-            if str(dtype) == "category" and not _categories_known(self.meta[name]):
+        for name, column in self.collection._meta.items():
+            if str(column.dtype) == "category" and not _categories_known(column):
                 raise ValueError(
                     f"column {name!r} of X is a category whose values Dask does not know yet: call "
                     f"X.categorize(columns=[{name!r}]) first."
@@ -75,24 +87,28 @@ class DaskTable(LazyTable):
         client = _running_client()
         return n_threads() if client is None else max(1, sum(client.nthreads().values()))
 
-    def gather(self, fn: Callable[[RawPart], R], y: Any = None, sample_weight: Any = None) -> list[R]:
+    def gather(self, fn: Callable[[RawPart], R], y: Column = None, sample_weight: Weights = None) -> list[R]:
         send = _sent(fn)
         return _compute([_call(apply_alone, send, part) for part in self._parts(y, sample_weight)])
 
     def make(
-        self, fn: Callable[[list[RawPart]], ArraySource], groups: Sequence[Sequence[int]], y: Any, sample_weight: Any
+        self,
+        fn: Callable[[list[RawPart]], ArraySource],
+        groups: Sequence[Sequence[int]],
+        y: Column,
+        sample_weight: Weights,
     ) -> Parts:
         send, parts = _sent(fn), self._parts(y, sample_weight)
         made = [_call(apply_alone, send, [parts[k] for k in group]) for group in groups]
         client = _running_client()
         return LocalParts.keep(_compute(made), True) if client is None else ClusterParts.settle(client, made)
 
-    def _parts(self, y: Any, sample_weight: Any) -> list[Any]:
+    def _parts(self, y: Column, sample_weight: Weights) -> list[Delayed]:
         """Delayed parts with their labels and weights."""
         columns = self.blocks, self._column(y, "y", 2), self._column(sample_weight, "sample_weight")
         return [_call(RawPart, *part) for part in zip(*columns, strict=True)]
 
-    def _column(self, values: Any, what: str, max_axes: int = 1) -> list[Any]:
+    def _column(self, values: Column, what: str, max_axes: int = 1) -> list[Delayed | None]:
         """The parts of labels or weights, as X is divided."""
         if values is None:
             return [None] * len(self.blocks)
@@ -114,7 +130,7 @@ class DaskTable(LazyTable):
             )
         return blocks
 
-    def _array_blocks(self, values: Any, what: str) -> list[Any]:
+    def _array_blocks(self, values: dask.array.Array, what: str) -> list[Delayed]:
         known = not np.isnan(values.shape[0])
         if known and not self.is_frame and not np.isnan(self.collection.shape[0]):
             if values.shape[0] != self.collection.shape[0]:
@@ -123,13 +139,13 @@ class DaskTable(LazyTable):
             values = values.rechunk({0: self.collection.chunks[0]})
         return list(values.rechunk({axis: -1 for axis in range(1, values.ndim)}).to_delayed().ravel())
 
-    def _series_blocks(self, values: Any) -> list[Any]:
+    def _series_blocks(self, values: dask.dataframe.Series) -> list[Delayed]:
         if self.is_frame and values.known_divisions and self.collection.known_divisions:
             if values.divisions != self.collection.divisions:
                 values = values.repartition(divisions=self.collection.divisions, force=True)
         return list(values.to_delayed())
 
-    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> Any:
+    def map_rows(self, fn: Callable[..., Answer], y: Column = None) -> LazyAnswer:
         template = self._template(fn, y)
         send, nothing = _sent(fn), _sent(template)
         labels = self._column(y, "y")
@@ -140,7 +156,7 @@ class DaskTable(LazyTable):
             self._collect([_call(_item, part, k) for part in parts], piece) for k, piece in enumerate(template)
         )
 
-    def _template(self, fn: Callable[..., Any], y: Any) -> Any:
+    def _template(self, fn: Callable[..., Answer], y: Column) -> Answer:
         """What `fn` returns for no rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -152,7 +168,7 @@ class DaskTable(LazyTable):
                 result = fn(first, *labels)
         return tuple(_no_rows(r) for r in result) if isinstance(result, tuple) else _no_rows(result)
 
-    def _collect(self, parts: list[Any], template: Any) -> Any:
+    def _collect(self, parts: list[Delayed], template: Array | DataFrame) -> LazyAnswer:
         if hasattr(template, "columns"):
             import dask.dataframe as dd
 
@@ -168,20 +184,20 @@ class DaskTable(LazyTable):
         return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
 
 
-def _call(fn: Callable[..., Any], *args: Any) -> Any:
+def _call(fn: Callable[..., object], *args: object) -> Delayed:
     import dask
 
     return dask.delayed(fn, pure=False, traverse=False)(*args)
 
 
-def _sent(value: Any) -> Any:
+def _sent(value: object) -> Delayed:
     """A value that travels to each worker once."""
     import dask
 
     return dask.delayed(Sent(value), pure=False, traverse=False)
 
 
-def _running_client() -> Any:
+def _running_client() -> Client | None:
     """The client that Dask would use now; None for the local scheduler."""
     if "distributed" not in sys.modules:
         return None
@@ -193,35 +209,35 @@ def _running_client() -> Any:
         return None
 
 
-def _compute(values: Sequence[Any]) -> list[Any]:
+def _compute(values: Sequence[Delayed]) -> list[Any]:
     import dask
 
     return list(dask.compute(*values))
 
 
-def _predict(fn: Sent, nothing: Sent, X: Any, y: Any) -> Any:
+def _predict(fn: Sent, nothing: Sent, X: pandas.DataFrame | np.ndarray, y: LabelsLike | None) -> Answer:
     if X.shape[0] == 0:
         return nothing.value
     with one_thread():
         return fn.value(X) if y is None else fn.value(X, y)
 
 
-def _item(values: tuple[Any, ...], k: int) -> Any:
+def _item(values: tuple[Array, ...], k: int) -> Array:
     return values[k]
 
 
-def _no_rows(result: Any) -> Any:
+def _no_rows(result: Array | DataFrame) -> np.ndarray | DataFrame:
     return result.iloc[:0] if hasattr(result, "iloc") else np.asarray(result)[:0]
 
 
-def _made_up_row(meta: Any) -> Any:
+def _made_up_row(meta: pandas.DataFrame | np.ndarray) -> pandas.DataFrame | np.ndarray:
     """A row like those of a table: zeros, and missing cells where there is no zero."""
-    if not hasattr(meta, "columns"):
+    if isinstance(meta, np.ndarray):
         return np.zeros((1, meta.shape[1]), dtype=meta.dtype)
     return meta.reindex([0]).fillna({c: 0 for c in meta.columns if meta[c].dtype.kind in "biuf"}).astype(meta.dtypes)
 
 
-def _categories_known(column: Any) -> bool:
+def _categories_known(column: pandas.Series) -> bool:
     from dask.dataframe.utils import has_known_categories
 
     return bool(has_known_categories(column))
@@ -249,12 +265,12 @@ class Home(NamedTuple):
 class ClusterParts(Parts):
     """Parts that are futures of a `distributed.Client`, and where they are at home."""
 
-    def __init__(self, client: Any, parts: Sequence[Any], homes: Sequence[Home]):
+    def __init__(self, client: Client, parts: Sequence[Future], homes: Sequence[Home]):
         self.client, self.parts, self.homes = client, list(parts), list(homes)
-        self._last_sums: list[Any] = []
+        self._last_sums: list[Future] = []
 
     @classmethod
-    def settle(cls, client: Any, values: Sequence[Any]) -> ClusterParts:
+    def settle(cls, client: Client, values: Sequence[Delayed]) -> ClusterParts:
         """Values of Dask, made and kept on the workers, in even shares of neighbors."""
         addresses = [address for address, n in sorted(client.nthreads().items()) for _ in range(n)]
         if not addresses:
@@ -295,7 +311,7 @@ class ClusterParts(Parts):
             ]
         return add(self._fetch(sums))
 
-    def _each(self, fn: Callable[..., Any], args: Sequence[object] | None) -> list[Any]:
+    def _each(self, fn: Callable[..., object], args: Sequence[object] | None) -> list[Future]:
         send = self._send(fn)
         own = [()] * len(self) if args is None else [(Sent(arg),) for arg in args]
         return [
@@ -303,22 +319,22 @@ class ClusterParts(Parts):
             for home, part, arg in zip(self.homes, self.parts, own, strict=True)
         ]
 
-    def _send(self, value: Any) -> Any:
+    def _send(self, value: object) -> Future:
         """A value that goes to the cluster once, and from worker to worker."""
         return self._submit(None, _itself, Sent(value))
 
-    def _submit(self, home: Home | None, fn: Callable[..., Any], *args: Any) -> Any:
+    def _submit(self, home: Home | None, fn: Callable[..., object], *args: object) -> Future:
         place = {} if home is None else {"workers": [home.address], "allow_other_workers": True}
         with _running(self.client):
             return self.client.submit(fn, *args, pure=False, **place)
 
-    def _fetch(self, futures: list[Any]) -> list[Any]:
+    def _fetch(self, futures: list[Future]) -> list[Any]:
         with _running(self.client):
             return list(self.client.gather(futures))
 
 
 @contextmanager
-def _running(client: Any) -> Iterator[None]:
+def _running(client: Client) -> Iterator[None]:
     """Say so if the client is gone."""
     try:
         yield
@@ -335,13 +351,13 @@ class Sent:
         self.value = value
 
 
-def apply_alone(fn: Sent, part: Any, *args: Sent) -> Any:
+def apply_alone(fn: Sent, part: object, *args: Sent) -> object:
     """A function of a part, on one thread: Dask has given this task one."""
     with one_thread():
         return fn.value(part, *(arg.value for arg in args))
 
 
-def total_alone(fn: Sent, add: Sent, parts: list[Any], args: Sent | None) -> Any:
+def total_alone(fn: Sent, add: Sent, parts: list[ArraySource], args: Sent | None) -> object:
     """The sum over several parts, one after the other."""
     own = [()] * len(parts) if args is None else [(arg,) for arg in args.value]
     with one_thread():
@@ -349,5 +365,5 @@ def total_alone(fn: Sent, add: Sent, parts: list[Any], args: Sent | None) -> Any
         return reduce(lambda a, b: add.value([a, b]), found)
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: Sent) -> Sent:
     return value

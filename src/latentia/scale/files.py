@@ -13,17 +13,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from latentia.arrays.namespace import to_numpy
 from latentia.engine.parts import LocalParts, TemporaryFolder
 from latentia.engine.rows import CACHE_MIB, ArraySource
-from latentia.scale.tables import LazyTable, RawPart
-from latentia.table.frames import frame_type
+from latentia.scale.tables import Answer, Column, LazyTable, RawPart, Weights
+from latentia.table.frames import frame_type, is_frame, on_host
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow.dataset
+    import pyarrow.fs
+    import pyarrow.parquet
+    from pandas.api.extensions import ExtensionDtype
 
 R = TypeVar("R")
+
+#: Where rows are scanned from.
+Source: TypeAlias = "str | Path | Sequence[str | Path] | pyarrow.dataset.Dataset"
 
 #: Working copies of the rows that are read together, in MiB.
 PART_MIB = 16
@@ -46,7 +55,14 @@ class ScannedTable(LazyTable):
 
     n_rows: int
 
-    def __init__(self, files: list[DataFile], schema: Any, target: Target, weight: str | None, folder: Any = None):
+    def __init__(
+        self,
+        files: list[DataFile],
+        schema: pyarrow.Schema,
+        target: Target,
+        weight: str | None,
+        folder: TemporaryFolder | None = None,
+    ):
         self.folder = folder  # where converted files lie, as long as the table lives
         self.files, self.schema, self.target, self.weight = files, schema, target, weight
         self.columns = [name for name in schema.names if name not in (*_names(target), weight)]
@@ -64,19 +80,23 @@ class ScannedTable(LazyTable):
     def __len__(self) -> int:
         return self.n_rows
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[pandas.DataFrame]:
         return (part.X for part in self._parts(None, None))
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", target={self.target!r}"
         return f"<{self.name}: {self.n_rows} rows, {len(self.columns)} columns{target}>"
 
-    def gather(self, fn: Callable[[RawPart], R], y: Any = None, sample_weight: Any = None) -> list[R]:
+    def gather(self, fn: Callable[[RawPart], R], y: Column = None, sample_weight: Weights = None) -> list[R]:
         self._refuse_columns(y, sample_weight)
         return [fn(part) for part in self._parts(self.target, self.weight)]
 
     def make(
-        self, fn: Callable[[list[RawPart]], ArraySource], groups: Sequence[Sequence[int]], y: Any, sample_weight: Any
+        self,
+        fn: Callable[[list[RawPart]], ArraySource],
+        groups: Sequence[Sequence[int]],
+        y: Column,
+        sample_weight: Weights,
     ) -> LocalParts:
         self._refuse_columns(y, sample_weight)
         numbered = enumerate(self._parts(self.target, self.weight))
@@ -87,12 +107,12 @@ class ScannedTable(LazyTable):
         fits = 8 * self.n_rows * len(self.columns) <= CACHE_MIB * 2**20
         return LocalParts.keep((fn([part(k) for k in group]) for group in groups), fits)
 
-    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> LazyAnswers:
+    def map_rows(self, fn: Callable[..., Answer], y: Column = None) -> LazyAnswers:
         if y is not None:
             raise TypeError("y has no part in the answers to a scanned table; leave it out.")
         return LazyAnswers(self, fn)
 
-    def _refuse_columns(self, y: Any, sample_weight: Any) -> None:
+    def _refuse_columns(self, y: Column, sample_weight: Weights) -> None:
         for what, values, name in (("y", y, "target"), ("sample_weight", sample_weight, "weight")):
             if values is not None:
                 raise TypeError(
@@ -121,10 +141,10 @@ class LazyAnswers:
     `to_parquet` writes them to a file as they come.
     """
 
-    def __init__(self, table: Any, answer: Callable[[Any], Any]):
+    def __init__(self, table: ScannedTable, answer: Callable[..., Answer]):
         self._table, self._answer = table, answer
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Answer]:
         return (self._answer(rows) for rows in self._table)
 
     def __len__(self) -> int:
@@ -133,11 +153,11 @@ class LazyAnswers:
     def __repr__(self) -> str:
         return f"<answers to {len(self)} rows, part by part: iterate, or call compute() or to_parquet(path)>"
 
-    def compute(self) -> Any:
+    def compute(self) -> Answer:
         """All answers in memory."""
         return _join(list(self))
 
-    def to_parquet(self, path: Any) -> None:
+    def to_parquet(self, path: str | Path) -> None:
         """Write the answers to a Parquet file, one part after the other; several arrays, such as
         means and standard deviations, are columns side by side.
         """
@@ -155,23 +175,24 @@ class LazyAnswers:
                 writer.close()
 
 
-def _as_frame(part: Any) -> Any:
+def _as_frame(part: Answer) -> pandas.DataFrame:
     """Answers to some rows as a data frame with names of columns."""
     import pandas
 
-    if not hasattr(part, "columns"):
-        arrays = [to_numpy(each) for each in (part if isinstance(part, tuple) else (part,))]
-        part = pandas.DataFrame(np.concatenate([np.reshape(each, (len(each), -1)) for each in arrays], axis=1))
-    return part.set_axis([str(name) for name in part.columns], axis=1)
+    if is_frame(part):
+        return part.set_axis([str(name) for name in part.columns], axis=1)
+    arrays = [on_host(each) for each in (part if isinstance(part, tuple) else (part,))]
+    table = np.concatenate([np.reshape(each, (len(each), -1)) for each in arrays], axis=1)
+    return pandas.DataFrame(table).rename(columns=str)
 
 
-def _join(parts: Sequence[Any]) -> Any:
+def _join(parts: Sequence[Answer]) -> Answer:
     """Answers to the parts of a table: arrays, frames, or tuples of them."""
     kind = frame_type(parts[0])
     if isinstance(parts[0], tuple):
         return tuple(_join(each) for each in zip(*parts, strict=True))
     if kind == "array":
-        return np.concatenate([to_numpy(part) for part in parts])
+        return np.concatenate([on_host(part) for part in parts])
     if kind == "pyarrow":
         return import_module(kind).concat_tables(list(parts))
     return import_module(kind).concat(list(parts), **({"ignore_index": True} if kind == "pandas" else {}))
@@ -182,13 +203,13 @@ def _names(target: Target) -> tuple[str, ...]:
     return () if target is None else (target,) if isinstance(target, str) else target
 
 
-def _to_frame(table: Any) -> Any:
+def _to_frame(table: pyarrow.Table) -> pandas.DataFrame:
     """A data frame whose dtypes do not depend on where cells are missing."""
     return table.cast(_plain_schema(table.schema)).to_pandas(types_mapper=_nullable)
 
 
 def scan(
-    source: Any,
+    source: Source,
     *,
     target: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -253,7 +274,7 @@ class ConvertedFiles(TemporaryFolder):
         self.origins = {_convert(path, self.name, number): path for number, path in enumerate(paths)}
 
 
-def _open_dataset(source: Any) -> tuple[Any, ConvertedFiles | None]:
+def _open_dataset(source: str | Path | Sequence[str | Path]) -> tuple[pyarrow.dataset.Dataset, ConvertedFiles | None]:
     """The data set, and where it lies if it was converted."""
     import pyarrow as pa
     from pyarrow import dataset
@@ -309,7 +330,9 @@ def _convert(path: str, folder: str, number: int) -> str:
     return into
 
 
-def _read_schema(source: Any, target: Target, weight: str | None, columns: Sequence[str] | None) -> Any:
+def _read_schema(
+    source: pyarrow.dataset.Dataset, target: Target, weight: str | None, columns: Sequence[str] | None
+) -> pyarrow.Schema:
     """The columns that are read, in the order of the files."""
     import pyarrow as pa
 
@@ -327,7 +350,7 @@ def _read_schema(source: Any, target: Target, weight: str | None, columns: Seque
     return pa.schema([field for field in schema if field.name in wanted])
 
 
-def _files(source: Any, schema: Any, converted: ConvertedFiles | None) -> list[DataFile]:
+def _files(source: pyarrow.dataset.Dataset, schema: pyarrow.Schema, converted: ConvertedFiles | None) -> list[DataFile]:
     """The files of a data set, which must have the same columns."""
     from pyarrow import dataset
 
@@ -353,20 +376,20 @@ def _files(source: Any, schema: Any, converted: ConvertedFiles | None) -> list[D
     return files
 
 
-def _plain_type(kind: Any) -> Any:
+def _plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
     """The type of the values of a dictionary, whose codes differ from file to file."""
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _plain_schema(schema: Any) -> Any:
+def _plain_schema(schema: pyarrow.Schema) -> pyarrow.Schema:
     import pyarrow as pa
 
     return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
 
 
-def _nullable(kind: Any) -> Any:
+def _nullable(kind: pyarrow.DataType) -> ExtensionDtype | None:
     """Dtypes of pandas that hold missing cells, for integers and bool."""
     import pandas
     import pyarrow as pa
@@ -383,15 +406,15 @@ class DataFile:
     """A file of a data set, and the columns that its place in the folders gives to its rows."""
 
     path: str
-    filesystem: Any
+    filesystem: pyarrow.fs.FileSystem
     is_parquet: bool
-    folder_values: dict[str, Any] = field(default_factory=dict)
+    folder_values: dict[str, object] = field(default_factory=dict)
     name: str = ""  # what users know it by; a converted file lies elsewhere
 
     def __post_init__(self) -> None:
         self.name = self.name or self.path
 
-    def open(self) -> Any:
+    def open(self) -> pyarrow.parquet.ParquetFile | pyarrow.RecordBatchFileReader:
         """The file as pyarrow reads it."""
         import pyarrow as pa
         from pyarrow import ipc, parquet
@@ -409,7 +432,7 @@ class DataFile:
         return (FileNotFoundError if gone else OSError)(f"the file {self.name} {what}.")
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pyarrow.Schema:
         opened = self.open()
         return opened.schema_arrow if self.is_parquet else opened.schema
 
@@ -420,7 +443,7 @@ class DataFile:
             return int(opened.metadata.num_rows)
         return sum(opened.get_batch(k).num_rows for k in range(opened.num_record_batches))
 
-    def batches(self, columns: Sequence[str], max_rows: int) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], max_rows: int) -> Iterator[pyarrow.Table]:
         """Tables of at most `max_rows` rows of one group, one after the other."""
         import pyarrow as pa
 
@@ -439,7 +462,7 @@ class DataFile:
         except (OSError, pa.ArrowInvalid) as error:
             raise self._failure(error) from error
 
-    def _with_folder_values(self, table: Any, columns: Sequence[str]) -> Any:
+    def _with_folder_values(self, table: pyarrow.Table, columns: Sequence[str]) -> pyarrow.Table:
         import pyarrow as pa
 
         for name, value in self.folder_values.items():

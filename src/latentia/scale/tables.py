@@ -1,34 +1,50 @@
-"""Tables that are not in memory: what estimators know of them, and how they are read.
+"""Tables that are not in memory: what estimators know of them, how they are answered and read.
 
-`LazyTable` is a table in parts. To predict, `map_rows` makes a lazy result of a function that sees
-one part at a time. To fit, a table that is small is brought here: a fit that looks at the same few
-rows hundreds of times has nothing to gain from rows that are elsewhere. A larger one is read in two
-passes (`TableInParts`): the first takes a digest of each part, from which columns and labels are
-learned by the rules for tables in memory; the second encodes the rows, which then stay where they
-are.
+`LazyTable` is a table in parts. Questions about its rows are answered part by part: lazily if the
+answers are as many as the rows, else where the parts are. To fit, a table that is small is brought
+here: a fit that looks at the same few rows hundreds of times has nothing to gain from rows that are
+elsewhere. A larger one is read in two passes (`TableInParts`): the first takes a digest of each
+part, from which columns and labels are learned by the rules for tables in memory; the second
+encodes the rows, which then stay where they are.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property, partial, wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
+from array_api_compat import device, is_numpy_array
+from sklearn import get_config
+from sklearn.base import BaseEstimator
 
-from latentia.arrays.namespace import to_numpy
+from latentia.arrays.namespace import Array, is_sparse, namespace, to_numpy
 from latentia.engine.parts import ChunkedSource, Parts, join_sources
 from latentia.engine.rows import ArraySource, Chunk, Source, Totals, rows_per_chunk
+from latentia.engine.tree import leaves
 from latentia.table.columns import MemoryDigest, TableDigest, holds_only_bits, join_distinct
 from latentia.table.encoder import as_numbers
-from latentia.table.frames import column_dtypes, column_names, frame_type, is_missing, on_host
+from latentia.table.frames import (
+    DataFrame,
+    Table,
+    TableLike,
+    column_dtypes,
+    column_names,
+    frame_type,
+    is_array,
+    is_missing,
+    on_host,
+)
 from latentia.table.labels import (
     NO_OUTPUT,
     NO_Y,
+    LabelsLike,
     Mark,
     OutputUnits,
     check_label_columns,
@@ -44,15 +60,33 @@ from latentia.table.labels import (
 )
 from latentia.table.weights import check_weight
 
+if TYPE_CHECKING:
+    import dask.array
+    import dask.dataframe
+    import pandas
+
+    from latentia.scale.files import LazyAnswers
+
 R = TypeVar("R")
+E = TypeVar("E")
+D = TypeVar("D")
+RowMethod = TypeVar("RowMethod", bound=Callable[..., Any])
+
+#: Labels and weights as they are passed with a table: in memory, or in parts as it is.
+Column: TypeAlias = "LabelsLike | dask.array.Array | dask.dataframe.Series | None"
+Weights: TypeAlias = "np.ndarray | pandas.Series | dask.array.Array | dask.dataframe.Series | None"
+
+#: What is said of some rows, and of all rows of a table in parts.
+Answer: TypeAlias = "Array | DataFrame | tuple[Array, ...]"
+LazyAnswer: TypeAlias = "dask.array.Array | dask.dataframe.DataFrame | LazyAnswers"
 
 
 class RawPart(NamedTuple):
     """Rows of a table as they came."""
 
-    X: Any  # a data frame or an array
-    y: Any
-    weight: Any
+    X: pandas.DataFrame | np.ndarray
+    y: LabelsLike | None
+    weight: Weights
 
 
 class LazyTable(ABC):
@@ -60,28 +94,32 @@ class LazyTable(ABC):
 
     name: str  # what errors call it
     #: An empty table with the columns and dtypes of all parts.
-    meta: Any
+    meta: pandas.DataFrame | np.ndarray
     #: How many rows there are; None where that is not known before they are read.
     n_rows: int | None
     #: How many work at a time, if parts stay with them; None where each is read anew.
     n_places: int | None = None
 
     @abstractmethod
-    def gather(self, fn: Callable[[RawPart], R], y: Any = None, sample_weight: Any = None) -> list[R]:
+    def gather(self, fn: Callable[[RawPart], R], y: Column = None, sample_weight: Weights = None) -> list[R]:
         """`fn` of each part, with its labels and weights, here: it must be small."""
 
     @abstractmethod
     def make(
-        self, fn: Callable[[list[RawPart]], ArraySource], groups: Sequence[Sequence[int]], y: Any, sample_weight: Any
+        self,
+        fn: Callable[[list[RawPart]], ArraySource],
+        groups: Sequence[Sequence[int]],
+        y: Column,
+        sample_weight: Weights,
     ) -> Parts:
         """What `fn` makes of the parts of each group of neighbors, kept where they are."""
 
     @abstractmethod
-    def map_rows(self, fn: Callable[..., Any], y: Any = None) -> Any:
+    def map_rows(self, fn: Callable[..., Answer], y: Column = None) -> LazyAnswer:
         """`fn` of the rows of each part, and of their labels if given, as a lazy table or array."""
 
 
-def lazy_table(X: Any) -> LazyTable | None:
+def lazy_table(X: object) -> LazyTable | None:
     """A table that is not in memory; None for others."""
     if isinstance(X, LazyTable):
         return X
@@ -92,21 +130,102 @@ def lazy_table(X: Any) -> LazyTable | None:
     return None
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> TypeGuard[dask.array.Array | dask.dataframe.DataFrame]:
     """Whether X is a collection of Dask, which is not imported to find out."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
-def is_lazy(X: Any) -> bool:
+def is_lazy(X: object) -> bool:
     """Whether X is a table, a column or an array that is not in memory."""
     return isinstance(X, LazyTable) or is_dask(X)
 
 
-def refuse_lazy(what: str, values: Any, why: str) -> None:
+def refuse_lazy(what: str, values: object, why: str) -> None:
     """Say what is wrong with a lazy table or column where only values in memory serve."""
     if is_lazy(values):
         kind = values.name if isinstance(values, LazyTable) else f"a Dask {type(values).__name__}"
         raise TypeError(f"{what} is {kind}, but {why}.")
+
+
+def method_of_rows(method: RowMethod) -> RowMethod:
+    """A method that answers for each row of a table.
+
+    A table that is not in memory is answered part by part, lazily. Under array API dispatch, rows
+    must be of the library and on the device of those fitted.
+    """
+
+    arguments = signature(method)
+
+    @wraps(method)
+    def checked(estimator: BaseEstimator, X: TableLike, *args: object, **kwargs: object) -> object:
+        table = lazy_table(X)
+        if table is not None:
+            estimator._require_fitted()
+            given = arguments.bind(estimator, X, *args, **kwargs).arguments
+            options = {name: given[name] for name in list(given)[2:]}
+            labels = options.pop("y", None)  # which come in parts, too
+            return table.map_rows(AnswerPart(estimator, method.__name__, options), labels)
+        _check_same_namespace(estimator, X, method.__name__)
+        return method(estimator, X, *args, **kwargs)
+
+    return cast(RowMethod, checked)
+
+
+class AnswerPart:
+    """A method of a fitted estimator, with its options, as a function of some rows."""
+
+    def __init__(self, estimator: BaseEstimator, method: str, options: Mapping[str, object]):
+        self.estimator, self.method, self.options = _silent(estimator), method, dict(options)
+
+    def __call__(self, X: TableLike, y: LabelsLike | None = None) -> Answer:
+        labels = () if y is None else (y,)
+        found: Answer = getattr(self.estimator, self.method)(X, *labels, **self.options)
+        return found
+
+
+def answers_of_parts(
+    fn: Callable[[E, RawPart], R],
+    estimator: E,
+    X: TableLike | LazyTable,
+    y: Column = None,
+    sample_weight: Weights = None,
+) -> list[R]:
+    """What `fn` of an estimator and of rows with their labels and weights says of each part of a
+    table that has rows; a table in memory is one part.
+    """
+    table = lazy_table(X)
+    if table is None:
+        return [fn(estimator, RawPart(X, y, sample_weight))]
+    found = table.gather(partial(unless_empty, fn=partial(fn, _silent(estimator))), y, sample_weight)
+    return [each for each in found if each is not None]
+
+
+def _silent(estimator: E) -> E:
+    """A copy without its callback, which need not travel, and is not called."""
+    other = copy(estimator)
+    if getattr(other, "callback", None) is not None:
+        setattr(other, "callback", None)  # noqa: B010
+    return other
+
+
+def _check_same_namespace(estimator: BaseEstimator, X: TableLike, method: str) -> None:
+    if not get_config()["array_api_dispatch"]:
+        return
+    estimator._require_fitted()
+    ours = next(leaves(estimator._model.params))
+    if is_array(X) and not is_sparse(X):
+        if namespace(X) is namespace(ours) and (is_numpy_array(X) or device(X) == device(ours)):
+            return
+        what = f"an array of {namespace(X).__name__} on {device(X)}"
+    elif is_numpy_array(ours):
+        return
+    else:
+        what = f"a {type(X).__name__}"
+    raise ValueError(
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device "
+        "as those passed to fit(): "
+        f"X is {what}, but the model was fitted in {namespace(ours).__name__} on {device(ours)}."
+    )
 
 
 #: Tables of at most so many numbers, in MiB, are small.
@@ -118,7 +237,7 @@ def is_small(n_rows: int, n_columns: int) -> bool:
     return 8 * n_rows * n_columns <= SMALL_TABLE_MIB * 2**20
 
 
-def bring_small(table: LazyTable, y: Any, sample_weight: Any) -> RawPart | None:
+def bring_small(table: LazyTable, y: Column, sample_weight: Weights) -> RawPart | None:
     """The rows of a small table, with their labels and weights; None of a large one."""
     n_columns = table.meta.shape[1]
     if table.n_rows is not None and not is_small(table.n_rows, n_columns):
@@ -128,17 +247,18 @@ def bring_small(table: LazyTable, y: Any, sample_weight: Any) -> RawPart | None:
     found = [part for part in table.gather(_itself, y, sample_weight) if part.X.shape[0]]
     if not found:
         raise ValueError(f"X is {table.name} without any row: at least one is required.")
-    return RawPart(*(_join(pieces) for pieces in zip(*found, strict=True)))
+    return RawPart(_join([p.X for p in found]), _join([p.y for p in found]), _join([p.weight for p in found]))
 
 
-def count_rows(part: RawPart, meta: Any) -> int:
+def count_rows(part: RawPart, meta: pandas.DataFrame | np.ndarray) -> int:
     """How many rows a part has, whose columns must be those of the whole table."""
     X, y, weight = part
     n_rows = int(X.shape[0])
     for what, values in (("y", y), ("sample_weight", weight)):
-        if values is not None and len(values) != n_rows:
+        n_entries = n_rows if values is None else len(on_host(values))
+        if n_entries != n_rows:
             raise ValueError(
-                f"{what} has {len(values)} entries where X has {n_rows} rows, in one partition: they must be divided "
+                f"{what} has {n_entries} entries where X has {n_rows} rows, in one partition: they must be divided "
                 "alike."
             )
     if n_rows:
@@ -146,7 +266,7 @@ def count_rows(part: RawPart, meta: Any) -> int:
     return n_rows
 
 
-def _check_schema(X: Any, meta: Any) -> None:
+def _check_schema(X: Table, meta: Table) -> None:
     """Refuse a part whose columns are not those of the whole table."""
     if frame_type(meta) == "array":
         if X.shape[1] != meta.shape[1]:
@@ -162,14 +282,15 @@ def _check_schema(X: Any, meta: Any) -> None:
             )
 
 
-def _join(pieces: tuple[Any, ...]) -> Any:
+def _join(pieces: Sequence[R]) -> R:
+    """Rows, labels or weights of several parts."""
     if pieces[0] is None:
-        return None
+        return pieces[0]
     if hasattr(pieces[0], "iloc"):
         import pandas
 
-        return pandas.concat(list(pieces))
-    return np.concatenate([np.asarray(piece) for piece in pieces])
+        return cast(R, pandas.concat(list(pieces)))
+    return cast(R, np.concatenate([np.asarray(piece) for piece in pieces]))
 
 
 def _itself(part: RawPart) -> RawPart:
@@ -185,23 +306,19 @@ MAX_JOINED = 8
 class TableInParts:
     """A table that is too large to be brought here, with its labels and weights, after a first look
     at each part.
-
-    Parameters
-    ----------
-    digest : callable
-        What is asked of the labels of a part, given the number of its rows.
     """
 
-    def __init__(self, table: LazyTable, y: Any, sample_weight: Any, digest: Callable[[Any, int], Any]):
+    def __init__(self, table: LazyTable, y: Column, sample_weight: Weights, reader: TargetReader[D]):
         self.table, self.y, self.weight = table, y, sample_weight
-        heads = table.gather(partial(_look, meta=table.meta, digest=digest), y, sample_weight)
+        heads = table.gather(partial(_look, meta=table.meta, reader=reader), y, sample_weight)
         self.filled = [k for k, head in enumerate(heads) if head.n_rows]
         if not self.filled:
             raise ValueError(f"X is {table.name} without any row: at least one is required.")
         heads = [heads[k] for k in self.filled]
         self.sizes = [head.n_rows for head in heads]
         self.is_weighted = any(head.is_weighted for head in heads)
-        self.labels, self.first_row = [head.labels for head in heads], heads[0].first_row
+        self.first_row = heads[0].first_row
+        self.targets = reader.learn([head.labels for head in heads if head.labels is not None])
 
     def gather(self, fn: Callable[[RawPart], R]) -> list[R]:
         """`fn` of each part that has rows."""
@@ -218,19 +335,20 @@ class TableInParts:
         return ChunkedSource.of_parts(parts, n_columns, self.is_weighted)
 
 
-class _Head(NamedTuple):
+@dataclass(frozen=True)
+class _Head(Generic[D]):
     """What is asked of a part first."""
 
     n_rows: int
-    labels: Any  # the digest of y
+    labels: D | None  # the digest of y
     is_weighted: bool
-    first_row: Any  # of the table
+    first_row: pandas.DataFrame | np.ndarray
 
 
-def _look(part: RawPart, meta: Any, digest: Callable[[Any, int], Any]) -> _Head:
+def _look(part: RawPart, meta: pandas.DataFrame | np.ndarray, reader: TargetReader[D]) -> _Head[D]:
     n_rows = count_rows(part, meta)
     first_row = deepcopy(part.X.iloc[:1] if hasattr(part.X, "iloc") else part.X[:1])  # which does not hold the others
-    return _Head(n_rows, digest(part.y, n_rows) if n_rows else None, part.weight is not None, first_row)
+    return _Head(n_rows, reader.digest(part.y, n_rows) if n_rows else None, part.weight is not None, first_row)
 
 
 def unless_empty(part: RawPart, fn: Callable[[RawPart], R]) -> R | None:
@@ -306,6 +424,22 @@ def _bits(part: RawPart) -> tuple[bool, bool]:
     return not known.size or holds_only_bits(part.X), bool(known.size)
 
 
+#: How y becomes numbers, whatever part it comes from.
+Targets: TypeAlias = "Classes | LabelColumns | Outputs"
+
+
+class TargetReader(ABC, Generic[D]):
+    """Learns what y holds."""
+
+    @abstractmethod
+    def digest(self, y: LabelsLike | None, n_rows: int) -> D:
+        """What is told of the y of a part."""
+
+    @abstractmethod
+    def learn(self, digests: Sequence[D]) -> Targets:
+        """From the digests of all parts that have rows."""
+
+
 class LabelDigest(NamedTuple):
     """The distinct labels of some rows."""
 
@@ -314,7 +448,7 @@ class LabelDigest(NamedTuple):
     n_missing: int  # rows whose label is None or NaN
 
 
-def digest_labels(y: Any) -> LabelDigest:
+def digest_labels(y: LabelsLike | None) -> LabelDigest:
     """The distinct labels of the rows of a part."""
     if y is None:
         raise ValueError(NO_Y)
@@ -360,7 +494,7 @@ class Classes:
     unlabeled: Mark
     as_columns: bool = False  # one for each class; two classes make one
 
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
+    def encode(self, y: LabelsLike | None, n_rows: int) -> np.ndarray:
         """Codes of some rows."""
         codes = encode_known_labels(_without_axis(y) if self.as_columns else y, self.classes, n_rows, self.unlabeled)
         return class_columns(codes, len(self.classes)) if self.as_columns else codes
@@ -371,12 +505,12 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class ClassReader:
+class ClassReader(TargetReader[LabelDigest]):
     """Learns the classes of all parts."""
 
     unlabeled: Mark
 
-    def digest(self, y: Any, n_rows: int) -> LabelDigest:
+    def digest(self, y: LabelsLike | None, n_rows: int) -> LabelDigest:
         return digest_labels(y)
 
     def learn(self, digests: Sequence[LabelDigest]) -> Classes:
@@ -396,7 +530,7 @@ class LabelColumns:
     def classes(self) -> np.ndarray:
         return np.arange(self.n_positive.size)
 
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
+    def encode(self, y: LabelsLike | None, n_rows: int) -> np.ndarray:
         """Codes of some rows."""
         return read_label_matrix(y)
 
@@ -406,12 +540,12 @@ class LabelColumns:
 
 
 @dataclass(frozen=True)
-class LabelMatrixReader:
+class LabelMatrixReader(TargetReader["LabelColumns | LabelDigest"]):
     """Learns label matrices, or classes as such."""
 
     unlabeled: Mark
 
-    def digest(self, y: Any, n_rows: int) -> LabelColumns | LabelDigest:
+    def digest(self, y: LabelsLike | None, n_rows: int) -> LabelColumns | LabelDigest:
         y = _without_axis(y)
         if getattr(y, "ndim", 1) != 2:
             return digest_labels(y)
@@ -420,20 +554,21 @@ class LabelMatrixReader:
         known = codes >= 0
         return LabelColumns(known.sum(axis=0), (codes == 1).sum(axis=0), int(known.any(axis=1).sum()), names)
 
-    def learn(self, digests: Sequence[Any]) -> LabelColumns | Classes:
+    def learn(self, digests: Sequence[LabelColumns | LabelDigest]) -> LabelColumns | Classes:
         matrices = [digest for digest in digests if isinstance(digest, LabelColumns)]
         if not matrices:
-            return Classes(read_classes(digests, self.unlabeled), self.unlabeled, as_columns=True)
+            labels = [digest for digest in digests if isinstance(digest, LabelDigest)]
+            return Classes(read_classes(labels, self.unlabeled), self.unlabeled, as_columns=True)
         n_known, n_positive = (sum(getattr(part, name) for part in matrices) for name in ("n_known", "n_positive"))
         check_label_columns(n_known, n_positive, matrices[0].names)
         return LabelColumns(n_known, n_positive, sum(part.n_labeled for part in matrices), matrices[0].names)
 
 
-def _without_axis(y: Any) -> Any:
+def _without_axis(y: LabelsLike | None) -> LabelsLike | None:
     """A table of one column as that column."""
-    if getattr(y, "ndim", 1) != 2 or y.shape[1] != 1:
+    if y is None or isinstance(y, Sequence) or y.ndim != 2 or y.shape[1] != 1:
         return y
-    return y.iloc[:, 0] if hasattr(y, "iloc") else y[:, 0]
+    return y.iloc[:, 0] if hasattr(y, "iloc") else on_host(y)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -445,7 +580,7 @@ class Outputs:
     n_known: int  # rows
     largest: np.ndarray  # (O,) absolute value
 
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
+    def encode(self, y: LabelsLike | None, n_rows: int) -> np.ndarray:
         """Outputs of some rows."""
         return read_outputs(y, n_rows, may_be_unknown=True)[0]
 
@@ -458,10 +593,10 @@ class Outputs:
         return units_of_moments(*output_moments(rows), self.largest, is_weighted, self.is_vector, largest)
 
 
-class OutputReader:
+class OutputReader(TargetReader["Outputs"]):
     """Learns what outputs there are."""
 
-    def digest(self, y: Any, n_rows: int) -> Outputs:
+    def digest(self, y: LabelsLike | None, n_rows: int) -> Outputs:
         outputs, is_vector = read_outputs(y, n_rows, may_be_unknown=True)
         largest = np.nan_to_num(np.abs(outputs), nan=0.0, posinf=np.inf).max(axis=0)
         return Outputs(outputs.shape[1], is_vector, int((~np.isnan(outputs[:, 0])).sum()), largest)
@@ -474,11 +609,6 @@ class OutputReader:
         if not n_known:
             raise ValueError(NO_OUTPUT)
         return Outputs(sizes[0], digests[0].is_vector, n_known, np.max([digest.largest for digest in digests], axis=0))
-
-
-#: How y becomes numbers, whatever part it comes from; and what learns it from digests of the parts.
-Targets = Classes | LabelColumns | Outputs
-TargetReader = ClassReader | LabelMatrixReader | OutputReader
 
 
 def output_moments(rows: Source) -> tuple[np.ndarray, np.ndarray]:

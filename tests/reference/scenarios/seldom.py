@@ -29,9 +29,8 @@ from latentia.persistence.format import ArrayLayout, Decoder, Encoder
 from latentia.scale import tables as label_digest
 from latentia.scale import tables as small_tables
 from latentia.scale import tables as target_parts
-from latentia.scale.answers import method_of_rows
 from latentia.scale.files import LazyAnswers
-from latentia.scale.tables import LazyTable
+from latentia.scale.tables import LazyTable, method_of_rows
 from latentia.solvers.em import warn_if_decreased
 from latentia.table import cells
 from latentia.table import columns as column_kinds

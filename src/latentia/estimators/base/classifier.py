@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.estimators.base.estimator import LatentEstimator, is_learned
-from latentia.scale.answers import answers_of_parts, method_of_rows
-from latentia.scale.tables import RawPart, is_lazy
+from latentia.scale.tables import RawPart, answers_of_parts, is_lazy, method_of_rows
 from latentia.table.labels import (
     NO_LABEL,
     Mark,

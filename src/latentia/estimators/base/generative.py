@@ -50,8 +50,7 @@ from latentia.estimators.base.training import (
     raise_likelihood,
     validation_loss,
 )
-from latentia.scale.answers import method_of_rows
-from latentia.scale.tables import refuse_lazy
+from latentia.scale.tables import method_of_rows, refuse_lazy
 from latentia.solvers import LBFGS, Outcome
 from latentia.table.frames import frame_type
 from latentia.table.labels import encode_known_labels

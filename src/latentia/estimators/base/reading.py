@@ -189,12 +189,12 @@ def read_parts(
     table: LazyTable,
     y: Any,
     sample_weight: Any,
-    reader: TargetReader,
+    reader: TargetReader[Any],
     only_known: bool = False,
 ) -> ReadTable:
     """A table in parts; if asked, without the rows of which y says nothing."""
-    parts = TableInParts(table, y, sample_weight, reader.digest)
-    targets = reader.learn(parts.labels)
+    parts = TableInParts(table, y, sample_weight, reader)
+    targets = parts.targets
     blank = estimator._blank_copy().set_params(callback=None)
     form.validate(blank, parts.first_row, reset=True)
     encoder, attributes = form.learn(PartedDigest(parts))

@@ -41,8 +41,7 @@ from latentia.estimators.latent_classifier.stacking import (
     predict_held_out,
 )
 from latentia.families.latent_factors.kinds import COLUMN_MODELS
-from latentia.scale.answers import method_of_rows
-from latentia.scale.tables import is_lazy
+from latentia.scale.tables import is_lazy, method_of_rows
 from latentia.solvers import Outcome, ignore_step
 from latentia.table.columns import check_min_frequency
 from latentia.table.encoder import Merging

@@ -35,8 +35,16 @@ from latentia.estimators.softmax.training import (
 )
 from latentia.families.softmax_tree.leaves import Leaves, LinearLeaves
 from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, mixture_of_experts, prediction_inputs
-from latentia.scale.answers import answers_of_parts, method_of_rows
-from latentia.scale.tables import LazyTable, OutputReader, RawPart, is_lazy, is_small, lazy_table
+from latentia.scale.tables import (
+    LazyTable,
+    OutputReader,
+    RawPart,
+    answers_of_parts,
+    is_lazy,
+    is_small,
+    lazy_table,
+    method_of_rows,
+)
 from latentia.table.labels import OutputUnits, output_units, read_outputs
 from latentia.table.options import Check, check_choice, check_number, integer
 from latentia.table.standardization import source_moments

@@ -43,7 +43,7 @@ from latentia.estimators.softmax.training import (
 from latentia.families.blocks.bounds import GammaPrior
 from latentia.families.softmax_tree.posterior import BoundPosterior
 from latentia.families.softmax_tree.tree import Point, TreeLikelihood, multimodal_softmax
-from latentia.scale.answers import method_of_rows
+from latentia.scale.tables import method_of_rows
 from latentia.table.options import Check, check_choice, check_number, choice, integer
 
 
