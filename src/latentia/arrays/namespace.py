@@ -283,6 +283,8 @@ MIN_LOG_FLOAT32 = float(np.log(np.finfo(np.float32).smallest_normal / np.finfo(n
 
 def safe_log(a: Array) -> Array:
     """Logarithm that is silent at zero."""
+    if isinstance(a, np.ndarray):
+        return np.log(a, out=np.full_like(a, -math.inf), where=a > 0)
     xp = namespace(a)
     positive = a > 0
     return xp.where(positive, xp.log(xp.where(positive, a, xp.ones_like(a))), xp.full_like(a, -math.inf))

@@ -194,7 +194,11 @@ def _bracket(mean: Array, variance: Array, near: Array | None = None) -> _Bracke
     high = top + math.log(2 * n_scores) + xp.sqrt(n_scores * xp.max(variance, axis=-2))
     low = xp.min(mean, axis=-2)
     if near is None:
-        return _Bracket(low, _pilot_estimate(mean, top), high)
+        # midway between the largest score and the log-sum-exp of the others: exact for two scores
+        total = logsumexp(mean, axis=-2)
+        rest = -xp.expm1(top - total)
+        rest = xp.where(rest > 1e-13, rest, xp.full_like(rest, 1e-13))
+        return _Bracket(low, (top + total + xp.log(rest)) / 2, high)
     return _Bracket(low, xp.where(near < low, low, xp.where(near > high, high, near)), high)
 
 
@@ -244,15 +248,6 @@ def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tu
         if not bool(xp.any(far)):
             break
     return _Bracket(low, center, high), far
-
-
-def _pilot_estimate(mean: Array, top: Array) -> Array:
-    """Midway between the largest score and the log-sum-exp of the others: exact for two scores."""
-    xp = namespace(mean)
-    total = logsumexp(mean, axis=-2)
-    rest = -xp.expm1(top - total)
-    rest = xp.where(rest > 1e-13, rest, xp.full_like(rest, 1e-13))
-    return (top + total + xp.log(rest)) / 2
 
 
 #: Points of an average over three or more scores.
