@@ -1,5 +1,9 @@
 """A table in parts is the same table, whatever was done with it before it is asked."""
 
+import gc
+import pickle
+import tempfile
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -105,3 +109,28 @@ def test_the_largest_output_is_that_of_all_parts():
     reader, parts = OutputReader(), [np.array([[1.0, -2.0]]), np.array([[np.nan, np.nan], [-3.0, 1.0]])]
     targets = reader.learn([reader.digest(y, len(y)) for y in parts])
     assert targets.largest.tolist() == [3.0, 2.0] and targets.n_outputs == 2
+
+
+class Payload:
+    def __reduce__(self):
+        return open, ("ran", "w")
+
+
+def test_working_copies_of_rows_are_plain_arrays(monkeypatch, tmp_path):
+    """Whatever else lies in their place is not opened, and the folder goes with the last who needs it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, -1])
+    parts = LocalParts.keep([ArraySource(X, y), ArraySource(X + 1, y, np.ones(3))], fits_memory=False)
+    doubled = parts.make(partial(ArraySource.with_preprocess, preprocess=Doubled()))
+    np.testing.assert_array_equal(doubled.gather(ArraySource.all_rows)[1].rows.values, 2 * (X + 1))
+    assert [part.weight is None for part in parts.gather(partial(ArraySource.first_rows, n_rows=3))] == [True, False]
+    stored = sorted(tmp_path.glob("latentia-*/*"))
+    assert len(stored) == 2 and np.load(stored[0], allow_pickle=False).tolist() == X.tolist()
+    stored[1].write_bytes(pickle.dumps(Payload()))
+    with pytest.raises(ValueError, match="pickled"):
+        doubled.gather(ArraySource.all_rows)
+    assert not (tmp_path / "ran").exists()
+    del parts, doubled
+    gc.collect()
+    assert not list(tmp_path.glob("latentia-*"))
