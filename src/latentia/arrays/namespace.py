@@ -97,6 +97,12 @@ class LinearAlgebra(Functions, Protocol):
     def qr(self, a: Array, /) -> QR: ...
 
 
+class NamespaceInfo(Protocol):
+    """What a namespace says of itself."""
+
+    def dtypes(self, *, device: Hashable) -> dict[str, DType]: ...
+
+
 class Namespace(Functions, Hashable, Protocol):
     """An array library, as the Array API standard has it."""
 
@@ -107,6 +113,7 @@ class Namespace(Functions, Hashable, Protocol):
     linalg: LinearAlgebra
     special: Functions  # of PyTorch alone
 
+    def __array_namespace_info__(self) -> NamespaceInfo: ...
     def finfo(self, dtype: DType, /) -> FloatInfo: ...
     def isdtype(self, dtype: DType, kind: str | tuple[str, ...]) -> builtins.bool: ...
     def nonzero(self, a: Array, /) -> tuple[Array, ...]: ...

@@ -218,6 +218,14 @@ class StructuredFamily(EMFamily[Params, Stats, Posterior]):
         """Number of parameters that the structure of each restart leaves free."""
 
 
+class GenerativeParams(Protocol):
+    """Parameters of any model of p(x, c), as predictions see them."""
+
+    @property
+    def log_prior(self) -> Array: ...  # (..., C)
+    def _replace(self, *, log_prior: Array) -> Self: ...
+
+
 class GenerativeFamily(EMFamily[Params, Stats, Posterior]):
     """A model of p(x, c)."""
 

@@ -8,7 +8,7 @@ posteriors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -291,7 +291,7 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return GaussianMixtures(sizes, covariance, table.log_prior)
 
     def _model_attributes(self, model: FittedModel[GaussianMixtures]) -> Attributes:
-        params, preprocessor = model.params, model.preprocessor
+        params, preprocessor = cast(GaussianParams, model.params), model.preprocessor
         xp = namespace(params.means)
         return {
             "n_components_": model.family.n_components,

@@ -41,7 +41,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, is_sparse, namespace
 from latentia.arrays.parallel import one_blas_thread
-from latentia.engine.contracts import Params
 from latentia.engine.messages import format_seconds, warn_at_caller
 from latentia.engine.rows import LabelTotals
 from latentia.estimators.base.summary import as_html, as_text, summary_sections
@@ -77,7 +76,7 @@ class StepNotifier:
 
     def __init__(self) -> None:
         self.listeners: list[StepCallback] = []
-        self.attributes_at: Callable[[Params], dict[str, Any]] = lambda params: {}
+        self.attributes_at: Callable[[Any], dict[str, Any]] = lambda params: {}
         self.stopped = False
 
     def __call__(self, step: Step) -> bool:

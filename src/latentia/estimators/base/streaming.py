@@ -18,10 +18,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from latentia.engine.contracts import GenerativeFamily, Params, PosteriorFamily, Stats
+from latentia.arrays.namespace import to_numpy
+from latentia.engine.contracts import GenerativeFamily, PosteriorFamily
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.engine.tree import tree_map
+from latentia.engine.tree import Tree, tree_map
 from latentia.estimators.base.estimator import Attributes
 from latentia.estimators.base.reading import GenerativeInput
 from latentia.estimators.base.training import log_jacobian_sum
@@ -38,8 +39,8 @@ class Stream(Generic[G, P]):
     data: GenerativeInput  # how rows are read; its own rows are gone
     family: G
     trained: G | P  # the posterior, or the points themselves
-    params: Params  # of the latter, one restart
-    stats: Stats  # averages, per unit of weight
+    params: Tree  # of the latter, one restart
+    stats: Tree  # averages, per unit of weight
     weight: float  # of all rows so far
     unlabeled_weight: float
     label_counts: np.ndarray  # (C,) rows of each class so far
@@ -51,7 +52,7 @@ class Stream(Generic[G, P]):
         cls,
         family: G,
         trained: G | P,
-        params: Params,
+        params: Tree,
         data: GenerativeInput,
         source: ArraySource,
         unlabeled_weight: float,
@@ -60,7 +61,7 @@ class Stream(Generic[G, P]):
         sweep, size = RowProblem(trained, Likelihood(), source).sweep(params), source.total_weight
         data = replace(data, X=data.X[:0, ...], codes=data.codes[:0], weight=None)
         stats = tree_map(lambda s: s / size, sweep.stats)
-        value = float(np.ravel(sweep.value - trained.log_prior(params))[0])
+        value = float(to_numpy(sweep.value - trained.log_prior(params)).ravel()[0])
         mean = (value - log_jacobian_sum(source, data.preprocessor)) / size
         counts = count_labels(source, data.n_classes)
         return cls(data, family, trained, params, stats, size, unlabeled_weight, counts, source.n_rows, (mean,))
@@ -82,7 +83,7 @@ class Stream(Generic[G, P]):
         params = self.trained.update(self.params, tree_map(lambda s: weight * s, stats))
         value = sweep.value - self.trained.log_prior(self.params)
         log_jacobian = log_jacobian_sum(source, self.data.preprocessor)
-        mean = (float(np.ravel(value)[0]) - log_jacobian) / size
+        mean = (float(to_numpy(value).ravel()[0]) - log_jacobian) / size
         return replace(
             counted,
             params=params,

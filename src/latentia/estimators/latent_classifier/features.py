@@ -150,7 +150,7 @@ class KernelMap(NamedTuple):
         landmarks = np.unique(_standardized(features, shift, scale) * root_share, axis=0)
         if len(landmarks) > max_landmarks:
             landmarks = landmarks[np.sort(rng.choice(len(landmarks), max_landmarks, replace=False))]
-        values, vectors = eigh(_similarities(landmarks, landmarks))
+        values, vectors = map(to_numpy, eigh(_similarities(landmarks, landmarks)))
         kept = values > MIN_EIGENVALUE * values.max()
         return cls(shift, scale, root_share, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, take_rows, to_numpy
-from latentia.engine.contracts import Params
+from latentia.engine.contracts import GenerativeParams
 from latentia.estimators.base.classifier import refuse_class_options
 from latentia.estimators.base.estimator import Attributes, LabelCounts, StepNotifier
 from latentia.estimators.base.reading import GenerativeInput, MixedTable, read_training_table
@@ -70,7 +70,7 @@ class MultilabelModel:
     leaderboard: dict[str, list[Any]]
 
     @property
-    def params(self) -> Params:
+    def params(self) -> GenerativeParams:
         return self.density.model.params
 
     @property

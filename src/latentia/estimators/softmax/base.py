@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from latentia.arrays.namespace import Array, compute_dtype, namespace, take_rows, to_numpy, transpose
-from latentia.engine.contracts import Params
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows, rows_per_chunk
+from latentia.engine.tree import Tree
 from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
 from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier, input_attributes
 from latentia.estimators.base.reading import NumberTable, read_parts
@@ -79,7 +79,7 @@ class PredictionModel(NamedTuple):
     outputs: OutputUnits
 
     @property
-    def params(self) -> Params:
+    def params(self) -> Tree:
         """The point estimate."""
         return self.fitted.point_estimate
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, cast
 
 import numpy as np
 from array_api_compat import is_numpy_array
@@ -41,7 +41,7 @@ from latentia.arrays.namespace import Array, namespace, take_rows, to_numpy
 from latentia.arrays.parallel import parallel
 from latentia.engine.rows import ArraySource, RowRange, TableSource, rows_per_chunk, split_ranges
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.engine.tree import add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
+from latentia.engine.tree import Tree, add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
 from latentia.estimators.base.estimator import StepNotifier
 from latentia.families.softmax_tree.leaves import P, Q, S
 from latentia.families.softmax_tree.posterior import N_POINTS, BoundPosterior, ExactParams, ExactPosterior
@@ -262,7 +262,7 @@ def train(
     points = start if isinstance(start, Point) else add_restart_axis(start.point_estimate)
     if not options.is_bayesian:
         return climb_likelihood(tree, rows, points, options, on_step)
-    if seen is not None:
+    if seen is not None and seen.bound_posterior is not None:
         posteriors = add_restart_axis(seen.bound_posterior)
     else:
         posteriors = anneal(tree, rows.modeled, points, options)
@@ -410,7 +410,7 @@ def _telling(on_step: StepCallback, model_at: Callable[..., FittedModel[P, Q, S]
     """A callback for a solver, which tells another of its steps with models as parameters."""
 
     def tell(step: Step) -> bool:
-        return on_step(step._replace(params=lambda: model_at(step.params())))
+        return on_step(step._replace(params=lambda: cast(Tree, model_at(step.params()))))
 
     return tell
 
