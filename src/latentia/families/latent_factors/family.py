@@ -8,7 +8,7 @@ analyzers.
 Continuous columns (Langseth & Nielsen 2005, "Latent classification models", Machine Learning 59):
 :math:`x_i \sim N(l_{mi}^\top z + \eta_{mi}, \theta_i)`, the noise tied over components or one for
 each. Binary columns (Langseth & Nielsen 2009, "Latent classification models for binary data",
-Pattern Recognition 42) and categorical ones: see `column_models`. Rows and classes share the
+Pattern Recognition 42) and other kinds: see `kinds`. Rows and classes share the
 loadings; the class acts through the prior of z and through p(m | y).
 
 Where we differ from the papers: the linear model keeps its offset (without it a class mean must lie
@@ -21,17 +21,12 @@ Shapes: C classes, M components, q latents, H linear predictors (one per column,
 for categorical columns; continuous ones first), G continuous columns. The packed second moment of
 the augmented latents is ``T = q(q+1)/2 + q + 1`` long: (z z', z, 1).
 
-Initial parameters of latent classification models.
-
-With the principal axes V and standard deviations S of the centered predictors, the loadings start
-as :math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the predictors' covariance
-as its expectation: they follow the data in every direction. Components start towards random rows,
-class means and variances of the latents at those of their regression on the rows. All random
-numbers belong to principal axes or to quantiles of the rows along the first of them, so permuting
-the columns permutes the parameters, and a row of weight two is that row twice.
-
-Sampling from latent classification models, and the expectation of missing cells, column model by
-column model.
+**The start.** With the principal axes V and standard deviations S of the centered predictors, the
+loadings start as :math:`L = VSR / \sqrt q` with normal R, so that :math:`LL^\top` has the
+predictors' covariance as its expectation: they follow the data in every direction. Components start
+towards random rows, class means and variances of the latents at those of their regression on the
+rows. All random numbers belong to principal axes or to quantiles of the rows along the first of
+them, so permuting the columns permutes the parameters, and a row of weight two is that row twice.
 """
 
 from __future__ import annotations
@@ -192,11 +187,23 @@ class LatentFactors(
         """Each row's own posterior of the latents, whatever the rows."""
         return infer_rows(self.layout, params, rows, self.bound_rules)
 
+    def latent_means(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
+        """Log joint of class, component and row (..., C, M, N), and the mean of z given them."""
+        scores, latents = infer_latents(self.layout, params, rows, self.bound_rules)
+        return scores, latents.latent_means(params, rows)
+
     def statistics(
         self, params: FactorParams, rows: MaskedRows, posterior: FactorPosterior, weight: Array
     ) -> FactorStats:
         w = weight[..., None, :] * posterior.component
         return posterior.latents.statistics(params, self.layout, rows, w, shared_gram=self.complete)
+
+    def condensed(self, objective: Objective, source: Source) -> Source:
+        """Sums over the rows of each class, where they are all that sweeps need, and cheaper."""
+        wide = source.n_features > max(WIDE_TABLE_COLUMNS, 8 * self.n_latent)
+        pays = not wide or source.n_features <= min(MAX_MOMENT_COLUMNS, source.n_rows)
+        labels_rule = self.n_components == 1 and objective.rises_under_em and not source.any_unlabeled
+        return ClassSums(source, self.n_classes) if self.complete and labels_rule and pays else source
 
     def update(self, params: FactorParams, stats: FactorStats) -> FactorParams:
         weights = update_weights(params, stats, self._edges(params), self.ridge)
@@ -214,31 +221,6 @@ class LatentFactors(
 
     def move_statistics(self, stats: FactorStats, params: FactorParams, new: FactorParams) -> FactorStats:
         return stats.about(params.means, new.means)
-
-    def _edges(self, params: FactorParams) -> Array | None:
-        """Which loadings are free; None for all."""
-        return None if self.all_edges else params.edges
-
-    def update_structure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, np.ndarray]:
-        """Parameters with the edges that the expected statistics prefer, and which restarts have
-        changed.
-        """
-        xp = namespace(params.edges)
-        edges = best_edges(self.layout, self.tied, params.edges, stats)
-        changed = to_numpy(xp.any(edges != params.edges, axis=(-2, -1)))
-        return params._replace(edges=edges, loadings=params.loadings * edges[..., None, :, :]), changed
-
-    def sparse_axes(self, params: FactorParams) -> FactorParams:
-        """The latents rotated so that the loadings are as sparse as can be, with all edges."""
-        return to_sparse_axes(params)
-
-    def sparse_structures(self, params: FactorParams) -> list[FactorParams]:
-        """Rotated likewise, without the edges of weak loadings; one for each notion of weak."""
-        return without_weak_edges(params, self.layout.predictor_columns())
-
-    def structure_size(self, params: FactorParams) -> np.ndarray:
-        """How many loadings the structure of each start leaves free."""
-        return np.asarray(self.n_components * to_numpy(params.edges).sum(axis=(-2, -1), dtype=float))
 
     def log_prior(self, params: FactorParams) -> Array | float:
         return log_prior_density(params, self.ridge, self.n_pseudo_rows) if self.n_pseudo_rows else 0.0
@@ -261,6 +243,78 @@ class LatentFactors(
             n_pseudo_rows=self.n_pseudo_rows,
         )
 
+    def sample(
+        self, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
+    ) -> np.ndarray:
+        means, variances = to_numpy(params.means).astype(float), to_numpy(params.variances).astype(float)
+        loadings, offsets = to_numpy(params.loadings).astype(float), to_numpy(params.offsets).astype(float)
+        variance = to_numpy(params.noise).astype(float)
+        probs = to_numpy(softmax(to_numpy(params.log_mix).astype(float), axis=-1))
+        n, n_components = codes.size, probs.shape[-1]
+        m = np.minimum((rng.random((n, 1)) > np.cumsum(probs, axis=-1)[codes]).sum(axis=1), n_components - 1)
+        m = m if component is None else np.full(n, component)
+        z = rng.standard_normal((n, means.shape[-1]))
+        z = means[codes] + np.sqrt(variances[codes]) * z
+        predictors = np.empty((n, self.layout.n_predictors))
+        for k in range(n_components):
+            predictors[m == k] = z[m == k] @ loadings[k].T + offsets[k]
+        noise = variance[np.zeros(n, int) if variance.shape[0] == 1 else m]
+        X = np.zeros((n, self.layout.n_columns))
+        G = self.layout.n_gaussian
+        X[:, list(self.layout.gaussian.columns)] = self.layout.gaussian.sample(predictors[:, :G], noise, rng)
+        for model, index in self.layout.bounded_slices():
+            X[:, list(model.columns)] = model.sample(predictors[:, G:][:, index], noise[:, :0], rng)
+        return X
+
+    def impute(self, params: FactorParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
+        return fill_gaps(self.layout, params, rows, self.infer_rows(params, rows), class_probs, mode)
+
+    def impute_expected(self, params: FactorParams, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
+        return impute_rows(self.layout, params, self.infer_rows(params, rows), class_probs, False, expect)
+
+    def update_structure(self, params: FactorParams, stats: FactorStats) -> tuple[FactorParams, np.ndarray]:
+        """Parameters with the edges that the expected statistics prefer, and which restarts have
+        changed.
+        """
+        xp = namespace(params.edges)
+        edges = best_edges(self.layout, self.tied, params.edges, stats)
+        changed = to_numpy(xp.any(edges != params.edges, axis=(-2, -1)))
+        return params._replace(edges=edges, loadings=params.loadings * edges[..., None, :, :]), changed
+
+    def sparse_axes(self, params: FactorParams) -> FactorParams:
+        """The latents rotated so that the loadings are as sparse as can be, with all edges."""
+        return to_sparse_axes(params)
+
+    def sparse_structures(self, params: FactorParams) -> list[FactorParams]:
+        """Rotated likewise, without the edges of weak loadings; one for each notion of weak."""
+        return without_weak_edges(params, self.layout.predictor_columns())
+
+    def structure_size(self, params: FactorParams) -> np.ndarray:
+        """How many loadings the structure of each start leaves free."""
+        return np.asarray(self.n_components * to_numpy(params.edges).sum(axis=(-2, -1), dtype=float))
+
+    def _edges(self, params: FactorParams) -> Array | None:
+        """Which loadings are free; None for all."""
+        return None if self.all_edges else params.edges
+
+    def canonical(self, params: FactorParams) -> tuple[LatentFactors, FactorParams]:
+        """The family, which knows how many loadings a learned structure leaves free, and the
+        parameters in canonical coordinates.
+        """
+        other = self
+        if not self.all_edges:
+            other = copy(self)
+            other.n_edges = int(to_numpy(params.edges).sum())
+        return other, to_canonical_form(params)
+
+    def rough(self, is_small: bool = False) -> LatentFactors:
+        """The same, whose bounds settle less; if asked and where it has some, of few factors."""
+        other = copy(self)
+        other.bound_rules = ROUGH_BOUNDS
+        if is_small and self.layout.n_bounded:
+            other.n_latent = min(ROUGH_N_LATENT, self.n_latent)
+        return other
+
     def floats_per_row(self, params: FactorParams) -> int:
         n, q = self.layout.n_gaussian, self.n_latent
         leading = int(np.prod(params.log_mix.shape, dtype=int))
@@ -277,13 +331,6 @@ class LatentFactors(
         """Parameters with restarts belong to training, whose rows are known to be complete."""
         return self.complete and params.means.ndim > 2
 
-    def condensed(self, objective: Objective, source: Source) -> Source:
-        """Sums over the rows of each class, where they are all that sweeps need, and cheaper."""
-        wide = source.n_features > max(WIDE_TABLE_COLUMNS, 8 * self.n_latent)
-        pays = not wide or source.n_features <= min(MAX_MOMENT_COLUMNS, source.n_rows)
-        labels_rule = self.n_components == 1 and objective.rises_under_em and not source.any_unlabeled
-        return ClassSums(source, self.n_classes) if self.complete and labels_rule and pays else source
-
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and location of each latent, which the loadings
         set.
@@ -299,40 +346,6 @@ class LatentFactors(
         if H == G:  # however many latents there are, x has a Gaussian for each class and component, no more
             n_free = min(n_free, C * M * G * (G + 3) // 2)
         return mixing + n_free
-
-    def rough(self, is_small: bool = False) -> LatentFactors:
-        """The same, whose bounds settle less; if asked and where it has some, of few factors."""
-        other = copy(self)
-        other.bound_rules = ROUGH_BOUNDS
-        if is_small and self.layout.n_bounded:
-            other.n_latent = min(ROUGH_N_LATENT, self.n_latent)
-        return other
-
-    def canonical(self, params: FactorParams) -> tuple[LatentFactors, FactorParams]:
-        """The family, which knows how many loadings a learned structure leaves free, and the
-        parameters in canonical coordinates.
-        """
-        other = self
-        if not self.all_edges:
-            other = copy(self)
-            other.n_edges = int(to_numpy(params.edges).sum())
-        return other, to_canonical_form(params)
-
-    def latent_means(self, params: FactorParams, rows: MaskedRows) -> tuple[Array, Array]:
-        """Log joint of class, component and row (..., C, M, N), and the mean of z given them."""
-        scores, latents = infer_latents(self.layout, params, rows, self.bound_rules)
-        return scores, latents.latent_means(params, rows)
-
-    def impute(self, params: FactorParams, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
-        return fill_gaps(self.layout, params, rows, self.infer_rows(params, rows), class_probs, mode)
-
-    def impute_expected(self, params: FactorParams, rows: MaskedRows, class_probs: Array, expect: Expectation) -> Array:
-        return impute_rows(self.layout, params, self.infer_rows(params, rows), class_probs, False, expect)
-
-    def sample(
-        self, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None = None
-    ) -> np.ndarray:
-        return sample_rows(self.layout, params, codes, rng, component)
 
     @classmethod
     def examples(cls, n_features: int, n_classes: int) -> list[LatentFactors]:
@@ -485,31 +498,6 @@ def class_moments(
             square = (w @ (z - means[:, c, None, :]) ** 2)[:, 0]
             variances[:, c] = square + np.diagonal(cov, axis1=-2, axis2=-1)
     return means, variances
-
-
-def sample_rows(
-    layout: ColumnLayout, params: FactorParams, codes: np.ndarray, rng: np.random.Generator, component: int | None
-) -> np.ndarray:
-    """Rows of the classes `codes`, from random components or from a given one, in NumPy."""
-    means, variances = to_numpy(params.means).astype(float), to_numpy(params.variances).astype(float)
-    loadings, offsets = to_numpy(params.loadings).astype(float), to_numpy(params.offsets).astype(float)
-    variance = to_numpy(params.noise).astype(float)
-    probs = to_numpy(softmax(to_numpy(params.log_mix).astype(float), axis=-1))
-    n, n_components = codes.size, probs.shape[-1]
-    m = np.minimum((rng.random((n, 1)) > np.cumsum(probs, axis=-1)[codes]).sum(axis=1), n_components - 1)
-    m = m if component is None else np.full(n, component)
-    z = rng.standard_normal((n, means.shape[-1]))
-    z = means[codes] + np.sqrt(variances[codes]) * z
-    predictors = np.empty((n, layout.n_predictors))
-    for k in range(n_components):
-        predictors[m == k] = z[m == k] @ loadings[k].T + offsets[k]
-    noise = variance[np.zeros(n, int) if variance.shape[0] == 1 else m]
-    X = np.zeros((n, layout.n_columns))
-    G = layout.n_gaussian
-    X[:, list(layout.gaussian.columns)] = layout.gaussian.sample(predictors[:, :G], noise, rng)
-    for model, index in layout.bounded_slices():
-        X[:, list(model.columns)] = model.sample(predictors[:, G:][:, index], noise[:, :0], rng)
-    return X
 
 
 def fill_gaps(

@@ -1,6 +1,7 @@
-r"""The sparsest of the equivalent solutions: a rotation of the latents, and graphs to start from.
+r"""Which latents feed which columns: the sparsest of the equivalent solutions, and the edges that
+its statistics prefer.
 
-What leaves the model as it is. With an invertible A and a shift t, :math:`z = Az' + t` turns
+**What leaves the model as it is.** With an invertible A and a shift t, :math:`z = Az' + t` turns
 :math:`x = Lz + \eta` into :math:`L' = LA`, :math:`\eta' = \eta + Lt`, and the classes into
 :math:`\mu'_y = A^{-1}(\mu_y - t)`, :math:`\Gamma'_y = A^{-1}\Gamma_y A^{-\top}`. Rows have the same
 density, but this is a model of ours only if every :math:`\Gamma'_y` is diagonal. Let :math:`S^2 =
@@ -22,8 +23,8 @@ it at all. `rotate` takes the diagonal of :math:`\Gamma'_y`, with :math:`T^2 =
 \operatorname{diag}(R^\top S^2R)`, so that :math:`R = I` changes nothing. In the first case the
 likelihood stays, in the second the result is a new point, from which EM goes on.
 
-Which rotation. Let :math:`b_{hj}` be the correlations, within the classes, of heads and latents:
-rows of :math:`LS`, divided by the head's standard deviation, and weighed by the root of the
+**Which rotation.** Let :math:`b_{hj}` be the correlations, within the classes, of heads and
+latents: rows of :math:`LS`, divided by the head's standard deviation, and weighed by the root of the
 component's share. We minimize their sum of sizes (Jennrich 2004, "Rotation to simple loadings using
 component loss functions: the orthogonal case", Psychometrika 69),
 
@@ -54,14 +55,11 @@ to :math:`\vartheta` and beyond,
 is known at all kinks from two cumulative sums, so that each turn is an exact minimization. It needs
 no gradient.
 
-Which latents feed which columns: greedy search by a closed-form Bayesian regression score,
-inside EM.
-
-Structural EM (Friedman 1998; Langseth & Nielsen 2005, section 4.1): EM completes the rows, and
-given its expected statistics each column is a linear regression on its parents among the latents,
-whose marginal likelihood is known in closed form. With the Gram matrix G and cross products c of
-the parents (and a constant), prior precision :math:`\tau` on the weights in units of the noise, and
-noise of inverse gamma (a, b),
+**Which edges.** In structural EM (Friedman 1998; Langseth & Nielsen 2005, section 4.1) EM completes
+the rows, and given its expected statistics each column is a linear regression on its parents among
+the latents, whose marginal likelihood is known in closed form. With the Gram matrix G and cross
+products c of the parents (and a constant), prior precision :math:`\tau` on the weights in units of
+the noise, and noise of inverse gamma (a, b),
 
 .. math::
 
