@@ -349,7 +349,8 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         return tags
 
     def _require_fitted(self) -> None:
-        check_is_fitted(self, "_model")
+        if not hasattr(self, "_model"):  # the check makes all tags before it looks
+            check_is_fitted(self, "_model")
 
     def _check_rows(self, X: Any) -> Array:
         """Rows to predict, as numbers; those of most models have no gaps."""

@@ -67,7 +67,7 @@ from latentia.arrays.namespace import (
     transpose,
 )
 from latentia.engine.contracts import ConditionalFamily, QuasiNewtonFamily
-from latentia.engine.rows import Chunk, MaskedRows, Memo, Source, TableSource, Totals, rows_per_chunk
+from latentia.engine.rows import ArraySource, Chunk, MaskedRows, Memo, Source, TableSource, Totals, rows_per_chunk
 from latentia.engine.tree import Tree
 from latentia.families.blocks.bounds import GammaPrior, positive_half_line
 from latentia.families.probit_embedding.labels import (
@@ -243,7 +243,8 @@ class ProbitEmbedding(
     def _form_of_few_rows(self, source: Source) -> ProjectionForm:
         """From all rows at once, wherever they are: they are fewer than the features."""
         assert isinstance(source, TableSource)
-        rows: Chunk = source.subset(np.arange(source.n_rows)).all_rows()
+        in_memory = source if isinstance(source, ArraySource) else source.subset(np.arange(source.n_rows))
+        rows = in_memory.all_rows()
         scaled = scale_rows(rows.rows.values, self._row_weight(rows) ** 0.5)
         kind = SpectralForm if self.sharing.isotropic else KernelForm
         return kind.from_rows(scaled, self.noise)

@@ -73,12 +73,12 @@ class LatentPosterior(NamedTuple):
 def label_signs(y: Array, dtype: DType, low_density_separation: bool) -> LabelSigns:
     """From codes (N, L) of 0, 1, and -1 for unknown: these count under low-density separation."""
     xp = namespace(y)
-    known = xp.astype(y >= 0, dtype)
-    sign = known * (2 * xp.astype(y > 0, dtype) - 1)
-    if low_density_separation or bool(xp.all(y >= 0)):
-        ones = xp.ones_like(known)
-        return LabelSigns(sign, ones[:1, :], ones[:, 0])
-    return LabelSigns(sign, known, xp.max(known, axis=1))
+    known = y >= 0
+    sign = xp.astype(y > 0, dtype) - xp.astype(y == 0, dtype)
+    if low_density_separation or bool(xp.all(known)):
+        return LabelSigns(sign, xp.ones_like(sign[:1, :]), xp.ones_like(sign[:, 0]))
+    counts = xp.astype(known, dtype)
+    return LabelSigns(sign, counts, xp.max(counts, axis=1))
 
 
 def label_weight_moments(mean: Array, covariance: Array) -> LabelWeightMoments:

@@ -50,8 +50,7 @@ def _row_products(vectors: Array, x: Array) -> Array:
     """Vectors (..., R, D) times the rows x (N, D), as one matrix product: (..., R, N)."""
     xp = namespace(vectors)
     flat = xp.reshape(vectors, (-1, vectors.shape[-1]))
-    scores = transpose(x @ transpose(flat)) if is_sparse(x) else xp.matmul(flat, transpose(x))
-    return xp.reshape(scores, (*vectors.shape[:-1], x.shape[0]))
+    return xp.reshape(transpose(x @ transpose(flat)), (*vectors.shape[:-1], x.shape[0]))
 
 
 def gram_matrix(x: Array, weight: Array) -> Array:
