@@ -24,9 +24,9 @@ it at all. `rotate` takes the diagonal of :math:`\Gamma'_y`, with :math:`T^2 =
 likelihood stays, in the second the result is a new point, from which EM goes on.
 
 **Which rotation.** Let :math:`b_{hj}` be the correlations, within the classes, of heads and
-latents: rows of :math:`LS`, divided by the head's standard deviation, and weighed by the root of the
-component's share. We minimize their sum of sizes (Jennrich 2004, "Rotation to simple loadings using
-component loss functions: the orthogonal case", Psychometrika 69),
+latents: rows of :math:`LS`, divided by the head's standard deviation, and weighed by the root of
+the component's share. We minimize their sum of sizes (Jennrich 2004, "Rotation to simple loadings
+using component loss functions: the orthogonal case", Psychometrika 69),
 
 .. math:: Q(R) = \sum_{hj} |(BR)_{hj}| .
 
