@@ -82,6 +82,11 @@ class Family(ABC, Generic[Params, Stats, Posterior]):
         return params
 
     @property
+    def inference_iterates(self) -> bool:
+        """Whether `infer` goes on in each sweep from where the last has ended."""
+        return False
+
+    @property
     def takes_all_labels(self) -> bool:
         """Whether `infer`, given labels, scores a labeled row under its own class alone."""
         return False

@@ -175,9 +175,11 @@ class Likelihood(Objective):
     def evaluate(self, log_joint: Array, y: Array) -> tuple[Array, Array]:
         xp = namespace(log_joint)
         own, known = _labels(log_joint, y)
+        score = _own_score(log_joint, own)
+        if bool(xp.all(known)):
+            return score, xp.broadcast_to(own, log_joint.shape)
         class_posterior = softmax(log_joint, axis=-2)
-        value = xp.where(known, _own_score(log_joint, own), logsumexp(log_joint, axis=-2))
-        return value, xp.where(known, own, class_posterior)
+        return xp.where(known, score, logsumexp(log_joint, axis=-2)), xp.where(known, own, class_posterior)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def rising_sweep(
     """
     sweep = problem.sweep(params)
     values = to_float_array(sweep.value)
-    while (values < least).any():
+    while problem.family.inference_iterates and (values < least).any():
         sweep = problem.sweep(params)
         before, values = values, to_float_array(sweep.value)
         if not (values > before + MIN_RELATIVE_RISE * np.abs(before)).any():

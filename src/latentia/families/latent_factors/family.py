@@ -31,6 +31,7 @@ them, so permuting the columns permutes the parameters, and a row of weight two 
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from functools import partial
 
@@ -154,6 +155,10 @@ class LatentFactors(
             var_floor=self.var_floor,
             log_prior=self.fixed_log_prior,
         )
+
+    @property
+    def inference_iterates(self) -> bool:
+        return self.layout.n_bounded > 0
 
     @property
     def takes_all_labels(self) -> bool:
@@ -316,20 +321,21 @@ class LatentFactors(
         return other
 
     def floats_per_row(self, params: FactorParams) -> int:
+        return self.floats_by_shape(params.log_mix.shape, params.means.ndim > 2)
+
+    def floats_by_shape(self, shape: tuple[int, ...], trains: bool) -> int:
+        """The same by the shape (..., C, M) of the mixing weights, and whether these have restarts:
+        training has, and its rows are known to be complete.
+        """
         n, q = self.layout.n_gaussian, self.n_latent
-        leading = int(np.prod(params.log_mix.shape, dtype=int))
-        if self._trains_on_complete_rows(params):
+        leading = math.prod(shape)
+        if self.complete and trains:
             return 2 * n + leading * (3 * q + 4)
         if not q:
             return 5 * (leading + self.layout.n_predictors)
-        # in training, which has restarts, classes share the bounds of a row
-        n_bounds = leading // params.log_prior.shape[-1] if params.means.ndim > 2 else leading
+        n_bounds = leading // shape[-2] if trains else leading  # in training classes share the bounds of a row
         n_latent_floats = leading * (3 * q * q + 2 * q + 8)
         return n_latent_floats + 4 * n_bounds * self.layout.n_bounded + 3 * self.layout.n_predictors
-
-    def _trains_on_complete_rows(self, params: FactorParams) -> bool:
-        """Parameters with restarts belong to training, whose rows are known to be complete."""
-        return self.complete and params.means.ndim > 2
 
     def n_free(self, n_features: int) -> int:
         """Number of free parameters less the scale and location of each latent, which the loadings

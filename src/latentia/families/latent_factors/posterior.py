@@ -144,6 +144,10 @@ class BayesianLatentFactors(PosteriorFamily[FactorBelief, FactorStats, FactorPos
         return BayesianLatentFactors(self.model.rough(is_small), self.prior, self.lazy_bounds)
 
     @property
+    def inference_iterates(self) -> bool:
+        return self.model.inference_iterates
+
+    @property
     def takes_all_labels(self) -> bool:
         return self.model.takes_all_labels
 
@@ -201,7 +205,7 @@ class BayesianLatentFactors(PosteriorFamily[FactorBelief, FactorStats, FactorPos
         )
 
     def floats_per_row(self, params: FactorBelief) -> int:
-        return self.model.floats_per_row(expected_params(params).point)
+        return self.model.floats_by_shape(params.mixing.shape, params.class_mean.ndim > 2)
 
     def predictive(self, params: FactorBelief) -> FactorParams:
         """The point whose density stands for the average over the posterior.

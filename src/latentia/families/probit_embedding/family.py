@@ -223,6 +223,10 @@ class ProbitEmbedding(
 
     # What the rows say, whatever the parameters are
 
+    @property
+    def inference_iterates(self) -> bool:
+        return True
+
     def given_rows(self, source: Source) -> ProbitEmbedding:
         """The family with the form of the projection that is cheapest for these rows."""
         if source.n_features > source.n_rows:
