@@ -23,6 +23,7 @@ from latentia.families.softmax_tree.leaves import (
     Leaves,
     NaturalStats,
     from_accelerated,
+    join_branches,
     posterior_around,
     score_moments,
     to_accelerated,
@@ -68,8 +69,8 @@ class UnitNoiseLeaves(Leaves):
         residual = transpose(y) - params_at_rows(point.weights, x)
         return LeafRows(-namespace(x).sum(residual**2 + LOG_2PI, axis=-2) / 2, (residual,))
 
-    def gradient(self, rows, responsibilities, x):
-        return UnitPoint(weighted_row_sums(responsibilities[..., None, :] * rows.slopes[0], x))
+    def gradient(self, rows, node, share, x):
+        return UnitPoint(weighted_row_sums(join_branches(node * share)[..., None, :] * rows.slopes[0], x))
 
     def point_log_prior(self, point, ridge):
         value = -namespace(point.weights).sum(ridge * point.weights**2, axis=(-3, -2, -1)) / 2
@@ -86,9 +87,9 @@ class UnitNoiseLeaves(Leaves):
         square = (transpose(y) - mean) ** 2 + variance
         return LeafRows(-namespace(x).sum(square + LOG_2PI, axis=-2) / 2, (transpose(y),))
 
-    def statistics(self, rows, responsibilities, x, outer):
+    def statistics(self, rows, node, share, x, outer):
         (target,) = rows.slopes
-        weight = responsibilities[..., None, :] + namespace(x).zeros_like(target)
+        weight = join_branches(node * share)[..., None, :] + namespace(x).zeros_like(target)
         return NaturalStats(weighted_row_sums(weight, outer), weighted_row_sums(weight * target, x))
 
     def update(self, posterior, stats, beta):

@@ -58,9 +58,9 @@ from latentia.arrays.namespace import (
     Array,
     asarray_like,
     digamma,
-    exp_flush_underflow,
     eye_like,
     logsumexp,
+    logsumexp_and_softmax,
     namespace,
     transpose,
 )
@@ -261,8 +261,12 @@ class Leaves(ABC, Generic[P, Q, S]):
         """Rows x (N, D), with the one, at each leaf."""
 
     @abstractmethod
-    def gradient(self, rows: LeafRows, responsibilities: Array, x: Array) -> P:
-        """Gradient of the log likelihood by (weighted) responsibilities (..., L, N)."""
+    def gradient(self, rows: LeafRows, node: Array, share: Array, x: Array) -> P:
+        """Gradient of the log likelihood.
+
+        By the weights (..., B, 1, N) with which rows come to the last gates, and the posteriors
+        (..., B, b, N) of the branches there.
+        """
 
     @abstractmethod
     def point_log_prior(self, point: P, ridge: float) -> tuple[Array | float, P]:
@@ -283,8 +287,8 @@ class Leaves(ABC, Generic[P, Q, S]):
         """The same for a posterior; `outer` (N, P) are products of features."""
 
     @abstractmethod
-    def statistics(self, rows: LeafRows, responsibilities: Array, x: Array, outer: Array) -> S:
-        """Statistics of the rows by (weighted) responsibilities, additive in rows."""
+    def statistics(self, rows: LeafRows, node: Array, share: Array, x: Array, outer: Array) -> S:
+        """Statistics of the rows by the same weights, additive in rows."""
 
     @abstractmethod
     def update(self, posterior: Q, stats: S, beta: float) -> Q:
@@ -328,9 +332,8 @@ def choose_branch(gate: GateRows, below: Array) -> tuple[Array, Array]:
 
     From the log likelihoods (..., B b, N) below the branches.
     """
-    joint = gate.scores + split_branches(below, gate.scores.shape[-2])
-    total = logsumexp(joint, axis=-2)
-    return total - gate.log_total, exp_flush_underflow(joint - total[..., None, :])
+    total, share = logsumexp_and_softmax(gate.scores + split_branches(below, gate.scores.shape[-2]), axis=-2)
+    return total - gate.log_total, share
 
 
 @dataclass(frozen=True)
@@ -356,9 +359,8 @@ class ClassLeaves(Leaves[tuple[()], tuple[()], tuple[()]]):
         if len(self.classes) == self.n_classes:  # the label says which branch
             share = xp.astype(own, scores.dtype)
             return xp.sum(share * scores, axis=-2) - gate.log_total, share
-        allowed = xp.where(own, scores, xp.full_like(scores, -math.inf))
-        total = logsumexp(allowed, axis=-2)
-        return total - gate.log_total, exp_flush_underflow(allowed - total[..., None, :])
+        total, share = logsumexp_and_softmax(xp.where(own, scores, xp.full_like(scores, -math.inf)), axis=-2)
+        return total - gate.log_total, share
 
     def join_classes(self, log_paths: Array) -> Array:
         if len(self.classes) == self.n_classes:
@@ -463,9 +465,9 @@ class LinearLeaves(Leaves[LinearPoint, LinearPosterior, LinearStats]):
         # in the scores, and in the log noise
         return LeafRows(value, (residual / variance, (scaled - 1) / 2 * above_floor / variance))
 
-    def gradient(self, rows: LeafRows, responsibilities: Array, x: Array) -> LinearPoint:
+    def gradient(self, rows: LeafRows, node: Array, share: Array, x: Array) -> LinearPoint:
         in_scores, in_noise = rows.slopes
-        weight = responsibilities[..., None, :]
+        weight = join_branches(node * share)[..., None, :]
         return LinearPoint(weighted_row_sums(weight * in_scores, x), namespace(x).sum(weight * in_noise, axis=-1))
 
     def point_log_prior(self, point: LinearPoint, ridge: float) -> tuple[Array, LinearPoint]:
@@ -494,8 +496,9 @@ class LinearLeaves(Leaves[LinearPoint, LinearPosterior, LinearStats]):
         score = log_tau[..., None] - LOG_2PI - tau[..., None] * (residual * residual + variance)
         return LeafRows(xp.sum(score, axis=-2) / 2, (residual,))
 
-    def statistics(self, rows: LeafRows, responsibilities: Array, x: Array, outer: Array) -> LinearStats:
+    def statistics(self, rows: LeafRows, node: Array, share: Array, x: Array, outer: Array) -> LinearStats:
         xp, (residual,) = namespace(x), rows.slopes
+        responsibilities = join_branches(node * share)
         weighted = responsibilities[..., None, :] * residual
         square = xp.sum(weighted * residual, axis=-1)
         responsibility_sum = xp.sum(responsibilities, axis=-1, keepdims=True)

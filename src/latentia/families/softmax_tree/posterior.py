@@ -76,7 +76,6 @@ from latentia.families.softmax_tree.leaves import (
     augment,
     from_accelerated,
     inverse,
-    join_branches,
     posterior_around,
     score_variance,
     to_accelerated,
@@ -179,8 +178,10 @@ class BoundPosterior(
         for gate in params.gates:
             mean = params_at_rows(gate.mean, x)
             bounds.append(softmax_bound(mean, score_variance(gate.covariance, outer)))
-            gates.append(GateRows(self.beta * mean, self.beta * bounds[-1].value))
+            gates.append(GateRows(mean, bounds[-1].value))
         leaves = self.tree.leaves.expected_log_likelihood(params.leaves, x, outer, y)
+        if self.beta != 1.0:
+            gates = [GateRows(self.beta * scores, self.beta * log_total) for scores, log_total in gates]
         value, shares = self.tree.explain(gates, leaves._replace(value=self.beta * leaves.value), y)
         return BoundRows(value[..., None, :] / self.beta, shares, tuple(bounds), leaves, x, outer)
 
@@ -190,8 +191,8 @@ class BoundPosterior(
         for node, share, bound in zip(nodes, posterior.shares, posterior.bounds, strict=True):
             precision = weighted_row_sums(node * bound.curvature, posterior.outer)
             gates.append(NaturalStats(precision, weighted_row_sums(node * (share + bound.slope), posterior.x)))
-        responsibilities = join_branches(nodes[-1] * posterior.shares[-1])
-        leaves = self.tree.leaves.statistics(posterior.leaves, responsibilities, posterior.x, posterior.outer)
+        last = nodes[-1], posterior.shares[-1]
+        leaves = self.tree.leaves.statistics(posterior.leaves, *last, posterior.x, posterior.outer)
         return BoundStats(tuple(gates), leaves)
 
     def update(self, params: Posterior[Q], stats: BoundStats[S]) -> Posterior[Q]:
@@ -334,10 +335,11 @@ class ExactPosterior(
         leaves = self.tree.leaves.expected_log_likelihood(params.leaves, x, outer, y)
         value, shares = self.tree.explain(gates, leaves, y)
         derivatives, nodes = [], self.tree.descend(shares, xp.ones_like(x[None, :, 0]))
-        for node, share, prob, std, z in zip(nodes, shares, probs, stds, points, strict=True):
-            gradient = share - prob
-            gradient *= node
-            derivatives.append(ScoreDerivatives(xp.mean(gradient, axis=0), -xp.mean(gradient * z, axis=0) / std))
+        for level, (share, prob, std, z) in enumerate(zip(shares, probs, stds, points, strict=True)):
+            prob -= share
+            if level:  # every row comes by the root
+                prob *= nodes[level]
+            derivatives.append(ScoreDerivatives(-xp.mean(prob, axis=0), xp.mean(prob * z, axis=0) / std))
         return ExactRows(xp.mean(value, axis=0)[..., None, :], tuple(derivatives), x, outer)
 
     def statistics(

@@ -42,7 +42,7 @@ from typing import Generic, NamedTuple, Self, cast
 import numpy as np
 
 from latentia.arrays.linalg import packed_outer, params_at_rows, weighted_row_sums
-from latentia.arrays.namespace import Array, asarray_like, exp_flush_underflow, namespace, to_numpy
+from latentia.arrays.namespace import Array, asarray_like, logsumexp_and_softmax, namespace, to_numpy
 from latentia.engine.contracts import ConditionalFamily, SmoothFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.tree import Tree, tree_add
@@ -243,7 +243,7 @@ class PointRows(NamedTuple):
 
     log_joint: Array  # (..., 1, N) log p(y | x)
     shares: tuple[Array, ...]  # (..., B, b, N) posterior of the branch
-    probs: tuple[Array, ...]  # (..., B, b, N) probability of the branch given x alone
+    excess: tuple[Array, ...]  # (..., B, b, N) its probability given x alone, less that
     leaves: LeafRows
     x: Array  # (N, D) with the one
 
@@ -301,17 +301,18 @@ class TreeLikelihood(
         gates, probs = zip(*(gate_rows(params_at_rows(gate, x)) for gate in params.gates), strict=True)
         leaves = self.tree.leaves.log_likelihood(params.leaves, x, y)
         value, shares = self.tree.explain(gates, leaves, y)
+        for prob, share in zip(probs, shares, strict=True):
+            prob -= share
         return PointRows(value[..., None, :], shares, probs, leaves, x)
 
     def statistics(self, params: Point[P], rows: MaskedRows, posterior: PointRows, weight: Array) -> Point[P]:
         """Gradient of the log likelihood."""
         nodes = self.tree.descend(posterior.shares, weight)
         gates = tuple(
-            weighted_row_sums(node * (share - probs), posterior.x)
-            for node, share, probs in zip(nodes, posterior.shares, posterior.probs, strict=True)
+            -weighted_row_sums(node * excess, posterior.x) for node, excess in zip(nodes, posterior.excess, strict=True)
         )
-        responsibilities = join_branches(nodes[-1] * posterior.shares[-1])
-        return Point(gates, self.tree.leaves.gradient(posterior.leaves, responsibilities, posterior.x))
+        leaves = self.tree.leaves.gradient(posterior.leaves, nodes[-1], posterior.shares[-1], posterior.x)
+        return Point(gates, leaves)
 
     def log_prior(self, params: Point[P]) -> Array | float:
         total, _ = self.tree.leaves.point_log_prior(params.leaves, self.ridge)
@@ -336,12 +337,8 @@ class TreeLikelihood(
 
 def gate_rows(scores: Array) -> tuple[GateRows, Array]:
     """Rows with scores (..., B, b, N) at gates, and probabilities of the branches."""
-    xp = namespace(scores)
-    top = xp.max(scores, axis=-2, keepdims=True)
-    probs = exp_flush_underflow(scores - top)
-    total = xp.sum(probs, axis=-2)
-    probs /= total[..., None, :]
-    return GateRows(scores, top[..., 0, :] + xp.log(total)), probs
+    log_total, probs = logsumexp_and_softmax(scores + 0.0, axis=-2)  # of a copy, which it overwrites
+    return GateRows(scores, log_total), probs
 
 
 #: Rows of each class that initial weights are made from.
