@@ -571,11 +571,11 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, SoftmaxEstimat
         y_mean : array of shape (n_samples,) or (n_samples, n_outputs)
         y_std : array like `y_mean`, if asked for
         """
-        center, variance = self._map_rows(X, self._moments)
-        xp = namespace(center)
-        shift, scale = _units_like(self._model.outputs, center)
-        mean = transpose(center) * scale + shift
-        std = xp.sqrt(xp.clip(transpose(variance), min=0.0)) * scale
+        moments = self._map_rows(X, self._moments)
+        xp = namespace(moments)
+        shift, scale = _units_like(self._model.outputs, moments)
+        mean = transpose(moments[0, ...]) * scale + shift
+        std = xp.sqrt(xp.clip(transpose(moments[1, ...]), min=0.0)) * scale
         if self._model.outputs.is_vector:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
