@@ -146,60 +146,15 @@ def _right_labels(estimator: ProbabilisticClassifier, part: RawPart) -> tuple[fl
     return float(weight @ is_right), float(weight.sum()), labels.size
 
 
-class InformationCriteriaMixin:
-    """BIC and AIC from the log likelihood of rows and the number of free parameters."""
-
-    @abstractmethod
-    def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
-        """Log likelihood of rows and labels, and the number of rows that count."""
-
-    @abstractmethod
-    def _n_free_params(self) -> int:
-        """Number of free parameters."""
-
-    def _all_log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
-        """The same of all parts of a table."""
-        values, n_rows = zip(*answers_of_parts(_log_likelihood_of, self, X, y), strict=True)
-        return sum(values), sum(n_rows)
-
-    def bic(self, X: Any, y: Any = None) -> float:
-        """Bayesian information criterion; lower is better.
-
-        Generative models count unlabeled rows by their density; models of p(y | x) leave them out
-        and are judged at their point estimate.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Classes; scanned tables have them inside.
-
-        Returns
-        -------
-        bic : float
-        """
-        log_likelihood, n_rows = self._all_log_likelihood(X, y)
-        return -2 * log_likelihood + self._n_free_params() * float(np.log(n_rows))
-
-    def aic(self, X: Any, y: Any = None) -> float:
-        """Akaike information criterion; lower is better. Rows count as in `bic`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Classes; scanned tables have them inside.
-
-        Returns
-        -------
-        aic : float
-        """
-        log_likelihood, _ = self._all_log_likelihood(X, y)
-        return -2 * log_likelihood + 2 * self._n_free_params()
+def total_log_likelihood(estimator: Any, X: Any, y: Any) -> tuple[float, int]:
+    """Log likelihood of all rows of a table, and the number of rows that count."""
+    values, n_rows = zip(*answers_of_parts(_log_likelihood_of, estimator, X, y), strict=True)
+    return sum(values), sum(n_rows)
 
 
-def _log_likelihood_of(estimator: InformationCriteriaMixin, part: RawPart) -> tuple[float, int]:
-    return estimator._log_likelihood(part.X, part.y)
+def _log_likelihood_of(estimator: Any, part: RawPart) -> tuple[float, int]:
+    found: tuple[float, int] = estimator._log_likelihood(part.X, part.y)
+    return found
 
 
 class ClassOrLabelsClassifier(ProbabilisticClassifier):

@@ -28,7 +28,7 @@ from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, MaskedRows, TableSource
 from latentia.engine.sweep import OBJECTIVES, Likelihood, RowProblem, check_compatible
 from latentia.engine.tree import select_restart
-from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
+from latentia.estimators.base.classifier import ProbabilisticClassifier, total_log_likelihood
 from latentia.estimators.base.estimator import Attributes, StepNotifier, solution_attributes
 from latentia.estimators.base.fitted_model import (
     FillOptions,
@@ -117,7 +117,7 @@ def warn_of_idle_components(n_components: Any, n_rows: Any, owners: Sequence[str
 DEFAULT_N_INIT = 10
 
 
-class GenerativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier):
+class GenerativeClassifier(ProbabilisticClassifier):
     """A model of p(x, c). Subclasses say what is trained (`_plan`), and what users see of it."""
 
     _leaves_rows_in_place = True
@@ -380,6 +380,39 @@ class GenerativeClassifier(InformationCriteriaMixin, ProbabilisticClassifier):
         if (codes < 0).any():
             raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
         return codes
+
+    def bic(self, X: Any, y: Any = None) -> float:
+        """Bayesian information criterion; lower is better. Unlabeled rows
+        count by their density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes; scanned tables have them inside.
+
+        Returns
+        -------
+        bic : float
+        """
+        log_likelihood, n_rows = total_log_likelihood(self, X, y)
+        return -2 * log_likelihood + self._n_free_params() * float(np.log(n_rows))
+
+    def aic(self, X: Any, y: Any = None) -> float:
+        """Akaike information criterion; lower is better. Rows count as in `bic`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes; scanned tables have them inside.
+
+        Returns
+        -------
+        aic : float
+        """
+        log_likelihood, _ = total_log_likelihood(self, X, y)
+        return -2 * log_likelihood + 2 * self._n_free_params()
 
     def _n_free_params(self) -> int:
         """Number of free parameters; columns without any value have none."""

@@ -18,7 +18,7 @@ from latentia.arrays.namespace import Array, compute_dtype, namespace, take_rows
 from latentia.engine.messages import warn_at_caller
 from latentia.engine.rows import ArraySource, MaskedRows, TableSource, map_rows, rows_per_chunk
 from latentia.engine.tree import Tree
-from latentia.estimators.base.classifier import InformationCriteriaMixin, ProbabilisticClassifier
+from latentia.estimators.base.classifier import ProbabilisticClassifier, total_log_likelihood
 from latentia.estimators.base.estimator import Attributes, LabelCounts, LatentEstimator, StepNotifier, input_attributes
 from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.estimators.softmax.training import (
@@ -211,7 +211,7 @@ class SoftmaxEstimator(LatentEstimator):
         return namespace(by_row).exp(by_row)
 
 
-class SoftmaxClassifier(InformationCriteriaMixin, ProbabilisticClassifier, SoftmaxEstimator):
+class SoftmaxClassifier(ProbabilisticClassifier, SoftmaxEstimator):
     """Reads labels, and predicts from log probabilities of the classes."""
 
     n_features_in_: int
@@ -260,6 +260,39 @@ class SoftmaxClassifier(InformationCriteriaMixin, ProbabilisticClassifier, Softm
     def _log_proba(self, X: Any) -> Array:
         log_proba = transpose(self._map_rows(X, SoftmaxTree.log_class_proba))
         return namespace(log_proba).clip(log_proba, max=0.0)  # metrics refuse what is above one by a rounding
+
+    def bic(self, X: Any, y: Any = None) -> float:
+        """Bayesian information criterion; lower is better. The model is judged
+        at its point estimate, on the rows that have a label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes; scanned tables have them inside.
+
+        Returns
+        -------
+        bic : float
+        """
+        log_likelihood, n_rows = total_log_likelihood(self, X, y)
+        return -2 * log_likelihood + self._n_free_params() * float(np.log(n_rows))
+
+    def aic(self, X: Any, y: Any = None) -> float:
+        """Akaike information criterion; lower is better. Rows count as in `bic`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes; scanned tables have them inside.
+
+        Returns
+        -------
+        aic : float
+        """
+        log_likelihood, _ = total_log_likelihood(self, X, y)
+        return -2 * log_likelihood + 2 * self._n_free_params()
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         """At the point estimate, of the labeled rows."""
