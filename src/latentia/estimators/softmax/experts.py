@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -33,7 +33,7 @@ from latentia.estimators.softmax.training import (
     point_before,
     search_table,
 )
-from latentia.families.softmax_tree.leaves import Leaves, LinearLeaves
+from latentia.families.softmax_tree.leaves import Leaves, LinearLeaves, LinearPoint
 from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, mixture_of_experts, prediction_inputs
 from latentia.scale.tables import (
     LazyTable,
@@ -531,7 +531,8 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, SoftmaxEstimat
         return LinearLeaves(n_outputs, self._prior)
 
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:
-        gates, experts = point_before(model.tree, model.point_estimate, data.preprocessor)
+        gates, leaves = point_before(model.tree, model.point_estimate, data.preprocessor)
+        experts = cast(LinearPoint, leaves)
         attributes = expert_attributes(gates, experts.weights)
         shift, scale = _units_like(data.outputs, experts.weights)
         return attributes | {

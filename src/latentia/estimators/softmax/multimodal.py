@@ -514,7 +514,7 @@ def train_proposals(
     return search.entries[search.best].fitted.model, table
 
 
-def _kept_weights(parent: Parent) -> Point[tuple[()]]:
+def _kept_weights(parent: Parent) -> Point:
     """A parent's weights of the subclasses that were kept."""
     gate = parent.fitted.model.model.point_estimate.gates[0]
     xp = namespace(gate)

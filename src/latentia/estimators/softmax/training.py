@@ -57,9 +57,9 @@ class FittedModel(Generic[P, Q, S]):
     """A model and its parameters; by maximum likelihood there is a point estimate alone."""
 
     tree: SoftmaxTree[P, Q, S]
-    point_estimate: Point[P]
-    bound_posterior: Posterior[Q] | None = None  # under the quadratic bound
-    exact_posterior: Posterior[Q] | None = None  # under the exact likelihood
+    point_estimate: Point
+    bound_posterior: Posterior | None = None  # under the quadratic bound
+    exact_posterior: Posterior | None = None  # under the exact likelihood
 
     def log_predictive(self, averaging: Averaging, rows: ArraySource) -> np.ndarray:
         """Log predictive probabilities or densities (N,) of rows."""
@@ -75,20 +75,20 @@ class FittedModel(Generic[P, Q, S]):
 
 
 #: What predictions of a model are made with: a point, or a posterior that they average over.
-Averaging = Callable[[FittedModel[P, Q, S]], Point[P] | Posterior[Q]]
+Averaging = Callable[[FittedModel[P, Q, S]], Point | Posterior]
 
 
-def plugin(model: FittedModel[P, Q, S]) -> Point[P] | Posterior[Q]:
+def plugin(model: FittedModel[P, Q, S]) -> Point | Posterior:
     """The point estimate alone."""
     return model.point_estimate
 
 
-def over_exact_posterior(model: FittedModel[P, Q, S]) -> Point[P] | Posterior[Q]:
+def over_exact_posterior(model: FittedModel[P, Q, S]) -> Point | Posterior:
     """Averages over the posterior under the exact likelihood."""
     return model.exact_posterior or model.point_estimate
 
 
-def over_bound_posterior(model: FittedModel[P, Q, S]) -> Point[P] | Posterior[Q]:
+def over_bound_posterior(model: FittedModel[P, Q, S]) -> Point | Posterior:
     """Averages over the posterior under the quadratic bound."""
     return model.bound_posterior or model.point_estimate
 
@@ -249,7 +249,7 @@ class Trained(NamedTuple, Generic[P, Q, S]):
 def train(
     tree: SoftmaxTree[P, Q, S],
     rows: ModeledRows,
-    start: Point[P] | FittedModel[P, Q, S],
+    start: Point | FittedModel[P, Q, S],
     options: Options,
     on_step: StepCallback,
 ) -> Trained[P, Q, S]:
@@ -272,7 +272,7 @@ def train(
 
 def initial_points(
     tree: SoftmaxTree[P, Q, S], rows: ModeledRows, options: Options, rng: np.random.Generator
-) -> list[Point[P]]:
+) -> list[Point]:
     """Points of maximum likelihood for the modeled rows, one per restart.
 
     Of a convex model, all that are equal in likelihood: the bound tells them apart.
@@ -291,7 +291,7 @@ def initial_points(
 
 
 def climb_likelihood(
-    tree: SoftmaxTree[P, Q, S], rows: ModeledRows, points: Point[P], options: Options, on_step: StepCallback
+    tree: SoftmaxTree[P, Q, S], rows: ModeledRows, points: Point, options: Options, on_step: StepCallback
 ) -> Trained[P, Q, S]:
     """The maximum of the likelihood, or with a ridge of the posterior, by L-BFGS from every point.
 
@@ -316,7 +316,7 @@ def climb_likelihood(
     return Trained(model, solution, winner, solution.outcomes[winner])
 
 
-def anneal(tree: SoftmaxTree[P, Q, S], rows: TableSource, points: Point[P], options: Options) -> Posterior[Q]:
+def anneal(tree: SoftmaxTree[P, Q, S], rows: TableSource, points: Point, options: Options) -> Posterior:
     """Posteriors about points, after a few steps at lower inverse temperatures if asked for."""
     posteriors = BoundPosterior(tree).posterior_around(points, INITIAL_VARIANCE)
     for beta in ANNEALING if options.annealing else ():
@@ -326,7 +326,7 @@ def anneal(tree: SoftmaxTree[P, Q, S], rows: TableSource, points: Point[P], opti
 
 
 def climb_bound(
-    tree: SoftmaxTree[P, Q, S], rows: TableSource, params: Posterior[Q], options: Options, on_step: StepCallback
+    tree: SoftmaxTree[P, Q, S], rows: TableSource, params: Posterior, options: Options, on_step: StepCallback
 ) -> tuple[Solution, int]:
     """Variational Bayes from all posteriors, by successive halving; the best that ran to its end.
 
@@ -366,7 +366,7 @@ def climb_exact(
     bound_posterior = select_restart(solution.params, winner)
     families = [ExactPosterior(tree, n_points) for n_points in options.effort.n_points]
 
-    def model_at(params: ExactParams[Q]) -> FittedModel[P, Q, S]:
+    def model_at(params: ExactParams) -> FittedModel[P, Q, S]:
         posterior = families[0].to_posterior(params)
         return FittedModel(tree, tree.point_of(posterior), bound_posterior, posterior)
 
@@ -415,7 +415,7 @@ def _telling(on_step: StepCallback, model_at: Callable[..., FittedModel[P, Q, S]
     return tell
 
 
-def _n_restarts(params: Point[P] | Posterior[Q]) -> int:
+def _n_restarts(params: Point | Posterior) -> int:
     return int(next(leaves(params)).shape[0])
 
 
@@ -444,7 +444,7 @@ class Trainer:
         """Whether a callback has asked to stop."""
         return self.notifier.stopped
 
-    def train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point[P]] = ()) -> Candidate:
+    def train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point] = ()) -> Candidate:
         """Train a model, also from `extra_points`, and score it."""
         candidate = self._train(tree, extra_points)
         return candidate._replace(score=self._score(candidate))
@@ -459,7 +459,7 @@ class Trainer:
         full = replace(self, rows=rows, options=self.options._replace(effort=FULL))
         return full._train(candidate.model.tree, [candidate.model.point_estimate])
 
-    def _train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point[P]]) -> Candidate:
+    def _train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point]) -> Candidate:
         began = time.perf_counter()
         rows = self.rows.modeled
         log_jacobian = rows.total_weight * self.log_unit
@@ -516,11 +516,11 @@ class ModeledRows(NamedTuple):
     preprocess: Standardizer  # from the former to the latter
     are_distinct: bool = True  # whether equal rows were merged, as those of small tables are
 
-    def to_modeled(self, tree: SoftmaxTree[P, Q, S], point: Point[P]) -> Point[P]:
+    def to_modeled(self, tree: SoftmaxTree[P, Q, S], point: Point) -> Point:
         """A point of standardized rows as one of the rows as they are modeled."""
         return point_before(tree, point, self.preprocess)
 
-    def to_standardized(self, tree: SoftmaxTree[P, Q, S], point: Point[P]) -> Point[P]:
+    def to_standardized(self, tree: SoftmaxTree[P, Q, S], point: Point) -> Point:
         shift, scale = self.preprocess.shift, self.preprocess.scale
         return point_before(tree, point, Standardizer(-shift / scale, 1 / scale, None))
 
@@ -539,7 +539,7 @@ class ModeledRows(NamedTuple):
         )
 
 
-def point_before(tree: SoftmaxTree[P, Q, S], point: Point[P], preprocess: Standardizer) -> Point[P]:
+def point_before(tree: SoftmaxTree[P, Q, S], point: Point, preprocess: Standardizer) -> Point:
     """A point of standardized rows as one of the rows before."""
     return tree.map_weights(point, lambda weights: undo_standardization(weights, preprocess))
 

@@ -121,8 +121,8 @@ class TreeCoordinates(NamedTuple):
 
 @dataclass(frozen=True)
 class BoundPosterior(
-    ConditionalFamily[Posterior[Q], BoundStats[S], BoundRows],
-    AcceleratedFamily[Posterior[Q], BoundStats[S], BoundRows],
+    ConditionalFamily[Posterior, BoundStats[S], BoundRows],
+    AcceleratedFamily[Posterior, BoundStats[S], BoundRows],
     Generic[P, Q, S],
 ):
     """The posterior of a tree under the quadratic bound.
@@ -159,18 +159,16 @@ class BoundPosterior(
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.tree.example_rows(rng, n_rows, n_features)
 
-    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Posterior[Q]:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Posterior:
         """Around initial points (the estimators start from those of maximum likelihood)."""
         return self.posterior_around(TreeLikelihood(self.tree).init(source, rng, n_restarts), 0.3)
 
-    def posterior_around(self, point: Point[P], variance: float) -> Posterior[Q]:
+    def posterior_around(self, point: Point, variance: float) -> Posterior:
         """Parameters about a point."""
         gates = tuple(posterior_around(gate, variance, self.tree.prior) for gate in point.gates)
-        return Posterior(gates, self.tree.leaves.posterior_around(point.leaves, variance))
+        return Posterior(gates, self.tree.leaves.posterior_around(cast("P", point.leaves), variance))
 
-    def infer(
-        self, params: Posterior[Q], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
-    ) -> BoundRows:
+    def infer(self, params: Posterior, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> BoundRows:
         assert y is not None  # a conditional family scores labels
         x = augment(rows.values)
         outer = packed_outer(x)
@@ -179,13 +177,13 @@ class BoundPosterior(
             mean = params_at_rows(gate.mean, x)
             bounds.append(softmax_bound(mean, score_variance(gate.covariance, outer)))
             gates.append(GateRows(mean, bounds[-1].value))
-        leaves = self.tree.leaves.expected_log_likelihood(params.leaves, x, outer, y)
+        leaves = self.tree.leaves.expected_log_likelihood(cast("Q", params.leaves), x, outer, y)
         if self.beta != 1.0:
             gates = [GateRows(self.beta * scores, self.beta * log_total) for scores, log_total in gates]
         value, shares = self.tree.explain(gates, leaves._replace(value=self.beta * leaves.value), y)
         return BoundRows(value[..., None, :] / self.beta, shares, tuple(bounds), leaves, x, outer)
 
-    def statistics(self, params: Posterior[Q], rows: MaskedRows, posterior: BoundRows, weight: Array) -> BoundStats[S]:
+    def statistics(self, params: Posterior, rows: MaskedRows, posterior: BoundRows, weight: Array) -> BoundStats[S]:
         nodes = self.tree.descend(posterior.shares, weight)
         gates = []
         for node, share, bound in zip(nodes, posterior.shares, posterior.bounds, strict=True):
@@ -195,36 +193,36 @@ class BoundPosterior(
         leaves = self.tree.leaves.statistics(posterior.leaves, *last, posterior.x, posterior.outer)
         return BoundStats(tuple(gates), leaves)
 
-    def update(self, params: Posterior[Q], stats: BoundStats[S]) -> Posterior[Q]:
+    def update(self, params: Posterior, stats: BoundStats[S]) -> Posterior:
         gates = tuple(
             update_weights(gate, rows, self.tree.prior, self.beta, shift_invariant=True)
             if n_branches(gate) > 1
             else gate
             for gate, rows in zip(params.gates, stats.gates, strict=True)
         )
-        return Posterior(gates, self.tree.leaves.update(params.leaves, stats.leaves, self.beta))
+        return Posterior(gates, self.tree.leaves.update(cast("Q", params.leaves), stats.leaves, self.beta))
 
-    def log_prior(self, params: Posterior[Q]) -> Array | float:
-        total = self.tree.leaves.log_prior(params.leaves, self.beta)
+    def log_prior(self, params: Posterior) -> Array | float:
+        total = self.tree.leaves.log_prior(cast("Q", params.leaves), self.beta)
         for gate in params.gates:
             if n_branches(gate) > 1:
                 by_vector = weights_log_prior(gate, self.tree.prior, self.beta)
                 total = total + namespace(by_vector).sum(by_vector, axis=(-2, -1))
         return total
 
-    def floats_per_row(self, params: Posterior[Q]) -> int:
+    def floats_per_row(self, params: Posterior) -> int:
         *restarts, _, _, size = params.gates[0].mean.shape
         return size * (size + 1) // 2 + 12 * math.prod(restarts) * self.tree.n_vectors
 
-    def to_accelerated(self, params: Posterior[Q]) -> TreeCoordinates:
+    def to_accelerated(self, params: Posterior) -> TreeCoordinates:
         """The means and the log rates."""
         gates = tuple(to_accelerated(gate) for gate in params.gates)
-        return TreeCoordinates(gates, self.tree.leaves.to_accelerated(params.leaves))
+        return TreeCoordinates(gates, self.tree.leaves.to_accelerated(cast("Q", params.leaves)))
 
-    def from_accelerated(self, coordinates: Tree, params: Posterior[Q]) -> Posterior[Q]:
+    def from_accelerated(self, coordinates: Tree, params: Posterior) -> Posterior:
         assert isinstance(coordinates, TreeCoordinates)
         gates = tuple(from_accelerated(c, gate) for c, gate in zip(coordinates.gates, params.gates, strict=True))
-        return Posterior(gates, self.tree.leaves.from_accelerated(coordinates.leaves, params.leaves))
+        return Posterior(gates, self.tree.leaves.from_accelerated(coordinates.leaves, cast("Q", params.leaves)))
 
 
 def n_branches(gate: GaussianWeights) -> int:
@@ -243,11 +241,11 @@ class GatePosterior(NamedTuple):
     precision: Array  # (..., B, b, D, D)
 
 
-class ExactParams(NamedTuple, Generic[Q]):
+class ExactParams(NamedTuple):
     """Posteriors of the gates under the exact likelihood; those of the leaves stay."""
 
     gates: tuple[GatePosterior, ...]
-    leaves: Q
+    leaves: Tree
 
 
 class GateCoordinates(NamedTuple):
@@ -283,8 +281,8 @@ class ExactRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ExactPosterior(
-    ConditionalFamily[ExactParams[Q], tuple[GradientSums, ...], ExactRows],
-    DampedFamily[ExactParams[Q], tuple[GradientSums, ...], ExactRows],
+    ConditionalFamily[ExactParams, tuple[GradientSums, ...], ExactRows],
+    DampedFamily[ExactParams, tuple[GradientSums, ...], ExactRows],
     Generic[P, Q, S],
 ):
     """The posterior of a tree under its exact likelihood."""
@@ -307,20 +305,20 @@ class ExactPosterior(
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.tree.example_rows(rng, n_rows, n_features)
 
-    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExactParams[Q]:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> ExactParams:
         """Around the initial posterior of the bound (estimators start where it has converged)."""
         return self.from_posterior(BoundPosterior(self.tree).init(source, rng, n_restarts))
 
-    def from_posterior(self, posterior: Posterior[Q]) -> ExactParams[Q]:
+    def from_posterior(self, posterior: Posterior) -> ExactParams:
         """Parameters that start at any posterior."""
         gates = tuple(GatePosterior(weights, inverse(weights.covariance)[0]) for weights in posterior.gates)
         return ExactParams(gates, posterior.leaves)
 
-    def to_posterior(self, params: ExactParams[Q]) -> Posterior[Q]:
+    def to_posterior(self, params: ExactParams) -> Posterior:
         return Posterior(tuple(gate.weights for gate in params.gates), params.leaves)
 
     def infer(
-        self, params: ExactParams[Q], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
+        self, params: ExactParams, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None
     ) -> ExactRows:
         assert y is not None  # a conditional family scores labels
         x = augment(rows.values)
@@ -332,7 +330,7 @@ class ExactPosterior(
             gate, prob = gate_rows(params_at_rows(weights.mean, x) + stds[-1] * z)
             gates.append(gate)
             probs.append(prob)
-        leaves = self.tree.leaves.expected_log_likelihood(params.leaves, x, outer, y)
+        leaves = self.tree.leaves.expected_log_likelihood(cast("Q", params.leaves), x, outer, y)
         value, shares = self.tree.explain(gates, leaves, y)
         derivatives, nodes = [], self.tree.descend(shares, xp.ones_like(x[None, :, 0]))
         for level, (share, prob, std, z) in enumerate(zip(shares, probs, stds, points, strict=True)):
@@ -343,7 +341,7 @@ class ExactPosterior(
         return ExactRows(xp.mean(value, axis=0)[..., None, :], tuple(derivatives), x, outer)
 
     def statistics(
-        self, params: ExactParams[Q], rows: MaskedRows, posterior: ExactRows, weight: Array
+        self, params: ExactParams, rows: MaskedRows, posterior: ExactRows, weight: Array
     ) -> tuple[GradientSums, ...]:
         weight = weight[..., None, :]
         return tuple(
@@ -354,37 +352,35 @@ class ExactPosterior(
             for gate in posterior.gates
         )
 
-    def log_prior(self, params: ExactParams[Q]) -> Array | float:
-        total = self.tree.leaves.log_prior(params.leaves, 1.0)
+    def log_prior(self, params: ExactParams) -> Array | float:
+        total = self.tree.leaves.log_prior(cast("Q", params.leaves), 1.0)
         for gate in params.gates:
             total = total + gate_log_prior(gate, self.tree.prior)
         return total
 
-    def floats_per_row(self, params: ExactParams[Q]) -> int:
+    def floats_per_row(self, params: ExactParams) -> int:
         means = [gate.weights.mean for gate in params.gates]
         n_drawn = standard_points(means, self.n_points)[0].shape[0] * sum(math.prod(mean.shape[:-1]) for mean in means)
         size = means[0].shape[-1]
         return size * (size + 1) // 2 + 6 * n_drawn
 
-    def damped_update(
-        self, params: ExactParams[Q], stats: tuple[GradientSums, ...], step: float
-    ) -> ExactParams[Q] | None:
+    def damped_update(self, params: ExactParams, stats: tuple[GradientSums, ...], step: float) -> ExactParams | None:
         pairs = zip(params.gates, stats, strict=True)
         return _with_gates(params, [_damped_step(gate, sums, self.tree.prior, step) for gate, sums in pairs])
 
-    def to_accelerated(self, params: ExactParams[Q]) -> tuple[GateCoordinates, ...]:
+    def to_accelerated(self, params: ExactParams) -> tuple[GateCoordinates, ...]:
         """Means, log rates and precisions."""
         return tuple(
             GateCoordinates(weights.mean, namespace(precision).log(weights.rate), precision)
             for weights, precision in params.gates
         )
 
-    def from_accelerated(self, coordinates: Tree, params: ExactParams[Q]) -> ExactParams[Q] | None:
+    def from_accelerated(self, coordinates: Tree, params: ExactParams) -> ExactParams | None:
         gates = cast("tuple[GateCoordinates, ...]", coordinates)
         exp = namespace(gates[0].mean).exp
         return _with_gates(params, [_at_precision(c.mean, symmetric(c.precision), exp(c.log_rate)) for c in gates])
 
-    def acceleration_metric(self, params: ExactParams[Q]) -> tuple[GateCoordinates, ...]:
+    def acceleration_metric(self, params: ExactParams) -> tuple[GateCoordinates, ...]:
         """Inverse standard deviations of the means, and of the log rates; precisions go along."""
         metric = []
         for weights, precision in params.gates:
@@ -416,7 +412,7 @@ def gate_log_prior(gate: GatePosterior, prior: GammaPrior) -> Array | float:
     return xp.sum(weights_log_prior(weights, prior), axis=(-2, -1)) + xp.sum(gain, axis=-1) / 2
 
 
-def _with_gates(params: ExactParams[Q], gates: Iterable[GatePosterior | None]) -> ExactParams[Q] | None:
+def _with_gates(params: ExactParams, gates: Iterable[GatePosterior | None]) -> ExactParams | None:
     """None if one of the gates is."""
     valid = tuple(gate for gate in gates if gate is not None)
     return ExactParams(valid, params.leaves) if len(valid) == len(params.gates) else None

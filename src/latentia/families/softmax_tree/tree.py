@@ -66,18 +66,18 @@ from latentia.families.softmax_tree.leaves import (
 )
 
 
-class Point(NamedTuple, Generic[P]):
+class Point(NamedTuple):
     """A point estimate of all parameters."""
 
     gates: tuple[Array, ...]  # weights (..., B, b, D) of each level, the root first
-    leaves: P
+    leaves: Tree  # P, not by its type: skops reads named tuples that are nothing else
 
 
-class Posterior(NamedTuple, Generic[Q]):
+class Posterior(NamedTuple):
     """Posteriors of all parameters."""
 
     gates: tuple[GaussianWeights, ...]  # (..., B, b, D) of each level, the root first
-    leaves: Q
+    leaves: Tree
 
 
 class Explanation(NamedTuple):
@@ -141,7 +141,7 @@ class SoftmaxTree(Generic[P, Q, S]):
         """Complete rows for tests, every one with a label or outputs."""
         return make_example_rows(rng, n_rows, n_features, self.leaves.n_classes, self.leaves.n_outputs)
 
-    def equivalent_points(self, point: Point[P]) -> list[Point[P]]:
+    def equivalent_points(self, point: Point) -> list[Point]:
         """Of a convex model: points equal in likelihood, unequal in prior.
 
         Each branch in turn is at zero, where the prior prefers to have one.
@@ -150,13 +150,13 @@ class SoftmaxTree(Generic[P, Q, S]):
         shifted = [last - last[..., k : k + 1, :] for k in range(last.shape[-2])] if last.shape[-2] > 1 else []
         return [point, *(point._replace(gates=(*upper, gate)) for gate in shifted)]
 
-    def point_of(self, posterior: Posterior[Q]) -> Point[P]:
+    def point_of(self, posterior: Posterior) -> Point:
         """The point that a posterior stands for: its means."""
-        return Point(tuple(gate.mean for gate in posterior.gates), self.leaves.point_of(posterior.leaves))
+        return Point(tuple(gate.mean for gate in posterior.gates), self.leaves.point_of(cast("Q", posterior.leaves)))
 
-    def map_weights(self, point: Point[P], fn: Callable[[Array], Array]) -> Point[P]:
+    def map_weights(self, point: Point, fn: Callable[[Array], Array]) -> Point:
         """The point with a function of all weights (..., D) in their place."""
-        return Point(tuple(fn(gate) for gate in point.gates), self.leaves.map_weights(point.leaves, fn))
+        return Point(tuple(fn(gate) for gate in point.gates), self.leaves.map_weights(cast("P", point.leaves), fn))
 
     # Upward and downward
 
@@ -184,14 +184,12 @@ class SoftmaxTree(Generic[P, Q, S]):
     # Predictions: plugged in from a point, or averaged over a posterior
 
     def log_gates(
-        self, params: Point[P] | Posterior[Q], x: Array, outer: Array | None, n_levels: int | None = None
+        self, params: Point | Posterior, x: Array, outer: Array | None, n_levels: int | None = None
     ) -> list[Array]:
         """Log probabilities (B, b, N) of the branches of every gate, of all levels or of some."""
         return [log_expected_softmax(*score_moments(gate, x, outer)) for gate in params.gates[:n_levels]]
 
-    def log_paths(
-        self, params: Point[P] | Posterior[Q], x: Array, outer: Array | None, n_levels: int | None = None
-    ) -> Array:
+    def log_paths(self, params: Point | Posterior, x: Array, outer: Array | None, n_levels: int | None = None) -> Array:
         """Log probabilities (n, N) of the paths through them."""
         first, *rest = self.log_gates(params, x, outer, n_levels)
         path = join_branches(first)
@@ -199,16 +197,16 @@ class SoftmaxTree(Generic[P, Q, S]):
             path = join_branches(path[:, None, :] + log_gate)
         return path
 
-    def log_class_proba(self, params: Point[P] | Posterior[Q], rows: MaskedRows) -> Array:
+    def log_class_proba(self, params: Point | Posterior, rows: MaskedRows) -> Array:
         """Log probabilities (C, N) of the classes: those of the paths to their leaves, joined."""
         x, outer = prediction_inputs(params, rows)
         paths = split_branches(self.log_paths(params, x, outer), self.branches[-1])
         return self.leaves.join_classes(paths)
 
-    def log_predictive(self, params: Point[P] | Posterior[Q], rows: MaskedRows, y: Array) -> Array:
+    def log_predictive(self, params: Point | Posterior, rows: MaskedRows, y: Array) -> Array:
         """Log predictive probability or density (N,) of what was observed."""
         x, outer = prediction_inputs(params, rows)
-        leaves = self.leaves.log_predictive(params.leaves, x, outer, y)
+        leaves = self.leaves.log_predictive(cast("P | Q", params.leaves), x, outer, y)
         gates = [GateRows(log_gate, 0.0) for log_gate in self.log_gates(params, x, outer)]
         return self.explain(gates, leaves, y).log_likelihood
 
@@ -217,7 +215,7 @@ class SoftmaxTree(Generic[P, Q, S]):
         return size * (size + 1) // 2 + 12 * self.n_vectors
 
 
-def prediction_inputs(params: Point[P] | Posterior[Q], rows: MaskedRows) -> tuple[Array, Array | None]:
+def prediction_inputs(params: Point | Posterior, rows: MaskedRows) -> tuple[Array, Array | None]:
     """Rows with a one appended, and their products where variances are needed."""
     x = augment(rows.values)
     return x, packed_outer(x) if isinstance(params, Posterior) else None
@@ -250,7 +248,7 @@ class PointRows(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeLikelihood(
-    ConditionalFamily[Point[P], Point[P], PointRows], SmoothFamily[Point[P], Point[P], PointRows], Generic[P, Q, S]
+    ConditionalFamily[Point, Point, PointRows], SmoothFamily[Point, Point, PointRows], Generic[P, Q, S]
 ):
     """Point estimates of a tree; `ridge` is the precision of a Gaussian prior on all weights.
 
@@ -280,7 +278,7 @@ class TreeLikelihood(
     def example_rows(self, rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         return self.tree.example_rows(rng, n_rows, n_features)
 
-    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Point[P]:
+    def init(self, source: Source, rng: np.random.Generator, n_restarts: int) -> Point:
         """Random weights, small and large in turn; of a single gate over classes also centroids."""
         tree = self.tree
         if len(tree.branches) == 1 and tree.leaves.classes:
@@ -295,17 +293,17 @@ class TreeLikelihood(
         gates = tuple(noise(n, width) for n, width in zip(tree.n_nodes, tree.branches, strict=True))
         return Point(gates, tree.leaves.initial_point(noise(tree.n_leaves, tree.leaves.n_scores)))
 
-    def infer(self, params: Point[P], rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> PointRows:
+    def infer(self, params: Point, rows: MaskedRows, y: Array | None = None, memo: Memo | None = None) -> PointRows:
         assert y is not None  # a conditional family scores labels
         x = augment(rows.values)
         gates, probs = zip(*(gate_rows(params_at_rows(gate, x)) for gate in params.gates), strict=True)
-        leaves = self.tree.leaves.log_likelihood(params.leaves, x, y)
+        leaves = self.tree.leaves.log_likelihood(cast("P", params.leaves), x, y)
         value, shares = self.tree.explain(gates, leaves, y)
         for prob, share in zip(probs, shares, strict=True):
             prob -= share
         return PointRows(value[..., None, :], shares, probs, leaves, x)
 
-    def statistics(self, params: Point[P], rows: MaskedRows, posterior: PointRows, weight: Array) -> Point[P]:
+    def statistics(self, params: Point, rows: MaskedRows, posterior: PointRows, weight: Array) -> Point:
         """Gradient of the log likelihood."""
         nodes = self.tree.descend(posterior.shares, weight)
         gates = tuple(
@@ -314,24 +312,24 @@ class TreeLikelihood(
         leaves = self.tree.leaves.gradient(posterior.leaves, nodes[-1], posterior.shares[-1], posterior.x)
         return Point(gates, leaves)
 
-    def log_prior(self, params: Point[P]) -> Array | float:
-        total, _ = self.tree.leaves.point_log_prior(params.leaves, self.ridge)
+    def log_prior(self, params: Point) -> Array | float:
+        total, _ = self.tree.leaves.point_log_prior(cast("P", params.leaves), self.ridge)
         for gate in params.gates:
             total = total - namespace(gate).sum(self.ridge * gate**2, axis=(-3, -2, -1)) / 2
         return total
 
-    def floats_per_row(self, params: Point[P]) -> int:
+    def floats_per_row(self, params: Point) -> int:
         root = params.gates[0]
         return 6 * math.prod(root.shape[:-3]) * self.tree.n_vectors + 2 * root.shape[-1]
 
-    def to_free(self, params: Point[P]) -> Point[P]:
+    def to_free(self, params: Point) -> Point:
         return params
 
-    def from_free(self, free: Tree, params: Point[P]) -> Point[P]:
-        return cast("Point[P]", free)
+    def from_free(self, free: Tree, params: Point) -> Point:
+        return cast("Point", free)
 
-    def gradient(self, params: Point[P], stats: Point[P]) -> Point[P]:
-        _, of_leaves = self.tree.leaves.point_log_prior(params.leaves, self.ridge)
+    def gradient(self, params: Point, stats: Point) -> Point:
+        _, of_leaves = self.tree.leaves.point_log_prior(cast("P", params.leaves), self.ridge)
         return tree_add(stats, Point(tuple(-self.ridge * gate for gate in params.gates), of_leaves))
 
 
