@@ -449,19 +449,14 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         return self._model.map_rows(rows_in, components, family.floats_per_row(params))
 
-    def _joint_log_proba(self, X: Any) -> Array:
-        return super()._joint_log_proba(X) if self.refine is None else self._refined_joint_log_proba(X)
+    def _scorer(self) -> Callable[[MaskedRows], Array]:
+        return self._model.scores if self.refine is None else self._refined_scores()
 
-    def _refined_joint_log_proba(self, X: Any) -> Array:
-        """Log p(x, c) by importance sampling, tempered."""
+    def _refined_scores(self) -> Callable[[MaskedRows], Array]:
+        """Log joints by importance sampling, tempered; all rows see the same draws."""
         model, family, params = self._model, self._model.family, self._model.params
         draws = random_generator(self.random_state).standard_normal((self.n_importance_samples, family.n_latent))
-
-        def joint(rows: MaskedRows) -> Array:
-            scores = model.temper(importance_scores(family, params, rows, draws), rows)
-            return transpose(scores - model.preprocessor.log_det_jacobian(rows))
-
-        return model.map_rows(X, joint, family.floats_per_row(params))
+        return lambda rows: model.temper(importance_scores(family, params, rows, draws), rows)
 
     @method_of_rows
     def score_samples(self, X: Any, refine: str | None = None) -> Any:
@@ -481,10 +476,10 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         rows_in = self._check_rows(X)
         if refine is None:
-            return logsumexp(self._joint_log_proba(rows_in), axis=-1)
+            return logsumexp(self._joint_log_proba(rows_in, self._scorer()), axis=-1)
         optional(choice("importance"))("refine", refine)
-        bound, refined = super()._joint_log_proba(rows_in), self._refined_joint_log_proba(rows_in)
-        return logsumexp(bound, axis=-1), logsumexp(refined, axis=-1)
+        bound, refined = self._model.scores, self._refined_scores()
+        return tuple(logsumexp(self._joint_log_proba(rows_in, score), axis=-1) for score in (bound, refined))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ out where some are for the weight of unlabeled rows (see `training`), else those
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -158,6 +158,17 @@ F = TypeVar("F", bound=GenerativeFamily)
 NO_TEMPERING = Tempering()
 
 
+def log_probas(models: Sequence[FittedModel[Any]], X: Array) -> list[Array]:
+    """Log class probabilities (N, C) by each of some models that share a preprocessor."""
+
+    def by_all(rows: MaskedRows) -> Array:
+        each = [transpose(log_softmax(model.scores(rows), axis=-2)) for model in models]
+        return namespace(each[0]).stack(each, axis=1)
+
+    found = models[0].map_rows(X, by_all, sum(model.score_floats_per_row() for model in models))
+    return [found[:, k, :] for k in range(len(models))]
+
+
 class FillOptions(NamedTuple):
     """How missing cells are filled."""
 
@@ -201,11 +212,12 @@ class FittedModel(Generic[F]):
         """Floats of workspace per row in `scores`."""
         return self.family.score_floats_per_row(self.params)
 
-    def log_proba(self, X: Array) -> Array:
-        """Log class probabilities (N, C) of rows of numbers."""
+    def log_proba(self, X: Array, score: Callable[[MaskedRows], Array] | None = None) -> Array:
+        """Log class probabilities (N, C) of rows of numbers, by these log joints or the model's."""
+        score = score or self.scores
 
         def of_rows(rows: MaskedRows) -> Array:
-            return transpose(log_softmax(self.scores(rows), axis=-2))
+            return transpose(log_softmax(score(rows), axis=-2))
 
         return self.map_rows(X, of_rows, self.score_floats_per_row())
 

@@ -8,7 +8,7 @@ tempers what it has learned. Predictions ask the joint density of rows and class
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from latentia.arrays.namespace import (
     Array,
-    log_softmax,
     logsumexp,
     namespace,
     take_rows,
@@ -240,11 +239,16 @@ class GenerativeClassifier(ProbabilisticClassifier):
         self._require_fitted()
         return validate_rows(self, X, reset=False)
 
-    def _joint_log_proba(self, X: Any) -> Array:
+    def _scorer(self) -> Callable[[MaskedRows], Array]:
+        """What gives log joints (C, N) of preprocessed rows."""
+        return self._model.scores
+
+    def _joint_log_proba(self, X: Array, score: Callable[[MaskedRows], Array]) -> Array:
+        """Log p(x, c) of rows of numbers, in the units of X."""
         model = self._model
 
         def joint(rows: MaskedRows) -> Array:
-            return transpose(model.scores(rows) - model.preprocessor.log_det_jacobian(rows))
+            return transpose(score(rows) - model.preprocessor.log_det_jacobian(rows))
 
         return model.map_rows(X, joint, model.score_floats_per_row())
 
@@ -261,10 +265,12 @@ class GenerativeClassifier(ProbabilisticClassifier):
         -------
         log_joint : array of shape (n_samples, n_classes)
         """
-        return self._joint_log_proba(self._check_rows(X))
+        rows = self._check_rows(X)
+        return self._joint_log_proba(rows, self._scorer())
 
     def _log_proba(self, X: Any) -> Array:
-        return log_softmax(self._joint_log_proba(self._check_rows(X)), axis=-1)
+        rows = self._check_rows(X)  # which also finds out whether there is a model
+        return self._model.log_proba(rows, self._scorer())
 
     @method_of_rows
     def score_samples(self, X: Any) -> Array:

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -120,11 +121,10 @@ class GenerativeCandidate(Candidate):
 
     def fit(self, rows: TrainingRows, bases: Sequence[CompletedRows] | None, seed: int) -> list[Member]:
         estimator = self.kind(**self.settings, temperature=1.0, random_state=seed)
-        rows = rows.with_unlabeled(estimator.unlabeled_weight)
+        rows = rows if estimator.unlabeled_weight > 0 else rows.labeled_only
         data, columns = rows.data, None
         if self.kind is GaussianMixtureClassifier and set(data.encoder.kinds) != {"continuous"}:
-            columns = NumberColumns.from_encoder(data.encoder, data.preprocessor.empty_columns)
-            data = as_numbers(data, columns)
+            data, columns = rows.as_numbers
         fits = estimator._train_columns(data, rows.weights, np.random.default_rng(seed))
         if columns is None:
             estimator._set_learned(data.attributes | estimator._fitted_attributes(data, fits[-1]))
@@ -503,7 +503,8 @@ def completed_rows(members: Sequence[Member], rows: TrainingRows, tests: Sequenc
     return found
 
 
-class TrainingRows(NamedTuple):
+@dataclass(frozen=True)
+class TrainingRows:
     """Rows, and the weights (N, S) by which S models see them; the last sees them all."""
 
     data: GenerativeInput
@@ -522,7 +523,7 @@ class TrainingRows(NamedTuple):
             column = np.zeros_like(weight)
             column[fold.train] = weight[fold.train]
             columns.append(column)
-        return self._replace(weights=np.stack([*columns, weight], axis=1))
+        return replace(self, weights=np.stack([*columns, weight], axis=1))
 
     def subset(self, index: np.ndarray) -> TrainingRows:
         """The rows of these numbers."""
@@ -535,11 +536,20 @@ class TrainingRows(NamedTuple):
         """The same rows for NumPy, which is faster than a device where they are few."""
         data = self.data
         X, moments, preprocessor = map(in_main_memory, (data.X, data.moments, data.preprocessor))
-        return self._replace(data=replace(data, X=X, moments=moments, preprocessor=preprocessor))
+        return replace(self, data=replace(data, X=X, moments=moments, preprocessor=preprocessor))
 
-    def with_unlabeled(self, factor: float) -> TrainingRows:
-        """Without the unlabeled rows where they count nothing."""
-        return self if factor > 0 else self.subset(np.flatnonzero(self.data.codes >= 0))
+    @cached_property
+    def labeled_only(self) -> TrainingRows:
+        """Without the unlabeled rows."""
+        return self.subset(np.flatnonzero(self.data.codes >= 0))
+
+    @cached_property
+    def as_numbers(self) -> tuple[GenerativeInput, NumberColumns]:
+        """The input whose categories are columns of zeros and ones; models that share it see new
+        rows in the same units.
+        """
+        columns = NumberColumns.from_encoder(self.data.encoder, self.data.preprocessor.empty_columns)
+        return as_numbers(self.data, columns), columns
 
     def labeled(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and weights of the labeled rows that a model sees."""

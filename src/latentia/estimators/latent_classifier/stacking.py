@@ -28,7 +28,9 @@ from scipy.optimize import minimize_scalar
 
 from latentia.arrays.namespace import Array, asarray_like, log_softmax, logsumexp, namespace, to_numpy
 from latentia.engine.contracts import Params
+from latentia.estimators.base.fitted_model import FittedModel, log_probas
 from latentia.estimators.latent_classifier.candidates import CompletedMember, GenerativeMember, Member
+from latentia.estimators.latent_classifier.features import NumberColumns
 from latentia.solvers import Outcome, Step, StepCallback, ignore_step
 from latentia.table.encoder import ColumnEncoder
 
@@ -283,7 +285,7 @@ class StackModel:
 
     def _say(self, X: Array) -> list[Array]:
         """Log p(c | x) of each vote: a model that completes rows for others, and votes itself,
-        looks at them once.
+        looks at them once, and models that see rows in the same units look together.
         """
         members = [vote.member for vote in self.votes]
         voters = [m.model for m in members if isinstance(m, GenerativeMember) and not m.columns]
@@ -296,14 +298,19 @@ class StackModel:
                     completed[id(model)], said[id(model)] = completion.with_log_proba(X)
                 else:
                     completed[id(model)] = completion.complete(X)
+        alike: dict[tuple[NumberColumns | None, int], list[FittedModel]] = {}
+        for member in members:
+            if isinstance(member, GenerativeMember) and id(member.model) not in said:
+                alike.setdefault((member.columns, id(member.model.preprocessor)), []).append(member.model)
+        for (columns, _), models in alike.items():
+            together = log_probas(models, X if columns is None else columns.expand(X))
+            said |= {id(model): log_proba for model, log_proba in zip(models, together, strict=True)}
         found = []
         for member in members:
             if isinstance(member, CompletedMember):
                 found.append(member.log_proba_of(completed[id(member.completion.model)], X))
-            elif isinstance(member, GenerativeMember) and id(member.model) in said:
+            elif isinstance(member, GenerativeMember):
                 found.append(said[id(member.model)])
-            else:
-                found.append(member.log_proba(X))
         return found
 
     def _temper(self, log_proba: Array, temperature: float) -> Array:
