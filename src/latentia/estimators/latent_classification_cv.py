@@ -33,7 +33,7 @@ from latentia.estimators.base.classifier import (
 from latentia.estimators.base.estimator import Attributes, LatentEstimator, StepNotifier, on_device_of
 from latentia.estimators.base.generative import check_objective
 from latentia.estimators.base.reading import GenerativeInput, PartedInput, TrainingTable
-from latentia.estimators.base.training import choose_tempering, choose_unlabeled_weight
+from latentia.estimators.base.training import choose_by_held_out_labels, choose_tempering
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.scale.tables import is_lazy
 from latentia.solvers import Outcome
@@ -291,7 +291,7 @@ def _weight_of_unlabeled_rows(model: LatentClassificationModel, data: Generative
     """What `fit` would give unlabeled rows."""
     rng, source = random_generator(model.random_state), data.make_source()
     plan = model._plan(data, source, rng, StepNotifier())
-    return choose_unlabeled_weight(plan, source, model.unlabeled_weight, rng).unlabeled_weight
+    return choose_by_held_out_labels(plan, source, model.unlabeled_weight, False, rng).unlabeled_weight
 
 
 def _fold_batch(model: Any, data: GenerativeInput, folds: Sequence[Fold]) -> list[np.ndarray]:

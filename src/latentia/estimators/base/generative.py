@@ -41,8 +41,8 @@ from latentia.estimators.base.streaming import Stream
 from latentia.estimators.base.training import (
     GenerativeFit,
     Plan,
+    choose_by_held_out_labels,
     choose_tempering,
-    choose_unlabeled_weight,
     log_jacobian_sum,
     model_at,
     raise_columns,
@@ -164,7 +164,8 @@ class GenerativeClassifier(ProbabilisticClassifier):
             rows, held_out = rows.hold_out(self.validation_fraction, rng)
         plan = self._plan(data, rows if rises_under_em else rows.labeled_only(), rng, notifier)
         self._watch(plan, data, notifier)
-        choice = choose_unlabeled_weight(plan, rows, self.unlabeled_weight, rng)
+        tempers = self.temperature == "auto" and rises_under_em
+        choice = choose_by_held_out_labels(plan, rows, self.unlabeled_weight, tempers, rng)
         rows = rows.with_unlabeled_weight(choice.unlabeled_weight)
         labeled = rows if rises_under_em else rows.labeled_only()  # as the thesis does (3.3.2)
         solution = raise_likelihood(plan, labeled, rng, notifier)
@@ -183,10 +184,8 @@ class GenerativeClassifier(ProbabilisticClassifier):
             problem = RowProblem(family, objective, rows)
             solution = solver.solve(problem, solution.params, notifier)
         model = model_at(plan.family, plan.trained, data, select_restart(solution.params, 0))
-        tempering = choice.tempering if self.temperature == "auto" else None
-        model = replace(
-            model, tempering=tempering or choose_tempering(model, rows, self.temperature, plan.is_posterior)
-        )
+        tempering = choice.tempering or choose_tempering(model, rows, self.temperature, plan.is_posterior)
+        model = replace(model, tempering=tempering)
         log_jacobian = log_jacobian_sum(rows, data.preprocessor) if objective.is_density else 0.0
         return GenerativeFit(model, solution, log_jacobian, plan.is_posterior, choice.unlabeled_weight)
 
@@ -503,8 +502,8 @@ class GenerativeClassifier(ProbabilisticClassifier):
             notifier.listeners.append(lambda step: bool(self.callback(step)))
         plan = self._plan(data, source, rng, notifier, is_stream=True)
         self._watch(plan, data, notifier)
-        unlabeled_weight = choose_unlabeled_weight(plan, source, self.unlabeled_weight, rng).unlabeled_weight
-        source = source.with_unlabeled_weight(unlabeled_weight)
+        choice = choose_by_held_out_labels(plan, source, self.unlabeled_weight, False, rng)
+        source, unlabeled_weight = source.with_unlabeled_weight(choice.unlabeled_weight), choice.unlabeled_weight
         params = raise_likelihood(plan, source, rng, notifier).params
         return Stream.begin(plan.family, plan.trained, params, data, source, unlabeled_weight), source
 

@@ -14,7 +14,7 @@ label, training hardly leaves a start behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,6 +187,9 @@ WEIGHTS = (0.0, 0.1, 1.0)
 
 N_FOLDS = 3
 
+#: Where only the temperature is looked for, EM takes so many times as many steps.
+TEMPERED_STEPS = 3
+
 #: Rows of each label that the choice looks at, at most.
 MAX_HELD_OUT_ROWS = 500
 
@@ -211,22 +214,28 @@ class HeldOutChoice(NamedTuple):
     tempering: Tempering | None  # None: no labels were held out
 
 
-def choose_unlabeled_weight(
-    plan: Plan, rows: TableSource, unlabeled_weight: float | str, rng: np.random.Generator
+def choose_by_held_out_labels(
+    plan: Plan, rows: TableSource, unlabeled_weight: float | str, tempers: bool, rng: np.random.Generator
 ) -> HeldOutChoice:
-    """That of the option, or one of `WEIGHTS` by the log loss of labels held out, where they are
-    enough.
+    """The weight of unlabeled rows, if it is left to us one of `WEIGHTS`, and a tempering, if it is.
+
+    Both are those of least log loss of labels held out, where these are enough.
     """
-    if not isinstance(unlabeled_weight, str):
-        return HeldOutChoice(float(unlabeled_weight), None)
-    if -1 not in rows.label_totals or not rows.label_totals[-1].n_weighted:
-        return HeldOutChoice(1.0, None)
+    any_unlabeled = -1 in rows.label_totals and rows.label_totals[-1].n_weighted > 0
+    chooses, tempers = any_unlabeled and isinstance(unlabeled_weight, str), tempers and plan.is_posterior
+    given = 1.0 if isinstance(unlabeled_weight, str) else float(unlabeled_weight)
+    if not chooses and not tempers:
+        return HeldOutChoice(given, None)
+    rng = rng if chooses else np.random.default_rng(0)  # the starts of a fit do not hang on its temperature
     source = rows.draw_rows(MAX_HELD_OUT_ROWS, rng, by_weight=False)
     folds = assign_folds(source)
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     if folds.max() < 1 or weight[folds >= 0].sum() < MIN_LABELED:  # there are no rows to spare
-        return HeldOutChoice(plan.weight_of_few_labels, None)
-    log_likelihoods = _held_out_log_likelihoods(plan.trained.rough(is_small=True), plan.rough_steps, source, folds, rng)
+        return HeldOutChoice(plan.weight_of_few_labels if chooses else given, None)
+    factors, steps = (WEIGHTS, plan.rough_steps) if chooses else ((given,), TEMPERED_STEPS * plan.rough_steps)
+    log_likelihoods = _held_out_log_likelihoods(
+        plan.trained.rough(is_small=chooses), steps, source, folds, factors, rng
+    )
     held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
     codes, weight = source.y[held_out], weight[held_out]
     known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
@@ -234,17 +243,22 @@ def choose_unlabeled_weight(
     temperings = [best_tempering(rows) if plan.is_posterior else Tempering() for rows in seen]
     losses = [rows.log_losses(tempering) for rows, tempering in zip(seen, temperings, strict=True)]
     best = _best(np.minimum(losses, MAX_LOSS), weight)
-    return HeldOutChoice(WEIGHTS[best], temperings[best])
+    return HeldOutChoice(factors[best], temperings[best] if tempers else None)
 
 
 def _held_out_log_likelihoods(
-    family: EMFamily, max_iter: int, source: ArraySource, folds: np.ndarray, rng: np.random.Generator
+    family: EMFamily,
+    max_iter: int,
+    source: ArraySource,
+    folds: np.ndarray,
+    factors: Sequence[float],
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Of each weight: log likelihoods (C, n_rows) of the rows of all folds, one after the other, by
     models that did not see them.
     """
     n_folds = int(folds.max()) + 1
-    settings = [(fold, factor) for fold in range(n_folds) for factor in WEIGHTS]
+    settings = [(fold, factor) for fold in range(n_folds) for factor in factors]
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     columns = [np.where(folds == fold, 0.0, weight) * np.where(source.y < 0, factor, 1.0) for fold, factor in settings]
     batch = ArraySource(source.X, source.y, np.stack(columns, axis=1), source.preprocess)
@@ -252,7 +266,7 @@ def _held_out_log_likelihoods(
     params = EM(max_iter, 1e-3).solve(RowProblem(family, Likelihood(), batch), params).params
     parts = []
     for fold in range(n_folds):
-        mine = take_restarts(params, list(range(fold * len(WEIGHTS), (fold + 1) * len(WEIGHTS))))
+        mine = take_restarts(params, list(range(fold * len(factors), (fold + 1) * len(factors))))
         joint = _log_joints(family, mine, source.subset(np.flatnonzero(folds == fold)))
         parts.append(joint - to_numpy(mine.log_prior).astype(float)[..., None])
     return np.concatenate(parts, axis=-1)
