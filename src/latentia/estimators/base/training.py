@@ -217,7 +217,7 @@ class HeldOutChoice(NamedTuple):
 def choose_by_held_out_labels(
     plan: Plan, rows: TableSource, unlabeled_weight: float | str, tempers: bool, rng: np.random.Generator
 ) -> HeldOutChoice:
-    """The weight of unlabeled rows, if it is left to us one of `WEIGHTS`, and a tempering, if it is.
+    """The weight of unlabeled rows, if it is left to us one of `WEIGHTS`, and a temperature, if so.
 
     Both are those of least log loss of labels held out, where these are enough.
     """
@@ -275,7 +275,7 @@ def _held_out_log_likelihoods(
 def _best(losses: np.ndarray, weight: np.ndarray) -> int:
     """The number of the best row of `losses`, or of one before it where the lead may be chance."""
     share, best = weight / weight.sum(), 0
-    for number, n_errors in enumerate(N_ERRORS):
+    for number, n_errors in enumerate(N_ERRORS[: len(losses)]):
         lead = losses[best] - losses[number]
         error = np.sqrt(share @ (lead - lead @ share) ** 2 / weight.sum())  # a row of weight two is that row twice
         best = number if lead @ share > max(n_errors * error, MIN_LEAD) else best
