@@ -218,7 +218,7 @@ def test_with_ever_more_pooled_rows_all_classes_share_one_covariance(rng):
     rows, gaps = MaskedRows(X, None), []
     for pooled in (3e1, 3e2, 3e3):
         own, tied = (mixtures(name, [1, 1, 1], pooled_rows=pooled) for name in ("full", "tied"))
-        scores = [f.model.scores(f.predictive(settle(f, X, y, 150)[0]), rows) for f in (own, tied)]
+        scores = [f.model.infer(f.predictive(settle(f, X, y, 150)[0]), rows).log_joint for f in (own, tied)]
         gaps.append(np.abs(scores[0] - scores[1]).max())
     assert gaps[0] > 0.5 and gaps[2] < 0.05 * gaps[0] and gaps[1] < 0.5 * gaps[0]
 
@@ -254,7 +254,7 @@ def test_the_predictive_of_one_gaussian_averages_over_its_posterior(rng, covaria
     averaged = (share * norm.pdf(at, mean, ((1 + 1 / count) / precision) ** 0.5)).sum(axis=0) / share.sum()
     point = select_restart(family.predictive(settle(family, x[:, None])[0]), 0)
     np.testing.assert_allclose(
-        family.model.scores(point, MaskedRows(at[:, None], None))[0], np.log(averaged), rtol=1e-6
+        family.model.infer(point, MaskedRows(at[:, None], None)).log_joint[0], np.log(averaged), rtol=1e-6
     )
 
 
@@ -267,7 +267,7 @@ def test_draws_have_the_density_of_the_predictive(rng, covariance):
     center, width = np.median(drawn, axis=0), np.ptp(np.quantile(drawn, [0.16, 0.84], axis=0), axis=0) / 2
     t = (np.arange(-150, 150) + 0.5) / 5
     grid = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1)
-    density = np.exp(family.model.scores(point, MaskedRows(center + width * grid.reshape(-1, 2), None))[0])
+    density = np.exp(family.model.infer(point, MaskedRows(center + width * grid.reshape(-1, 2), None)).log_joint[0])
     density = density.reshape(300, 300) * width.prod() / 25
     assert density.sum() == pytest.approx(1.0, abs=5e-3)
     for far in (1.0, 2.0, 3.0):

@@ -234,14 +234,6 @@ class GenerativeParams(Protocol):
 class GenerativeFamily(EMFamily[Params, Stats, Posterior]):
     """A model of p(x, c)."""
 
-    def scores(self, params: Params, rows: MaskedRows) -> Array:
-        """Log joint (..., C, N) alone."""
-        return self.infer(params, rows).log_joint
-
-    def score_floats_per_row(self, params: Params) -> int:
-        """Floats of workspace per row in `scores`."""
-        return self.floats_per_row(params)
-
     @abstractmethod
     def impute(self, params: Params, rows: MaskedRows, class_probs: Array, mode: bool = False) -> Array:
         """Rows (N, D) with missing cells filled, averaged over the classes by `class_probs` (C, N).

@@ -559,12 +559,12 @@ def correct_weight(
         source = stratified_sample(source, max_rows // family.n_classes, rng)
 
     def visit(chunk: Chunk) -> Totals:
-        log_joint = family.scores(params, chunk.rows)
+        log_joint = family.infer(params, chunk.rows).log_joint
         xp = namespace(log_joint)
         correct = xp.astype(xp.argmax(log_joint, axis=-2) == chunk.y[None, :], log_joint.dtype)
         return {"correct": xp.sum(chunk.weighted(correct), axis=-1)}
 
-    chunk_rows = rows_per_chunk(family.score_floats_per_row(params), params.means)
+    chunk_rows = rows_per_chunk(family.floats_per_row(params), params.means)
     return to_numpy(source.sum_over_chunks(visit, chunk_rows)["correct"]).astype(float)
 
 

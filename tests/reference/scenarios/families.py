@@ -96,13 +96,13 @@ def parts(family: Any) -> dict[str, Any]:
 def generated(family: Any, params: Any, rows: ArraySource) -> dict[str, Any]:
     """Scores, hybrid training, completed and drawn rows."""
     masked = rows.all_rows().rows
-    scores = family.scores(params, masked)
+    scores = family.infer(params, masked).log_joint
     probs = softmax(scores, axis=-2)
     found: dict[str, Any] = {"scores": scores, "impute": family.impute(params, masked, probs)}
     found |= {"mode": family.impute(params, masked, probs, True), "n_free": family.n_free(5)}
     found["sample"] = family.sample(params, np.arange(9) % 3, np.random.default_rng(2))
     found["sample_of_one"] = family.sample(params, np.arange(4) % 2, np.random.default_rng(2), 0)
-    found["floats"] = [family.score_floats_per_row(params), family.impute_floats_per_row(params)]
+    found["floats"] = [family.floats_per_row(params), family.impute_floats_per_row(params)]
     if isinstance(family, NormalCellsFamily):
 
         def expect(mean: Any, variance: Any, columns: Any) -> Any:

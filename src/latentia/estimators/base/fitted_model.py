@@ -165,7 +165,7 @@ def log_probas(models: Sequence[FittedModel[Any]], X: Array) -> list[Array]:
         each = [transpose(log_softmax(model.scores(rows), axis=-2)) for model in models]
         return namespace(each[0]).stack(each, axis=1)
 
-    found = models[0].map_rows(X, by_all, sum(model.score_floats_per_row() for model in models))
+    found = models[0].map_rows(X, by_all, sum(model.floats_per_row() for model in models))
     return [found[:, k, :] for k in range(len(models))]
 
 
@@ -206,11 +206,11 @@ class FittedModel(Generic[F]):
 
     def scores(self, rows: MaskedRows) -> Array:
         """Log joints (C, N) of preprocessed rows, tempered."""
-        return self.temper(self.family.scores(self.params, rows), rows)
+        return self.temper(self.family.infer(self.params, rows).log_joint, rows)
 
-    def score_floats_per_row(self) -> int:
+    def floats_per_row(self) -> int:
         """Floats of workspace per row in `scores`."""
-        return self.family.score_floats_per_row(self.params)
+        return self.family.floats_per_row(self.params)
 
     def log_proba(self, X: Array, score: Callable[[MaskedRows], Array] | None = None) -> Array:
         """Log class probabilities (N, C) of rows of numbers, by these log joints or the model's."""
@@ -219,12 +219,12 @@ class FittedModel(Generic[F]):
         def of_rows(rows: MaskedRows) -> Array:
             return transpose(log_softmax(score(rows), axis=-2))
 
-        return self.map_rows(X, of_rows, self.score_floats_per_row())
+        return self.map_rows(X, of_rows, self.floats_per_row())
 
     def impute(self, rows: MaskedRows, code: int, options: FillOptions) -> Array:
         """Rows (N, D) of one class, -1 for any, with missing cells filled, in raw units."""
         family, params, preprocessor = self.family, self.params, self.preprocessor
-        scores = family.scores(params, rows)
+        scores = family.infer(params, rows).log_joint
         class_probs = softmax(scores, axis=-2)
         if code >= 0 or options.given_best_class:
             best = namespace(scores).argmax(self.temper(scores, rows), axis=-2)

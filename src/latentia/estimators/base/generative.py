@@ -249,7 +249,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         def joint(rows: MaskedRows) -> Array:
             return transpose(score(rows) - model.preprocessor.log_det_jacobian(rows))
 
-        return model.map_rows(X, joint, model.score_floats_per_row())
+        return model.map_rows(X, joint, model.floats_per_row())
 
     @method_of_rows
     def predict_joint_log_proba(self, X: Any) -> Array:

@@ -142,10 +142,10 @@ def choose_tempering(
 
     def of_rows(rows: MaskedRows) -> Array:
         """Log likelihoods of the classes, and after them the numbers of known cells."""
-        log_likelihood = transpose(family.scores(params, rows)) - params.log_prior
+        log_likelihood = transpose(family.infer(params, rows).log_joint) - params.log_prior
         return namespace(log_likelihood).concat([log_likelihood, count_known(rows)[:, None]], axis=1)
 
-    found = to_numpy(model.map_rows(labeled.X, of_rows, family.score_floats_per_row(params))).astype(float).T
+    found = to_numpy(model.map_rows(labeled.X, of_rows, family.floats_per_row(params))).astype(float).T
     return best_tempering(LabeledRows(found[:-1], found[-1], labeled.y, weight), with_offsets)
 
 
@@ -170,9 +170,9 @@ def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable
 
     def loss(params: Params) -> float:
         def scores(rows: MaskedRows) -> Array:
-            return log_softmax(family.scores(params, rows), axis=-2)
+            return log_softmax(family.infer(params, rows).log_joint, axis=-2)
 
-        max_rows = rows_per_chunk(family.score_floats_per_row(params), next(leaves(params)))
+        max_rows = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
         parts = map_rows(held_out.X, held_out.preprocess, scores, max_rows)
         log_proba = np.concatenate([to_numpy(p) for p in parts], axis=1)
         wrong = np.argmax(log_proba, axis=0) != held_out.y

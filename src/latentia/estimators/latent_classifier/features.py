@@ -99,7 +99,7 @@ class Completion(NamedTuple):
             log_proba = log_softmax(self.model.temper(scores, rows), axis=-2)
             return namespace(filled).concat([filled, transpose(log_proba)], axis=1)
 
-        floats = family.impute_floats_per_row(params) + family.score_floats_per_row(params)
+        floats = family.impute_floats_per_row(params) + family.floats_per_row(params)
         found, n_columns = self.model.map_rows(X, both, floats), X.shape[1]
         return self.columns.expand(found[:, :n_columns]), found[:, n_columns:]
 
@@ -108,7 +108,7 @@ def _score_and_fill(family: Any, params: Any, rows: MaskedRows) -> tuple[Array, 
     """Log joints (C, N), and rows whose gaps are averaged over the classes by them."""
     is_complete = rows.observed is None
     if is_complete or not isinstance(family, LatentFactors) or not params.means.shape[-1]:
-        scores = family.scores(params, rows)
+        scores = family.infer(params, rows).log_joint
         return scores, rows.values if is_complete else family.impute(params, rows, softmax(scores, axis=-2), False)
     posterior = family.infer_rows(params, rows)
     scores = logsumexp(posterior.scores, axis=-2)
