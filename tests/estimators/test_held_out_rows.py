@@ -55,6 +55,8 @@ def test_the_choice_of_a_weight_for_unlabeled_rows_does_not_see_held_out_labels(
         source = ArraySource(data.X, labels, None, whole.preprocess)
         rng = np.random.default_rng(0)
         seen.append(
-            unlabeled_weight._held_out_log_likelihoods(family, 2, source, folds, rng)[..., : (folds == 0).sum()]
+            unlabeled_weight._held_out_log_likelihoods(family, 2, source, folds, unlabeled_weight.WEIGHTS, rng)[
+                ..., : (folds == 0).sum()
+            ]
         )
     np.testing.assert_allclose(*seen, **EQUAL)

@@ -122,7 +122,7 @@ def test_a_family_without_variances_fills_medians(fitted, table):
     family = fitted._model.family
     bare = SimpleNamespace(
         n_classes=2,
-        scores=family.scores,
+        infer=family.infer,
         impute=family.impute,
         impute_floats_per_row=family.impute_floats_per_row,
     )

@@ -65,17 +65,17 @@ def test_the_weight_that_held_out_labels_prefer_is_chosen():
     assert 0.0 in chosen[0] and max(chosen[0]) < 1.0 and 1.0 in chosen[1] and min(chosen[1]) > 0.0
     few = few_labels(0, False, 20)  # too few to choose by
     assert fitted(model, *few).unlabeled_weight_ == 0.0
-    assert fitted(LatentClassificationModel(2, tol=1e-2, unlabeled=-1), *few).unlabeled_weight_ == 0.1
+    assert fitted(LatentClassificationModel(2, tol=1e-2, unlabeled=-1), *few).unlabeled_weight_ == 0.03
 
 
 def test_folds_follow_the_rows(rng):
     X, y = np.repeat(rng.normal(size=(15, 3)), 2, axis=0), np.repeat(np.arange(15) % 2, 2)
     y[-4:] = -1
-    folds = assign_folds(ArraySource(X, y))
+    folds = assign_folds(ArraySource(X, y), N_FOLDS)
     np.testing.assert_array_equal(folds[::2], folds[1::2])  # equal rows share one
     assert (folds[-4:] == -1).all() and set(folds[:-4]) == set(range(N_FOLDS))
     order = rng.permutation(30)
-    np.testing.assert_array_equal(assign_folds(ArraySource(X[order][:, [2, 0, 1]], y[order])), folds[order])
+    np.testing.assert_array_equal(assign_folds(ArraySource(X[order][:, [2, 0, 1]], y[order]), N_FOLDS), folds[order])
 
 
 def test_only_labeled_rows_count_towards_those_that_are_held_out(rng, monkeypatch):
@@ -96,7 +96,7 @@ def test_of_many_rows_each_is_as_likely_to_choose_the_weight_whatever_it_weighs(
     monkeypatch.setattr(unlabeled_weight, "MAX_HELD_OUT_ROWS", 40)
     drawn = []
 
-    def look(family, max_iter, source, folds, rng):
+    def look(family, max_iter, source, folds, factors, rng):
         drawn.append(source.weight)
         raise InterruptedError
 

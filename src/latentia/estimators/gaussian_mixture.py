@@ -70,7 +70,7 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
-        labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
+        labeled rows ask for that were held out, at least 30 of them (else the rows fitted), at least
         one, with an offset for each class so that none is said too often; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"} or Objective, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, likelihood + `trade_off` *
@@ -252,7 +252,6 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             posterior or family,
             EM(self.max_iter, self.tol) if posterior is None else AcceleratedEM(self.max_iter, WINDOW * self.tol),
             n_starts=self._n_starts() if (family.n_components > 1).any() else 1,
-            weight_of_few_labels=0.0,  # clusters are then found where no class is
         )
 
     def _family(

@@ -18,7 +18,7 @@ from latentia.estimators.base.estimator import Attributes, StepNotifier
 from latentia.estimators.base.fitted_model import FittedModel
 from latentia.estimators.base.generative import GenerativeClassifier, warn_of_idle_components
 from latentia.estimators.base.reading import MixedTable, TrainingTable, read_training_table
-from latentia.estimators.base.training import MAX_ITER, Plan
+from latentia.estimators.base.training import MAX_ITER, Plan, most_probable_start
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
@@ -47,6 +47,9 @@ POINT_N_LATENT = 2
 
 #: Starts of a posterior with several components.
 POSTERIOR_N_INIT = 5
+
+#: Weight of unlabeled rows where the labels are too few to choose it by.
+FEW_LABELS_WEIGHT = 0.03
 
 #: Iterations of EM where models of columns with bounds are only compared.
 ROUGH_STEPS = 12
@@ -109,11 +112,11 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "power": each continuous column is made as normal as a power transform can make it.
         Densities, samples and imputations are those of the raw column.
     unlabeled_weight : float or "auto", default="auto"
-        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.1
+        Weight of the unlabeled rows; "auto" takes what predicts held-out labels best, and 0.03
         where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
-        labels held out for the weight of unlabeled rows ask for, else the labeled rows, at least
+        labeled rows ask for that were held out, at least 30 of them (else the rows fitted), at least
         one, with an offset for each class so that none is said too often; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
@@ -348,7 +351,8 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             n_starts = 1 if family.n_components == 1 else POSTERIOR_N_INIT
             n_starts = n_starts if isinstance(self.n_init, str) else int(self.n_init)
             accelerated = AcceleratedEM(self.max_iter, WINDOW * self.tol)
-            return Plan(family, BayesianLatentFactors(family), accelerated, n_starts, rough_steps=rough_steps)
+            trained = BayesianLatentFactors(family)
+            return Plan(family, trained, accelerated, n_starts, most_probable_start, rough_steps, FEW_LABELS_WEIGHT)
         em = EM(self.max_iter, self.tol)
         n_starts = self._n_starts() if family.n_latent > 0 or family.n_components > 1 else 1
 
@@ -356,7 +360,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return best_restart(family, solution, source, rng, by_accuracy=self.selection == "accuracy")
 
         solver = em if family.all_edges else StructuralEM(em)
-        return Plan(family, family, solver, n_starts, choose_start, rough_steps)
+        return Plan(family, family, solver, n_starts, choose_start, rough_steps, FEW_LABELS_WEIGHT)
 
     def _family(self, table: TrainingTable, trains_points: bool, is_stream: bool) -> LatentFactors:
         """The sizes and the form of the model that the options ask for."""

@@ -213,11 +213,15 @@ def content_keys(values: Array, cubes: Array, power: int = 1) -> np.ndarray:
     return np.round(to_numpy(xp.sum(values**power * factors, axis=-1)).astype(float), 5)
 
 
+#: Rows that weigh less than this share of the heaviest row of their class are not held out.
+NEGLIGIBLE = 1e-5
+
+
 def folds_by_content(
     key: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, n_folds: int, seed: int = 0
 ) -> np.ndarray:
     """The fold of each row by its content, of which `key` is a number; -1 for unlabeled rows and
-    for classes that would be in one fold alone.
+    for classes that would be in one fold alone, and for rows that weigh next to nothing.
 
     Contents are shuffled by their rank, and those whose rows are mostly of one class dealt out in
     that order: classes are spread evenly, equal rows share a fold whatever their class, and the
@@ -225,6 +229,10 @@ def folds_by_content(
     each held-out row its neighbors of the same class, and chance would look like knowledge.
     """
     folds, labeled = np.full(codes.size, -1), np.flatnonzero(codes >= 0)
+    if weight is not None and labeled.size:
+        heaviest = np.zeros(codes.max() + 1)
+        np.maximum.at(heaviest, codes[labeled], weight[labeled])
+        labeled = labeled[weight[labeled] > NEGLIGIBLE * heaviest[codes[labeled]]]
     if not labeled.size:
         return folds
     contents, rank = np.unique(key[labeled], return_inverse=True)

@@ -203,7 +203,7 @@ def rows_of_searches() -> dict[str, Any]:
         ],
         "chosen": folds.choose_rows(data, 12, rng(1)),
         "default": len(folds.search_folds(None, data, 99, 1, rng(0))),
-        "unlabeled": unlabeled_weight.assign_folds(ArraySource(np.nan_to_num(table.X), table.y)),
+        "unlabeled": unlabeled_weight.assign_folds(ArraySource(np.nan_to_num(table.X), table.y), 3),
         "best": [
             unlabeled_weight._best(
                 np.random.RandomState(k).uniform(0, 1, (3, 9)) - [[0], [0.2], [0.1 * k]], np.arange(1.0, 10.0)

@@ -10,8 +10,8 @@ in which k is the number of known cells of the row. Offsets b make up for classe
 says too often: the power of a density does not integrate to one, and densities that are only
 nearly right do not divide the rows as the classes do. T and b are where labeled rows have the
 least log loss, if p(c) are their class shares (the labels may be given evenly while classes are
-not, and other priors may be asked for), under weak priors at one and at zero. They are rows held
-out where some are for the weight of unlabeled rows (see `training`), else those of the training.
+not, and other priors may be asked for), under weak priors at one and at zero. They are rows that
+were held out (see `training`), where these are enough, else those of the training.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from latentia.table.weights import content_keys, folds_by_content, sum_of_cubes
 MAX_TEMPERED_ROWS = 5000
 
 #: EM in the folds need not settle.
-MAX_ITER = 20
+MAX_ITER = 60
 
 
 def most_probable_start(solution: Solution, source: TableSource, rng: np.random.Generator) -> int:
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     n_starts: int
     choose_start: Callable[[Solution, TableSource, np.random.Generator], int] = most_probable_start
     rough_steps: int = MAX_ITER  # of EM, where settings are only compared
-    weight_of_few_labels: float = 0.1  # of unlabeled rows, where the labels are too few to choose it by
+    weight_of_few_labels: float = 0.0  # of unlabeled rows, where the labels are too few to choose it by
 
     @property
     def is_posterior(self) -> bool:
@@ -185,10 +185,9 @@ def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable
 #: Weights tried, the default first.
 WEIGHTS = (0.0, 0.1, 1.0)
 
+#: Folds where weights of unlabeled rows are compared, and where only a temperature is looked for.
 N_FOLDS = 3
-
-#: Where only the temperature is looked for, EM takes so many times as many steps.
-TEMPERED_STEPS = 3
+N_TEMPERED_FOLDS = 5
 
 #: Rows of each label that the choice looks at, at most.
 MAX_HELD_OUT_ROWS = 500
@@ -228,14 +227,13 @@ def choose_by_held_out_labels(
         return HeldOutChoice(given, None)
     rng = rng if chooses else np.random.default_rng(0)  # the starts of a fit do not hang on its temperature
     source = rows.draw_rows(MAX_HELD_OUT_ROWS, rng, by_weight=False)
-    folds = assign_folds(source)
+    factors, n_folds = (WEIGHTS, N_FOLDS) if chooses else ((given,), N_TEMPERED_FOLDS)
+    folds = assign_folds(source, n_folds)
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     if folds.max() < 1 or weight[folds >= 0].sum() < MIN_LABELED:  # there are no rows to spare
         return HeldOutChoice(plan.weight_of_few_labels if chooses else given, None)
-    factors, steps = (WEIGHTS, plan.rough_steps) if chooses else ((given,), TEMPERED_STEPS * plan.rough_steps)
-    log_likelihoods = _held_out_log_likelihoods(
-        plan.trained.rough(is_small=chooses), steps, source, folds, factors, rng
-    )
+    rough = plan.trained.rough(is_small=chooses)
+    log_likelihoods = _held_out_log_likelihoods(rough, plan.rough_steps, source, folds, factors, rng)
     held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
     codes, weight = source.y[held_out], weight[held_out]
     known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
@@ -282,7 +280,7 @@ def _best(losses: np.ndarray, weight: np.ndarray) -> int:
     return best
 
 
-def assign_folds(source: ArraySource) -> np.ndarray:
+def assign_folds(source: ArraySource, n_folds: int) -> np.ndarray:
     """The fold of each row; -1 for unlabeled rows and for classes with too few rows.
 
     By the rows' content: equal rows share a fold, so a row of weight two is that row twice, and
@@ -291,7 +289,7 @@ def assign_folds(source: ArraySource) -> np.ndarray:
     rows = source.all_rows().rows.values
     weight = np.ones(source.n_rows) if source.weight is None else source.weight
     keys = content_keys(rows, sum_of_cubes(rows, weight) / weight.sum())
-    return folds_by_content(keys, source.y, weight, N_FOLDS)
+    return folds_by_content(keys, source.y, weight, n_folds)
 
 
 def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarray:

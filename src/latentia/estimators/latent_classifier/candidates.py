@@ -352,10 +352,6 @@ def _came_as_numbers(data: TrainingTable, columns: NumberColumns) -> list[bool]:
     return [kind == "continuous" for kind, n in kinds for _ in range(n)]
 
 
-#: Rows that weigh less than this share of the heaviest row of their class are not held out.
-NEGLIGIBLE = 1e-5
-
-
 class SearchFold(NamedTuple):
     """Row numbers of one fold; the fold's rows are scored by models of the other rows."""
 
@@ -412,12 +408,7 @@ def assign_folds(data: GenerativeInput, n_folds: int, power: int = 1) -> np.ndar
     order of rows, columns and classes matter. Unlabeled rows, rows of next to no weight and the
     only row of a class are never held out.
     """
-    codes = data.codes.copy()
-    if data.weight is not None:
-        heaviest = np.zeros(data.n_classes)
-        np.maximum.at(heaviest, codes[codes >= 0], data.weight[codes >= 0])
-        codes[(codes >= 0) & (data.weight <= NEGLIGIBLE * heaviest[codes])] = -1
-    return folds_by_content(_keys(data, power), codes, data.weight, n_folds, seed=power)
+    return folds_by_content(_keys(data, power), data.codes, data.weight, n_folds, seed=power)
 
 
 def _keys(data: GenerativeInput, power: int) -> np.ndarray:
