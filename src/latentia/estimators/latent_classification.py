@@ -116,7 +116,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         where fewer than 30 rows have labels.
     temperature : float or "auto", default="auto"
         Class probabilities are proportional to ``p(c) p(x | c)^(1 / temperature)``. "auto": what
-        labeled rows ask for that were held out, at least 30 of them (else the rows fitted), at least
+        30 labeled rows or more ask for that were held out, else those that were fitted, at least
         one, with an offset for each class so that none is said too often; one for points.
     objective : {"likelihood", "conditional", "margin", "hybrid"}, default="likelihood"
         What is maximized: log p(x, y) by EM; log p(y | x), the margin, or likelihood + `trade_off`
