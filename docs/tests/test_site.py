@@ -131,8 +131,8 @@ def test_equations_are_drawn_by_the_browser(browser, address):
     [
         (["I have a table"], "predict_proba(new)"),
         (["I have a task", "Few labels, unlabeled rows"], "unlabeled_weight_"),
-        (["I want the equations", "Latent classification models", "column_models.py"], "class Gaussian"),
-        (["I want to extend it", "Add a kind of column", "column_contract.py"], "class ColumnModel"),
+        (["I want the equations", "Latent classification models", "kinds.py"], "class Gaussian"),
+        (["I want to extend it", "Add a kind of column", "columns.py"], "class ColumnModel"),
     ],
 )
 def test_from_the_front_page_in_three_clicks(browser, address, clicks, wanted):

@@ -113,7 +113,7 @@ def spd_inverse(matrix: Array) -> tuple[Array, Array]:
     """Inverses and log determinants of symmetric positive definite matrices (..., P, P).
 
     By Cholesky factors; where rounding has left no positive definite matrix, by eigenvalues. P may
-    be zero. Many small matrices are the matter of `entrywise_spd`.
+    be zero. Many small matrices are the matter of `small_systems`.
     """
     xp, size = namespace(matrix), matrix.shape[-1]
     if array_api_compat.is_numpy_array(matrix) and size >= LAPACK_MIN_SIZE:

@@ -57,7 +57,7 @@ class SeenRows(Protocol):
 class Covariance(ABC):
     """One type. Its parameter, `covariance`, holds variances or covariance matrices."""
 
-    #: Axis of the parameter / of the second moments that runs over the classes (see `pytree`).
+    #: Axis of the parameter / of the second moments that runs over the classes (see `engine.tree`).
     covariance_class_axis: int | None
     second_class_axis: int | None
     #: Whether columns must be scaled alike, because the type compares their variances.

@@ -275,7 +275,7 @@ class ScoredLatents(NamedTuple):
 
 
 def posterior_of(form: RowForm, prior: LatentPrior) -> ScoredLatents:
-    """Prior times quadratic, in the coordinates z = mu + Gamma^(1/2) u (see `e_step_rows`)."""
+    """Prior times quadratic, in the coordinates z = mu + Gamma^(1/2) u."""
     xp = namespace(prior.mean)
     q = prior.mean.shape[-1]
     mu, root = prior.mean, prior.root
