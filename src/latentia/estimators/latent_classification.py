@@ -6,13 +6,13 @@ The choice among starts by training accuracy, as the papers make it, is at the e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.arrays.namespace import Array, asarray_like, logsumexp, namespace, softmax, to_numpy, transpose
-from latentia.engine.contracts import Objective, Params
+from latentia.engine.contracts import Objective
 from latentia.engine.rows import ArraySource, Chunk, MaskedRows, TableSource, Totals, rows_per_chunk
 from latentia.estimators.base.estimator import Attributes, StepNotifier
 from latentia.estimators.base.fitted_model import FittedModel
@@ -22,6 +22,7 @@ from latentia.estimators.base.training import MAX_ITER, Plan, most_probable_star
 from latentia.families.latent_factors.family import LatentFactors
 from latentia.families.latent_factors.importance import importance_scores
 from latentia.families.latent_factors.kinds import COLUMN_MODELS, ColumnLayout
+from latentia.families.latent_factors.parameters import FactorParams
 from latentia.families.latent_factors.posterior import BayesianLatentFactors
 from latentia.scale.tables import method_of_rows
 from latentia.solvers import EM, AcceleratedEM, Solution, StructuralEM
@@ -458,7 +459,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _refined_scores(self) -> Callable[[MaskedRows], Array]:
         """Log joints by importance sampling, tempered; all rows see the same draws."""
-        model, family, params = self._model, self._model.family, self._model.params
+        model, family, params = self._model, self._model.family, cast(FactorParams, self._model.params)
         draws = random_generator(self.random_state).standard_normal((self.n_importance_samples, family.n_latent))
         return lambda rows: model.temper(importance_scores(family, params, rows, draws), rows)
 
@@ -493,7 +494,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
 def model_attributes(model: FittedModel[LatentFactors]) -> Attributes:
     """The parameters in the units of X; columns in their order, continuous or not."""
-    layout, params, preprocessor = model.family.layout, model.params, model.preprocessor
+    layout, params, preprocessor = model.family.layout, cast(FactorParams, model.params), model.preprocessor
     xp = namespace(params.means)
     columns = np.asarray(layout.predictor_columns(), dtype=np.int64)
     order = np.argsort(columns, kind="stable")
@@ -551,7 +552,7 @@ def most_accurate_restarts(
 
 def correct_weight(
     family: LatentFactors,
-    params: Params,
+    params: FactorParams,
     source: TableSource,
     rng: np.random.Generator,
     max_rows: int = ACCURACY_ROWS,

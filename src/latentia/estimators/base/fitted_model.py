@@ -35,7 +35,7 @@ from latentia.arrays.namespace import (
     softmax,
     transpose,
 )
-from latentia.engine.contracts import GenerativeFamily, NormalCellsFamily, Params
+from latentia.engine.contracts import GenerativeFamily, GenerativeParams, NormalCellsFamily
 from latentia.engine.rows import MaskedRows, map_rows, rows_per_chunk
 from latentia.table.encoder import ColumnEncoder
 from latentia.table.standardization import PowerTransform, Standardizer
@@ -182,7 +182,7 @@ class FittedModel(Generic[F]):
     """All that predictions need."""
 
     family: F
-    params: Params
+    params: GenerativeParams
     preprocessor: Standardizer | PowerTransform
     encoder: ColumnEncoder
     tempering: Tempering = NO_TEMPERING

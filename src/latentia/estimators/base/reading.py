@@ -41,7 +41,14 @@ from latentia.table.encoder import ColumnEncoder, Merging
 from latentia.table.frames import frame_type
 from latentia.table.labels import read_labels
 from latentia.table.rows import plain_table, reject_missing, validate_rows, validate_table
-from latentia.table.standardization import MAX_ROWS, ColumnMoments, Standardizer, learn_power_transform, source_moments
+from latentia.table.standardization import (
+    MAX_ROWS,
+    ColumnMoments,
+    PowerTransform,
+    Standardizer,
+    learn_power_transform,
+    source_moments,
+)
 from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
 from latentia.table.weights import (
     check_class_weights,
@@ -242,7 +249,7 @@ class TableInput(ABC):
     n_classes: int
     log_prior: np.ndarray | None  # None: counted
     moments: ColumnMoments
-    preprocessor: Standardizer
+    preprocessor: Standardizer | PowerTransform
     encoder: ColumnEncoder
     attributes: Attributes
 

@@ -15,12 +15,12 @@ label, training hardly leaves a start behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from latentia.arrays.namespace import Array, log_softmax, namespace, to_numpy, transpose
-from latentia.engine.contracts import EMFamily, GenerativeFamily, Params, PosteriorFamily
+from latentia.engine.contracts import EMFamily, GenerativeFamily, GenerativeParams, PosteriorFamily
 from latentia.engine.rows import (
     ArraySource,
     Chunk,
@@ -33,7 +33,7 @@ from latentia.engine.rows import (
     rows_per_chunk,
 )
 from latentia.engine.sweep import Likelihood, RowProblem
-from latentia.engine.tree import leaves, select_restart, take_restarts, tree_map
+from latentia.engine.tree import Tree, leaves, select_restart, take_restarts, tree_map
 from latentia.estimators.base.fitted_model import FittedModel, LabeledRows, Tempering, best_tempering, count_known
 from latentia.estimators.base.reading import GenerativeInput, TrainingTable
 from latentia.solvers import EM, Outcome, Solution, Solver, StepCallback, ignore_step
@@ -86,7 +86,7 @@ class GenerativeFit(NamedTuple):
         return self.solution.outcomes[0]
 
 
-def model_at(family: GenerativeFamily, trained: EMFamily, table: TrainingTable, params: Params) -> FittedModel:
+def model_at(family: GenerativeFamily, trained: EMFamily, table: TrainingTable, params: Tree) -> FittedModel:
     """The model at parameters of what is trained, the family or a posterior of its parameters."""
     point = trained.predictive(params) if isinstance(trained, PosteriorFamily) else params
     family, point = family.canonical(point)
@@ -164,11 +164,11 @@ def log_jacobian_sum(source: Source, preprocessor: Preprocessor) -> float:
     return float(to_numpy(source.sum_over_chunks(visit, size)["sum"]))
 
 
-def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Params], float]:
+def validation_loss(family: GenerativeFamily, held_out: ArraySource) -> Callable[[Tree], float]:
     """A function: the weighted share of rows that parameters misclassify; log loss breaks ties."""
     weight = np.ones(held_out.n_rows) if held_out.weight is None else held_out.weight
 
-    def loss(params: Params) -> float:
+    def loss(params: Tree) -> float:
         def scores(rows: MaskedRows) -> Array:
             return log_softmax(family.infer(params, rows).log_joint, axis=-2)
 
@@ -266,7 +266,8 @@ def _held_out_log_likelihoods(
     for fold in range(n_folds):
         mine = take_restarts(params, list(range(fold * len(factors), (fold + 1) * len(factors))))
         joint = _log_joints(family, mine, source.subset(np.flatnonzero(folds == fold)))
-        parts.append(joint - to_numpy(mine.log_prior).astype(float)[..., None])
+        log_prior = cast(GenerativeParams, mine).log_prior
+        parts.append(joint - to_numpy(log_prior).astype(float)[..., None])
     return np.concatenate(parts, axis=-1)
 
 
@@ -307,7 +308,7 @@ def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarra
 
 def column_starts(
     family: EMFamily, source: ArraySource, groups: Iterable[np.ndarray], rng: np.random.Generator
-) -> Params:
+) -> Tree:
     """Parameters to start from, those of a group of columns by the rows that have weight in it.
 
     Points start from labeled rows alone. All groups see the same random numbers.

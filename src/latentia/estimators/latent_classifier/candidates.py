@@ -421,9 +421,8 @@ def _keys(data: GenerativeInput, power: int) -> np.ndarray:
         return sum_of_cubes(data.preprocessor.prepare(data.X[rows.as_slice, ...]).values, weight[rows.as_slice])
 
     cubes = sum(parallel(of_part, ranges, is_numpy_array(data.X))) / weight.sum()
-    return np.concatenate(
-        map_rows(data.X, data.preprocessor.prepare, lambda rows: content_keys(rows.values, cubes, power), max_rows)
-    )
+    keys = map_rows(data.X, data.preprocessor.prepare, lambda rows: content_keys(rows.values, cubes, power), max_rows)
+    return np.concatenate(list(map(to_numpy, keys)))
 
 
 def choose_rows(data: GenerativeInput, max_rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -526,8 +525,8 @@ class TrainingRows:
     def in_main_memory(self) -> TrainingRows:
         """The same rows for NumPy, which is faster than a device where they are few."""
         data = self.data
-        X, moments, preprocessor = map(in_main_memory, (data.X, data.moments, data.preprocessor))
-        return replace(self, data=replace(data, X=X, moments=moments, preprocessor=preprocessor))
+        moments, preprocessor = in_main_memory(data.moments), in_main_memory(data.preprocessor)
+        return replace(self, data=replace(data, X=to_numpy(data.X), moments=moments, preprocessor=preprocessor))
 
     @cached_property
     def labeled_only(self) -> TrainingRows:

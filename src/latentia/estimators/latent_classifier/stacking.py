@@ -27,7 +27,7 @@ from array_api_compat import is_numpy_array
 from scipy.optimize import minimize_scalar
 
 from latentia.arrays.namespace import Array, asarray_like, log_softmax, logsumexp, namespace, to_numpy
-from latentia.engine.contracts import Params
+from latentia.engine.contracts import GenerativeParams
 from latentia.estimators.base.fitted_model import FittedModel, log_probas
 from latentia.estimators.latent_classifier.candidates import CompletedMember, GenerativeMember, Member
 from latentia.estimators.latent_classifier.features import NumberColumns
@@ -231,7 +231,7 @@ class StackModel:
     leaderboard: dict[str, list[Any]]
 
     @property
-    def params(self) -> Params:
+    def params(self) -> GenerativeParams:
         """Arrays that tell the namespace and the device of the rows fitted."""
         return self.density.model.params
 
