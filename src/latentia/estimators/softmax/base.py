@@ -26,7 +26,6 @@ from latentia.estimators.softmax.training import (
     COARSE,
     CRITERIA,
     FULL,
-    Averaging,
     Candidate,
     FittedModel,
     ModeledRows,
@@ -34,7 +33,6 @@ from latentia.estimators.softmax.training import (
     Trainer,
     hold_out,
     merge_equal_rows,
-    plugin,
 )
 from latentia.families.blocks.bounds import GammaPrior
 from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, prediction_inputs
@@ -42,6 +40,7 @@ from latentia.scale.tables import ClassReader, LazyTable, is_small, lazy_table
 from latentia.solvers import Outcome
 from latentia.table.labels import NO_UNITS, OutputUnits, encode_known_labels, read_labels
 from latentia.table.options import Check, check_bool, check_choice, choice, integer, number
+from latentia.table.rows import reject_missing, validate_rows
 from latentia.table.standardization import ColumnMoments, Standardizer, column_moments, source_moments
 from latentia.table.weights import check_loss_matrix, check_weight
 
@@ -127,16 +126,18 @@ class SoftmaxEstimator(LatentEstimator):
         return GammaPrior(float(self.shape), float(self.rate))
 
     @property
-    def _averaging(self) -> Averaging:
+    def _averaging(self) -> str:
         if self.averaging not in AVERAGES:  # it may be set after the fit, too
             check_choice("averaging", self.averaging, AVERAGES)
         self._refuse_ignored_options()
-        return AVERAGES[self.averaging]
+        return str(self.averaging)
 
     def _read_rows(self, X: Any) -> tuple[Array, Attributes]:
         """Rows as numbers without missing cells, and what is learned from them."""
         blank = self._blank_copy()
-        return NumberTable().validate(blank, X, reset=True), input_attributes(blank)
+        rows = validate_rows(blank, X, reset=True)
+        reject_missing(blank, rows)
+        return rows, input_attributes(blank)
 
     def _array_rows(
         self, X: Array, y: np.ndarray, weight: np.ndarray | None, are_distinct: bool
@@ -191,12 +192,12 @@ class SoftmaxEstimator(LatentEstimator):
         self,
         X: Any,
         fn: Callable[[SoftmaxTree, Point | Posterior, MaskedRows], Array],
-        averaging: Averaging | None = None,
+        averaging: str | None = None,
     ) -> Array:
         """`fn` (..., N) of the tree, of what predicts, and of rows, chunk by chunk."""
         X = self._check_rows(X)
         fitted, preprocessor, _ = self._model
-        estimate = (averaging or self._averaging)(fitted)
+        estimate = fitted.estimate(averaging or self._averaging)
         size = rows_per_chunk(fitted.tree.floats_per_row(X.shape[1] + 1), preprocessor.shift)
         parts = map_rows(X, preprocessor.prepare, partial(fn, fitted.tree, estimate), size)
         return namespace(parts[0]).concat(parts, axis=-1)
@@ -296,7 +297,7 @@ class SoftmaxClassifier(ProbabilisticClassifier, SoftmaxEstimator):
 
     def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
         """At the point estimate, of the labeled rows."""
-        log_proba = to_numpy(self._map_rows(X, SoftmaxTree.log_class_proba, plugin)).astype(float)
+        log_proba = to_numpy(self._map_rows(X, SoftmaxTree.log_class_proba, "plugin")).astype(float)
         codes = encode_known_labels(y, self.classes_, log_proba.shape[1], self.unlabeled)
         labeled = np.flatnonzero(codes >= 0)
         return float(log_proba[codes[labeled], labeled].sum()), labeled.size

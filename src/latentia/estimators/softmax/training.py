@@ -32,7 +32,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from array_api_compat import is_numpy_array
@@ -43,7 +43,6 @@ from latentia.engine.rows import ArraySource, RowRange, TableSource, rows_per_ch
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import Tree, add_restart_axis, leaves, select_restart, stack_restarts, take_restarts
 from latentia.estimators.base.estimator import StepNotifier
-from latentia.families.softmax_tree.leaves import P, Q, S
 from latentia.families.softmax_tree.posterior import N_POINTS, BoundPosterior, ExactParams, ExactPosterior
 from latentia.families.softmax_tree.tree import Point, Posterior, SoftmaxTree, TreeLikelihood
 from latentia.solvers import LBFGS, AcceleratedEM, BatchedLBFGS, DampedAscent, Outcome, Solution, Step, StepCallback
@@ -51,19 +50,27 @@ from latentia.table.standardization import Standardizer
 
 # Fitted models
 
+#: Averages by the names users give: over the exact posterior, over that of the bound, over none.
+AVERAGES = ("corrected", "posterior", "plugin")
+
 
 @dataclass(frozen=True)
-class FittedModel(Generic[P, Q, S]):
+class FittedModel:
     """A model and its parameters; by maximum likelihood there is a point estimate alone."""
 
-    tree: SoftmaxTree[P, Q, S]
+    tree: SoftmaxTree
     point_estimate: Point
     bound_posterior: Posterior | None = None  # under the quadratic bound
     exact_posterior: Posterior | None = None  # under the exact likelihood
 
-    def log_predictive(self, averaging: Averaging, rows: ArraySource) -> np.ndarray:
+    def estimate(self, averaging: str) -> Point | Posterior:
+        """What predicts: a point, or a posterior to be averaged over where there is one."""
+        posteriors = {"corrected": self.exact_posterior, "posterior": self.bound_posterior, "plugin": None}
+        return posteriors[averaging] or self.point_estimate
+
+    def log_predictive(self, averaging: str, rows: ArraySource) -> np.ndarray:
         """Log predictive probabilities or densities (N,) of rows."""
-        estimate = averaging(self)
+        estimate = self.estimate(averaging)
         size = rows_per_chunk(self.tree.floats_per_row(rows.n_features + 1), rows.X)
 
         def of_rows(part: RowRange) -> np.ndarray:
@@ -72,33 +79,6 @@ class FittedModel(Generic[P, Q, S]):
 
         parts = split_ranges([RowRange(0, rows.n_rows, None)], size)
         return np.concatenate(parallel(of_rows, parts, is_numpy_array(rows.X)))
-
-
-#: What predictions of a model are made with: a point, or a posterior that they average over.
-Averaging = Callable[[FittedModel[P, Q, S]], Point | Posterior]
-
-
-def plugin(model: FittedModel[P, Q, S]) -> Point | Posterior:
-    """The point estimate alone."""
-    return model.point_estimate
-
-
-def over_exact_posterior(model: FittedModel[P, Q, S]) -> Point | Posterior:
-    """Averages over the posterior under the exact likelihood."""
-    return model.exact_posterior or model.point_estimate
-
-
-def over_bound_posterior(model: FittedModel[P, Q, S]) -> Point | Posterior:
-    """Averages over the posterior under the quadratic bound."""
-    return model.bound_posterior or model.point_estimate
-
-
-#: Averages by the names users give; without a posterior all of them plug in the point estimate.
-AVERAGES: dict[str, Averaging] = {
-    "corrected": over_exact_posterior,
-    "posterior": over_bound_posterior,
-    "plugin": plugin,
-}
 
 
 class Candidate(NamedTuple):
@@ -235,10 +215,10 @@ class Options(NamedTuple):
         return min(self.n_init, self.effort.max_init or self.n_init)
 
 
-class Trained(NamedTuple, Generic[P, Q, S]):
+class Trained(NamedTuple):
     """The best restart as a model, and how all restarts went."""
 
-    model: FittedModel[P, Q, S]
+    model: FittedModel
     solution: Solution
     winner: int
     outcome: Outcome
@@ -247,32 +227,30 @@ class Trained(NamedTuple, Generic[P, Q, S]):
 
 
 def train(
-    tree: SoftmaxTree[P, Q, S],
+    tree: SoftmaxTree,
     rows: ModeledRows,
-    start: Point | FittedModel[P, Q, S],
+    start: Point | FittedModel,
     options: Options,
     on_step: StepCallback,
-) -> Trained[P, Q, S]:
+) -> Trained:
     """Points of likelihood -> bound -> exact posterior.
 
     From points, one per restart along the first axis, or each stage from what it has found of a
     sample of the rows. Callbacks get a `FittedModel` as the parameters of a step.
     """
-    seen = start if isinstance(start, FittedModel) else None
-    points = start if isinstance(start, Point) else add_restart_axis(start.point_estimate)
     if not options.is_bayesian:
+        points = start if isinstance(start, Point) else add_restart_axis(start.point_estimate)
         return climb_likelihood(tree, rows, points, options, on_step)
-    if seen is not None and seen.bound_posterior is not None:
-        posteriors = add_restart_axis(seen.bound_posterior)
+    if isinstance(start, Point):
+        posteriors, seen = anneal(tree, rows.modeled, start, options), None
     else:
-        posteriors = anneal(tree, rows.modeled, points, options)
+        assert start.bound_posterior is not None  # a sample goes through the same stages
+        posteriors, seen = add_restart_axis(start.bound_posterior), start.exact_posterior
     solution, winner = climb_bound(tree, rows.modeled, posteriors, options, on_step)
     return climb_exact(tree, rows.modeled, solution, winner, seen, options, on_step)
 
 
-def initial_points(
-    tree: SoftmaxTree[P, Q, S], rows: ModeledRows, options: Options, rng: np.random.Generator
-) -> list[Point]:
+def initial_points(tree: SoftmaxTree, rows: ModeledRows, options: Options, rng: np.random.Generator) -> list[Point]:
     """Points of maximum likelihood for the modeled rows, one per restart.
 
     Of a convex model, all that are equal in likelihood: the bound tells them apart.
@@ -291,8 +269,8 @@ def initial_points(
 
 
 def climb_likelihood(
-    tree: SoftmaxTree[P, Q, S], rows: ModeledRows, points: Point, options: Options, on_step: StepCallback
-) -> Trained[P, Q, S]:
+    tree: SoftmaxTree, rows: ModeledRows, points: Point, options: Options, on_step: StepCallback
+) -> Trained:
     """The maximum of the likelihood, or with a ridge of the posterior, by L-BFGS from every point.
 
     On the standardized rows, where columns of any units are alike.
@@ -316,7 +294,7 @@ def climb_likelihood(
     return Trained(model, solution, winner, solution.outcomes[winner])
 
 
-def anneal(tree: SoftmaxTree[P, Q, S], rows: TableSource, points: Point, options: Options) -> Posterior:
+def anneal(tree: SoftmaxTree, rows: TableSource, points: Point, options: Options) -> Posterior:
     """Posteriors about points, after a few steps at lower inverse temperatures if asked for."""
     posteriors = BoundPosterior(tree).posterior_around(points, INITIAL_VARIANCE)
     for beta in ANNEALING if options.annealing else ():
@@ -326,7 +304,7 @@ def anneal(tree: SoftmaxTree[P, Q, S], rows: TableSource, points: Point, options
 
 
 def climb_bound(
-    tree: SoftmaxTree[P, Q, S], rows: TableSource, params: Posterior, options: Options, on_step: StepCallback
+    tree: SoftmaxTree, rows: TableSource, params: Posterior, options: Options, on_step: StepCallback
 ) -> tuple[Solution, int]:
     """Variational Bayes from all posteriors, by successive halving; the best that ran to its end.
 
@@ -354,25 +332,25 @@ def climb_bound(
 
 
 def climb_exact(
-    tree: SoftmaxTree[P, Q, S],
+    tree: SoftmaxTree,
     rows: TableSource,
     solution: Solution,
     winner: int,
-    seen: FittedModel[P, Q, S] | None,
+    seen: Posterior | None,
     options: Options,
     on_step: StepCallback,
-) -> Trained[P, Q, S]:
+) -> Trained:
     """The posterior under the exact likelihood, from the best under the bound or a sample's."""
     bound_posterior = select_restart(solution.params, winner)
     families = [ExactPosterior(tree, n_points) for n_points in options.effort.n_points]
 
-    def model_at(params: ExactParams) -> FittedModel[P, Q, S]:
+    def model_at(params: ExactParams) -> FittedModel:
         posterior = families[0].to_posterior(params)
         return FittedModel(tree, tree.point_of(posterior), bound_posterior, posterior)
 
     start = bound_posterior
-    if seen is not None and seen.exact_posterior is not None:  # what the bound alone learns is that of all rows
-        start = bound_posterior._replace(gates=seen.exact_posterior.gates)
+    if seen is not None:  # what the bound alone learns is that of all rows
+        start = bound_posterior._replace(gates=seen.gates)
     params = families[0].from_posterior(add_restart_axis(start))
     tol = tree.leaves.exact_tol * options.effort.tol_factor
     solver = DampedAscent(options.max_iter, tol, name="exact posterior")
@@ -406,7 +384,7 @@ def _continued(before: Solution, after: Solution, running: np.ndarray) -> Soluti
     return Solution(stack_restarts(params), value, curves, n_iter, outcomes)
 
 
-def _telling(on_step: StepCallback, model_at: Callable[..., FittedModel[P, Q, S]]) -> StepCallback:
+def _telling(on_step: StepCallback, model_at: Callable[..., FittedModel]) -> StepCallback:
     """A callback for a solver, which tells another of its steps with models as parameters."""
 
     def tell(step: Step) -> bool:
@@ -433,7 +411,7 @@ class Trainer:
     rows: ModeledRows
     held_out: ArraySource | None
     criterion: Criterion
-    averaging: Averaging
+    averaging: str
     options: Options
     rng: np.random.Generator
     notifier: StepNotifier
@@ -444,7 +422,7 @@ class Trainer:
         """Whether a callback has asked to stop."""
         return self.notifier.stopped
 
-    def train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point] = ()) -> Candidate:
+    def train(self, tree: SoftmaxTree, extra_points: Sequence[Point] = ()) -> Candidate:
         """Train a model, also from `extra_points`, and score it."""
         candidate = self._train(tree, extra_points)
         return candidate._replace(score=self._score(candidate))
@@ -459,7 +437,7 @@ class Trainer:
         full = replace(self, rows=rows, options=self.options._replace(effort=FULL))
         return full._train(candidate.model.tree, [candidate.model.point_estimate])
 
-    def _train(self, tree: SoftmaxTree[P, Q, S], extra_points: Sequence[Point]) -> Candidate:
+    def _train(self, tree: SoftmaxTree, extra_points: Sequence[Point]) -> Candidate:
         began = time.perf_counter()
         rows = self.rows.modeled
         log_jacobian = rows.total_weight * self.log_unit
@@ -516,11 +494,11 @@ class ModeledRows(NamedTuple):
     preprocess: Standardizer  # from the former to the latter
     are_distinct: bool = True  # whether equal rows were merged, as those of small tables are
 
-    def to_modeled(self, tree: SoftmaxTree[P, Q, S], point: Point) -> Point:
+    def to_modeled(self, tree: SoftmaxTree, point: Point) -> Point:
         """A point of standardized rows as one of the rows as they are modeled."""
         return point_before(tree, point, self.preprocess)
 
-    def to_standardized(self, tree: SoftmaxTree[P, Q, S], point: Point) -> Point:
+    def to_standardized(self, tree: SoftmaxTree, point: Point) -> Point:
         shift, scale = self.preprocess.shift, self.preprocess.scale
         return point_before(tree, point, Standardizer(-shift / scale, 1 / scale, None))
 
@@ -539,7 +517,7 @@ class ModeledRows(NamedTuple):
         )
 
 
-def point_before(tree: SoftmaxTree[P, Q, S], point: Point, preprocess: Standardizer) -> Point:
+def point_before(tree: SoftmaxTree, point: Point, preprocess: Standardizer) -> Point:
     """A point of standardized rows as one of the rows before."""
     return tree.map_weights(point, lambda weights: undo_standardization(weights, preprocess))
 
