@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, softmax, to_numpy, transpose
@@ -29,10 +30,13 @@ from latentia.families.gaussian_mixture.posterior import BayesianGaussianMixture
 from latentia.scale.tables import method_of_rows
 from latentia.solvers import EM, AcceleratedEM
 from latentia.solvers.em import WINDOW
-from latentia.table.options import Check, check_choice, check_number, choice, registered
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike
+from latentia.table.options import Callback, Check, RandomState, check_choice, check_number, choice, registered
+from latentia.table.weights import PriorsLike
 
 
-def check_n_components(name: str, value: Any) -> None:
+def check_n_components(name: str, value: object) -> None:
     """A number of components for all classes or for each, or "bic"."""
     if isinstance(value, str):
         check_choice(name, value, ["bic"], ", an int, or one int per class")
@@ -191,7 +195,7 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
-        priors: Any = "empirical",
+        priors: PriorsLike = "empirical",
         var_floor: float = 1e-3,
         n_init: int | str = "auto",
         max_iter: int = 500,
@@ -199,10 +203,10 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
-        loss_matrix: Any = None,
+        loss_matrix: ArrayLike | None = None,
         unlabeled: str | int | None = "auto",
-        random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        random_state: RandomState = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_components = n_components
@@ -230,7 +234,7 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.callback = callback
         self.verbose = verbose
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+    def _read_input(self, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None) -> TrainingTable:
         common_scale = self.covariance != "auto" and COVARIANCES[self.covariance].common_scale
         form, power = NumberTable(takes_gaps=True), self.marginals == "power"
         return read_training_table(self, form, X, y, sample_weight, power, common_scale)
@@ -307,7 +311,7 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return int(self._model.family.n_components.sum())
 
     @method_of_rows
-    def responsibilities(self, X: Any) -> Array:
+    def responsibilities(self, X: TableLike) -> Array:
         """Probabilities p(c, k | x) of the components of all classes.
 
         Parameters
@@ -337,7 +341,7 @@ class GaussianMixtureClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return model.map_rows(rows_in, components, family.floats_per_row(params))
 
     @method_of_rows
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: TableLike) -> Array:
         """The same as `responsibilities`: what the model knows of the latent variables of rows.
 
         Parameters

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 
 from latentia.arrays.namespace import Array, asarray_like, logsumexp, namespace, softmax, to_numpy, transpose
 from latentia.engine.contracts import Objective
@@ -28,10 +30,14 @@ from latentia.scale.tables import method_of_rows
 from latentia.solvers import EM, AcceleratedEM, Solution, StructuralEM
 from latentia.solvers.em import WINDOW
 from latentia.solvers.structural import best_structure
-from latentia.table.columns import check_min_frequency
+from latentia.table.columns import Kinds, check_min_frequency
 from latentia.table.encoder import Merging
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike
 from latentia.table.options import (
+    Callback,
     Check,
+    RandomState,
     check_choice,
     check_number,
     choice,
@@ -41,6 +47,7 @@ from latentia.table.options import (
     random_generator,
 )
 from latentia.table.rows import is_complete, validate_table
+from latentia.table.weights import PriorsLike
 
 #: Factors where their number is left to us: of a posterior, and of a point.
 MAX_AUTO_LATENT = 8
@@ -59,7 +66,7 @@ ROUGH_STEPS = 12
 def size_or_auto(least: int) -> Check:
     """A check: a number of factors or components, or "auto"."""
 
-    def check(name: str, value: Any) -> None:
+    def check(name: str, value: object) -> None:
         if isinstance(value, str):
             check_choice(name, value, ["auto"], f" and integers >= {least}")
         else:
@@ -260,7 +267,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         *,
         noise: str = "auto",
         structure: str = "full",
-        kinds: Any = "auto",
+        kinds: Kinds = "auto",
         selection: str = "accuracy",
         inference: str = "vb",
         marginals: str = "power",
@@ -270,7 +277,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
-        priors: Any = "empirical",
+        priors: PriorsLike = "empirical",
         var_floor: float = 1e-3,
         n_init: int | str = "auto",
         max_iter: int = 500,
@@ -278,7 +285,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
-        loss_matrix: Any = None,
+        loss_matrix: ArrayLike | None = None,
         ridge: float = 0.3,
         max_categories: int | None = None,
         min_frequency: int | float | None = None,
@@ -288,8 +295,8 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         bound_tol: float = 1e-3,
         bound_max_iter: int = 100,
         unlabeled: str | int | None = "auto",
-        random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        random_state: RandomState = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_latent = n_latent
@@ -328,12 +335,12 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.callback = callback
         self.verbose = verbose
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+    def _read_input(self, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None) -> TrainingTable:
         merging = Merging(self.max_categories, self.min_frequency)
         form = MixedTable(self.kinds, merging, self.handle_unknown, COLUMN_MODELS)
         return read_training_table(self, form, X, y, sample_weight, self.marginals == "power")
 
-    def _check_rows(self, X: Any) -> Array:
+    def _check_rows(self, X: TableLike) -> Array:
         self._require_fitted()
         return self._model.encoder.encode(validate_table(self, X, reset=False), self.handle_unknown)
 
@@ -407,7 +414,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return int(self._model.family.n_latent)
 
     @method_of_rows
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: TableLike) -> Array:
         """Posterior means of the latent factors, given the known cells of each row.
 
         Parameters
@@ -432,7 +439,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self._model.map_rows(rows_in, means, family.floats_per_row(params))
 
     @method_of_rows
-    def responsibilities(self, X: Any) -> Array:
+    def responsibilities(self, X: TableLike) -> Array:
         """Probabilities p(m | x) of the components.
 
         Parameters
@@ -464,7 +471,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return lambda rows: model.temper(importance_scores(family, params, rows, draws), rows)
 
     @method_of_rows
-    def score_samples(self, X: Any, refine: str | None = None) -> Any:
+    def score_samples(self, X: TableLike, refine: str | None = None) -> Any:
         """Log p(x), the density of the known cells of each row: low for outliers.
 
         Parameters
@@ -486,7 +493,7 @@ class LatentClassificationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         bound, refined = self._model.scores, self._refined_scores()
         return tuple(logsumexp(self._joint_log_proba(rows_in, score), axis=-1) for score in (bound, refined))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
         return tags

@@ -18,8 +18,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 
 from latentia.arrays.namespace import take_rows, to_numpy
 from latentia.engine.rows import ArraySource
@@ -37,10 +39,23 @@ from latentia.estimators.base.training import choose_by_held_out_labels, choose_
 from latentia.estimators.latent_classification import LatentClassificationModel
 from latentia.scale.tables import is_lazy
 from latentia.solvers import Outcome
+from latentia.table.columns import Kinds
 from latentia.table.encoder import ColumnEncoder
-from latentia.table.options import Check, check_number, choice, integer, legacy_generator, optional, random_generator
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike
+from latentia.table.options import (
+    Callback,
+    Check,
+    RandomState,
+    check_number,
+    choice,
+    integer,
+    legacy_generator,
+    optional,
+    random_generator,
+)
 from latentia.table.rows import rows_for_estimator
-from latentia.table.weights import Fold, make_folds, refuse_row_numbers
+from latentia.table.weights import Fold, FoldsLike, PriorsLike, make_folds, refuse_row_numbers
 
 #: Numbers of factors that are tried for continuous tables, first with one component. Then numbers
 #: of components with the best number of factors, half of it, and few: many small components win
@@ -455,7 +470,7 @@ class LatentClassificationModelCV(
         n_latent: int | Sequence[int] | None = None,
         n_components: int | Sequence[int] | None = None,
         *,
-        cv: Any = 5,
+        cv: FoldsLike = 5,
         search: str = "greedy",
         patience: int = 3,
         scoring: str | None = None,
@@ -463,7 +478,7 @@ class LatentClassificationModelCV(
         n_jobs: int | None = None,
         noise: str = "tied",
         structure: str = "full",
-        kinds: Any = "auto",
+        kinds: Kinds = "auto",
         selection: str = "accuracy",
         inference: str = "ml",
         marginals: str = "power",
@@ -473,7 +488,7 @@ class LatentClassificationModelCV(
         trade_off: float = 1.0,
         margin: float = 1.0,
         ramp: float | None = None,
-        priors: Any = "empirical",
+        priors: PriorsLike = "empirical",
         var_floor: float = 1e-3,
         n_init: int | str = "auto",
         max_iter: int = 500,
@@ -481,7 +496,7 @@ class LatentClassificationModelCV(
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
-        loss_matrix: Any = None,
+        loss_matrix: ArrayLike | None = None,
         ridge: float | Sequence[float] | None = None,
         max_categories: int | None = None,
         min_frequency: int | float | None = None,
@@ -491,8 +506,8 @@ class LatentClassificationModelCV(
         bound_tol: float = 1e-3,
         bound_max_iter: int = 100,
         unlabeled: str | int | None = "auto",
-        random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        random_state: RandomState = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_latent = n_latent
@@ -547,7 +562,7 @@ class LatentClassificationModelCV(
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in SEARCH_ONLY}
         return LatentClassificationModel(**(own | setting._asdict() | others))
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+    def _read_input(self, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None) -> TrainingTable:
         if is_lazy(X):
             refuse_row_numbers(self.cv)
         return self._model_with(DEFAULT_SETTING)._read_input(X, y, sample_weight)
@@ -616,7 +631,7 @@ class LatentClassificationModelCV(
             print(trial.summary(), file=sys.stderr)
         return bool(self.callback(trial)) if self.callback is not None else False
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         return self._model_with(DEFAULT_SETTING).__sklearn_tags__()
 
     @property

@@ -42,10 +42,10 @@ from latentia.estimators.base.reading import NumberTable, read_parts
 from latentia.families.blocks.bounds import GammaPrior
 from latentia.families.probit_embedding.family import PRECISION_SHARING, Embedding, ProbitEmbedding
 from latentia.scale.tables import LabelColumns, LabelMatrixReader, LazyTable, lazy_table, method_of_rows
-from latentia.solvers import Outcome, QuasiNewtonVB, Solution, StepCallback
+from latentia.solvers import Outcome, QuasiNewtonVB, Solution
 from latentia.table.frames import TableLike
 from latentia.table.labels import LabelsLike, encode_label_matrix
-from latentia.table.options import Check, check_bool, check_choice, check_number, choice, integer, number
+from latentia.table.options import Callback, Check, check_bool, check_choice, check_number, choice, integer, number
 from latentia.table.rows import reject_missing, validate_rows
 from latentia.table.standardization import Standardizer, make_preprocessor, source_moments
 from latentia.table.weights import check_weight, warn_of_shares
@@ -220,7 +220,7 @@ class ProbitEmbeddingClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         max_iter: int = 2000,
         tol: float = 1e-4,
         random_state: int | np.random.RandomState | None = None,
-        callback: StepCallback | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_latent = n_latent

@@ -60,7 +60,7 @@ from latentia.table.frames import (
 )
 
 #: The argument `kinds` of estimators: "auto", a kind for all columns, or one for each.
-Kinds: TypeAlias = str | Mapping[Hashable, str] | Sequence[str]
+Kinds: TypeAlias = str | Mapping[str, str] | Mapping[Hashable, str] | Sequence[str]
 
 
 #: Rows that are looked at together when a table is searched for other cells than 0 and 1.
@@ -322,7 +322,7 @@ def given_kinds(kinds: Kinds, names: Sequence[Hashable], known: tuple[str, ...])
     return [None if kind == "auto" else kind for kind in kinds]
 
 
-def _by_column(kinds: Mapping[Hashable, str], names: Sequence[Hashable]) -> list[str]:
+def _by_column(kinds: Mapping[str, str] | Mapping[Hashable, str], names: Sequence[Hashable]) -> list[str]:
     """A kind for each column, from a dict by names or, where no column has such a name, numbers."""
     found = ["auto"] * len(names)
     for column, kind in kinds.items():

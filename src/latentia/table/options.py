@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 #: The argument `random_state` of estimators.
 RandomState: TypeAlias = int | np.random.RandomState | None
 
+#: The argument `callback`: sees the steps of a training and the trials of a search, and ends it by
+#: returning True.
+Callback: TypeAlias = Callable[..., object]
+
 
 def _numbers(name: str, values: ArrayLike, allowed: str) -> np.ndarray:
     """An array of real numbers."""

@@ -79,11 +79,14 @@ def check_class_weights(in_class: np.ndarray, classes: np.ndarray) -> None:
         )
 
 
+#: The argument `priors` of classifiers.
+PriorsLike: TypeAlias = "str | Mapping[Hashable, float] | ArrayLike"
+
 #: How far the sum of given priors may be from one.
 PRIOR_ROUNDING = 1e-6
 
 
-def check_priors(priors: str | Mapping[Hashable, float] | ArrayLike, classes: np.ndarray) -> np.ndarray | None:
+def check_priors(priors: PriorsLike, classes: np.ndarray) -> np.ndarray | None:
     """Log class priors; None when they are to be counted."""
     n_classes = len(classes)
     allowed = (

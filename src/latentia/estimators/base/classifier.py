@@ -15,15 +15,18 @@ from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, namespace, to_numpy
 from latentia.estimators.base.estimator import LatentEstimator, is_learned
 from latentia.scale.tables import RawPart, answers_of_parts, is_lazy, method_of_rows
+from latentia.table.frames import TableLike
 from latentia.table.labels import (
     NO_LABEL,
+    LabelsLike,
     Mark,
     check_comparable,
     check_unlabeled,
@@ -33,10 +36,10 @@ from latentia.table.labels import (
     split_unlabeled,
 )
 from latentia.table.options import Check
-from latentia.table.weights import LABELED, check_loss_matrix, check_total_weight, check_weight
+from latentia.table.weights import LABELED, PriorsLike, check_loss_matrix, check_total_weight, check_weight
 
 
-def decide(proba: Array, loss_matrix: Any) -> Array:
+def decide(proba: Array, loss_matrix: ArrayLike | None) -> Array:
     """The number of the class with the least expected loss, of probabilities (N, C)."""
     xp, loss = namespace(proba), check_loss_matrix(loss_matrix, proba.shape[1])
     return xp.argmax(proba if loss is None else -xp.matmul(proba, asarray_like(loss, proba)), axis=1)
@@ -46,16 +49,16 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
     """Predictions from log class probabilities. Subclasses give `_log_proba`."""
 
     classes_: np.ndarray
-    loss_matrix: Any = None  # a constructor argument where an estimator has it
+    loss_matrix: ArrayLike | None = None  # a constructor argument where an estimator has it
     unlabeled: Mark
     _CHECKS: ClassVar[dict[str, Check]] = {"unlabeled": check_unlabeled}
 
     @abstractmethod
-    def _log_proba(self, X: Any) -> Array:
+    def _log_proba(self, X: TableLike) -> Array:
         """Log p(c | x) of raw rows, (n_samples, n_classes); its exponentials add up to one."""
 
     @method_of_rows
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: TableLike) -> Array:
         """Log p(c | x), in the order of `classes_`.
 
         Parameters
@@ -71,7 +74,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         return self._log_proba(X)
 
     @method_of_rows
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: TableLike) -> Array:
         """Probabilities p(c | x), in the order of `classes_`.
 
         Parameters
@@ -87,7 +90,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         return namespace(log_proba).exp(log_proba)
 
     @method_of_rows
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: TableLike) -> Array:
         """The class with the least expected loss: the most probable one without a `loss_matrix`.
 
         Parameters
@@ -102,7 +105,7 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
         log_proba = self._log_proba(X)
         return decode_labels(self.classes_, decide(namespace(log_proba).exp(log_proba), self.loss_matrix))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: LabelsLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on the rows whose class is known.
 
         Parameters
@@ -130,8 +133,8 @@ class ProbabilisticClassifier(ClassifierMixin, LatentEstimator):
             weight = weight[labeled]
             check_total_weight(float(weight.max()), LABELED)
         if labeled.all():
-            given = None if np.ndim(sample_weight) == 0 else sample_weight  # one weight for all rows tells nothing
-            return float(accuracy_score(y, predicted, sample_weight=given))
+            is_one = sample_weight is None or np.ndim(sample_weight) == 0  # for all rows, which says nothing
+            return float(accuracy_score(y, predicted, sample_weight=None if is_one else sample_weight))
         return float(accuracy_score(labels, to_numpy(predicted)[labeled], sample_weight=weight))
 
 
@@ -146,13 +149,13 @@ def _right_labels(estimator: ProbabilisticClassifier, part: RawPart) -> tuple[fl
     return float(weight @ is_right), float(weight.sum()), labels.size
 
 
-def total_log_likelihood(estimator: Any, X: Any, y: Any) -> tuple[float, int]:
+def total_log_likelihood(estimator: BaseEstimator, X: TableLike, y: LabelsLike | None) -> tuple[float, int]:
     """Log likelihood of all rows of a table, and the number of rows that count."""
     values, n_rows = zip(*answers_of_parts(_log_likelihood_of, estimator, X, y), strict=True)
     return sum(values), sum(n_rows)
 
 
-def _log_likelihood_of(estimator: Any, part: RawPart) -> tuple[float, int]:
+def _log_likelihood_of(estimator: BaseEstimator, part: RawPart) -> tuple[float, int]:
     found: tuple[float, int] = estimator._log_likelihood(part.X, part.y)
     return found
 
@@ -163,7 +166,7 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
     multilabel_: bool
 
     @method_of_rows
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: TableLike) -> Array:
         """The class with the least expected loss; for label matrices, the labels that are more
         probable than not.
 
@@ -184,7 +187,7 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
         xp = namespace(proba)
         return xp.astype(proba > 0.5, xp.int64)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: LabelsLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on the rows whose class is known; for label matrices, the share of rows all of
         whose known labels are right.
 
@@ -210,7 +213,7 @@ class ClassOrLabelsClassifier(ProbabilisticClassifier):
         return right / total
 
 
-def refuse_class_options(loss_matrix: Any = None, priors: Any = "empirical") -> None:
+def refuse_class_options(loss_matrix: ArrayLike | None = None, priors: PriorsLike = "empirical") -> None:
     """Losses and priors are those of classes, of which a row has one; a label matrix has none."""
     given = {"loss_matrix": loss_matrix is not None, "priors": not (isinstance(priors, str) and priors == "empirical")}
     for name, is_given in given.items():

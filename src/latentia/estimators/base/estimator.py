@@ -35,8 +35,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from latentia.arrays.namespace import Array, asarray_like, is_sparse, namespace
@@ -47,6 +49,8 @@ from latentia.estimators.base.summary import as_html, as_text, summary_sections
 from latentia.persistence.files import save_model
 from latentia.scale.tables import bring_small, is_lazy, lazy_table, refuse_lazy
 from latentia.solvers import Outcome, Solution, Step, StepCallback
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelsLike
 from latentia.table.options import Check, check_options, name_hint, random_generator
 from latentia.table.rows import check_order, reject_missing, validate_rows
 from latentia.table.standardization import ColumnError
@@ -86,7 +90,7 @@ class StepNotifier:
         return self.stopped
 
 
-def check_callback(name: str, callback: Any) -> None:
+def check_callback(name: str, callback: object) -> None:
     """None, or a callable."""
     if callback is not None and not callable(callback):
         raise ValueError(f"{name}={callback!r}; allowed are None and a function of a step.")
@@ -99,7 +103,7 @@ def check_verbose(name: str, verbose: Any) -> None:
 
 
 @contextmanager
-def notify_callbacks(estimator: Any, X: Any, y: Any) -> Iterator[StepNotifier]:
+def notify_callbacks(estimator: BaseEstimator, X: TableLike, y: LabelsLike | None) -> Iterator[StepNotifier]:
     """Steps of solvers go to the user's callback, scikit-learn's callbacks and the progress bar."""
     notifier = StepNotifier()
     if estimator.callback is not None:
@@ -118,7 +122,7 @@ def notify_callbacks(estimator: Any, X: Any, y: Any) -> Iterator[StepNotifier]:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-def warn_unless_converged(estimator: Any, outcome: Outcome) -> None:
+def warn_unless_converged(estimator: BaseEstimator, outcome: Outcome) -> None:
     """Say that a fit ended before it converged, unless a callback stopped it."""
     if outcome.converged or outcome is Outcome.STOPPED:
         return
@@ -128,7 +132,9 @@ def warn_unless_converged(estimator: Any, outcome: Outcome) -> None:
     warn_at_caller(f"{type(estimator).__name__} stopped before it converged ({why}). {cure}", ConvergenceWarning)
 
 
-def _sklearn_listener(estimator: Any, context: Any, X: Any, y: Any, notifier: StepNotifier) -> StepCallback:
+def _sklearn_listener(
+    estimator: BaseEstimator, context: Any, X: TableLike, y: LabelsLike | None, notifier: StepNotifier
+) -> StepCallback:
     def notify(step: Step) -> bool:
         sub = context.subcontext(task_name=f"{step.solver} step")
         sub.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
@@ -217,7 +223,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_options(self)
 
     @abstractmethod
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingInput:
+    def _read_input(self, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None) -> TrainingInput:
         """Validate and encode rows, labels and weights. Changes nothing on `self`."""
 
     @abstractmethod
@@ -229,7 +235,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The learned attributes of a fitted model."""
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: TableLike, y: LabelsLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows and labels.
 
         Parameters
@@ -267,7 +273,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self._set_learned(on_device_of(attributes, data.X))
         return self
 
-    def _bring_small(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    def _bring_small(self, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None) -> tuple[Any, Any, Any]:
         """What `fit` was given, in memory if it comes in parts and is small."""
         table = lazy_table(X)
         if table is None:
@@ -343,7 +349,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         other._set_learned({})
         return other
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
@@ -352,7 +358,7 @@ class LatentEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if not hasattr(self, "_model"):  # the check makes all tags before it looks
             check_is_fitted(self, "_model")
 
-    def _check_rows(self, X: Any) -> Array:
+    def _check_rows(self, X: TableLike) -> Array:
         """Rows to predict, as numbers; those of most models have no gaps."""
         self._require_fitted()
         rows = validate_rows(self, X, reset=False)
@@ -380,7 +386,7 @@ def on_device_of(attributes: Attributes, X: Array) -> Attributes:
     xp = namespace(X)
     dtypes = xp.__array_namespace_info__().dtypes(device=device(X))
 
-    def move(name: str, value: Any) -> Any:
+    def move(name: str, value: object) -> Any:
         if name == "classes_" or not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
             return value
         dtype = dtypes.get(str(value.dtype), xp.float32)  # some devices know no double precision

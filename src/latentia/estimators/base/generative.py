@@ -8,11 +8,13 @@ tempers what it has learned. Predictions ask the joint density of rows and class
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from latentia.arrays.namespace import (
     Array,
@@ -51,8 +53,8 @@ from latentia.estimators.base.training import (
 )
 from latentia.scale.tables import method_of_rows, refuse_lazy
 from latentia.solvers import LBFGS, Outcome
-from latentia.table.frames import frame_type
-from latentia.table.labels import encode_known_labels
+from latentia.table.frames import TableLike, frame_type
+from latentia.table.labels import LabelsLike, encode_known_labels
 from latentia.table.options import (
     Check,
     check_bool,
@@ -68,7 +70,7 @@ from latentia.table.rows import plain_table, validate_rows
 from latentia.table.weights import check_weight
 
 
-def check_objective(name: str, value: Any) -> None:
+def check_objective(name: str, value: object) -> None:
     """The name of an objective, or an objective."""
     if isinstance(value, Objective) or (isinstance(value, str) and value in OBJECTIVES):
         return
@@ -76,7 +78,7 @@ def check_objective(name: str, value: Any) -> None:
     raise ValueError(f"{name}={value!r}; allowed are {names} and instances of Objective.")
 
 
-def check_n_init(name: str, value: Any) -> None:
+def check_n_init(name: str, value: object) -> None:
     """A number of starts, or "auto"."""
     if isinstance(value, str):
         check_choice(name, value, ["auto"], " and integers >= 1")
@@ -84,7 +86,7 @@ def check_n_init(name: str, value: Any) -> None:
         check_number(name, value, ge=1, integer=True, besides=", or 'auto'")
 
 
-def check_temperature(name: str, value: Any) -> None:
+def check_temperature(name: str, value: object) -> None:
     """A temperature, or "auto"."""
     if isinstance(value, str):
         check_choice(name, value, ["auto"], " and numbers > 0")
@@ -92,7 +94,7 @@ def check_temperature(name: str, value: Any) -> None:
         check_number(name, value, gt=0, besides=", or 'auto'")
 
 
-def check_unlabeled_weight(name: str, value: Any) -> None:
+def check_unlabeled_weight(name: str, value: object) -> None:
     """A weight, or "auto"."""
     if isinstance(value, str):
         check_choice(name, value, ["auto"], " and numbers >= 0")
@@ -228,12 +230,12 @@ class GenerativeClassifier(ProbabilisticClassifier):
             attributes["log_evidence_"] = float(attributes["objective_curve_"][-1])
         return attributes | self._attributes_of(fitted.model)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_rows(self, X: Any) -> Array:
+    def _check_rows(self, X: TableLike) -> Array:
         """Rows to predict, as numbers."""
         self._require_fitted()
         return validate_rows(self, X, reset=False)
@@ -252,7 +254,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         return model.map_rows(X, joint, model.floats_per_row())
 
     @method_of_rows
-    def predict_joint_log_proba(self, X: Any) -> Array:
+    def predict_joint_log_proba(self, X: TableLike) -> Array:
         """Log p(x, c), in the order of `classes_`; missing cells are integrated out.
 
         Parameters
@@ -267,12 +269,12 @@ class GenerativeClassifier(ProbabilisticClassifier):
         rows = self._check_rows(X)
         return self._joint_log_proba(rows, self._scorer())
 
-    def _log_proba(self, X: Any) -> Array:
+    def _log_proba(self, X: TableLike) -> Array:
         rows = self._check_rows(X)  # which also finds out whether there is a model
         return self._model.log_proba(rows, self._scorer())
 
     @method_of_rows
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: TableLike) -> Array:
         """Log p(x), the density of the known cells of each row: low for outliers.
 
         Parameters
@@ -287,7 +289,9 @@ class GenerativeClassifier(ProbabilisticClassifier):
         return logsumexp(self.predict_joint_log_proba(X), axis=-1)
 
     @method_of_rows
-    def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
+    def impute(
+        self, X: TableLike, y: LabelsLike | None = None, *, method: str = "mean", condition: str | None = None
+    ) -> Any:
         """Rows with each missing cell replaced by what the known cells of its row say of it.
 
         Parameters
@@ -346,7 +350,9 @@ class GenerativeClassifier(ProbabilisticClassifier):
 
         return model.map_rows(X, fill, model.impute_floats_per_row())
 
-    def sample(self, n_samples: int = 1, y: Any = None, component: int | None = None) -> tuple[Any, np.ndarray]:
+    def sample(
+        self, n_samples: int = 1, y: ArrayLike | None = None, component: int | None = None
+    ) -> tuple[Any, np.ndarray]:
         """Draw rows from the model.
 
         Parameters
@@ -372,7 +378,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
             check_number("component", component, ge=0, lt=int(sizes[codes].min()), integer=True)
         return self._model.sample(codes, rng, component), self.classes_[codes]
 
-    def _sample_codes(self, n_samples: int, y: Any, rng: np.random.Generator) -> np.ndarray:
+    def _sample_codes(self, n_samples: int, y: ArrayLike | None, rng: np.random.Generator) -> np.ndarray:
         """Codes of the classes to sample from."""
         check_number("n_samples", n_samples, ge=1, integer=True)
         if y is None:
@@ -386,7 +392,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
             raise ValueError(f"y={y!r} asks for unlabeled rows; allowed are the classes {self.classes_.tolist()}.")
         return codes
 
-    def bic(self, X: Any, y: Any = None) -> float:
+    def bic(self, X: TableLike, y: LabelsLike | None = None) -> float:
         """Bayesian information criterion; lower is better. Unlabeled rows
         count by their density.
 
@@ -403,7 +409,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         log_likelihood, n_rows = total_log_likelihood(self, X, y)
         return -2 * log_likelihood + self._n_free_params() * float(np.log(n_rows))
 
-    def aic(self, X: Any, y: Any = None) -> float:
+    def aic(self, X: TableLike, y: LabelsLike | None = None) -> float:
         """Akaike information criterion; lower is better. Rows count as in `bic`.
 
         Parameters
@@ -424,14 +430,20 @@ class GenerativeClassifier(ProbabilisticClassifier):
         self._require_fitted()
         return self._model.n_free(self.n_features_in_ - self._model.preprocessor.n_empty_columns)
 
-    def _log_likelihood(self, X: Any, y: Any) -> tuple[float, int]:
+    def _log_likelihood(self, X: TableLike, y: LabelsLike | None) -> tuple[float, int]:
         joint = to_numpy(self.predict_joint_log_proba(X)).astype(float)
         codes = encode_known_labels(y, self.classes_, joint.shape[0], self.unlabeled)
         own = np.take_along_axis(joint, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         return float(np.where(codes >= 0, own, np.logaddexp.reduce(joint, axis=1)).sum()), joint.shape[0]
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, forgetting: float = 0.7
+        self,
+        X: TableLike,
+        y: LabelsLike | None,
+        classes: Sequence[Hashable] | np.ndarray | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        forgetting: float = 0.7,
     ) -> Self:
         """Learn from another batch of rows, and forget the rows.
 
@@ -482,7 +494,13 @@ class GenerativeClassifier(ProbabilisticClassifier):
         self._set_learned(attributes | tempering_attributes(model))
         return self
 
-    def _start_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Stream, ArraySource]:
+    def _start_stream(
+        self,
+        X: TableLike,
+        y: LabelsLike | None,
+        classes: Sequence[Hashable] | np.ndarray | None,
+        sample_weight: ArrayLike | None,
+    ) -> tuple[Stream, ArraySource]:
         self._check_options()
         if not self._objective().rises_under_em:
             raise ValueError(f"objective={self.objective!r}: partial_fit trains by objective='likelihood' alone.")
@@ -507,13 +525,15 @@ class GenerativeClassifier(ProbabilisticClassifier):
         params = raise_likelihood(plan, source, rng, notifier).params
         return Stream.begin(plan.family, plan.trained, params, data, source, unlabeled_weight), source
 
-    def _read_batch(self, stream: Stream, X: Any, y: Any, sample_weight: Any) -> ArraySource:
+    def _read_batch(
+        self, stream: Stream, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None
+    ) -> ArraySource:
         rows = self._check_rows(X)
         codes = encode_known_labels(y, self.classes_, rows.shape[0], self.unlabeled)
         weight = check_weight(sample_weight, rows.shape[0])
         source = ArraySource(rows, codes, weight, stream.data.preprocessor.prepare)
         return source.with_unlabeled_weight(stream.unlabeled_weight)
 
-    def _check_classes(self, classes: Any) -> None:
+    def _check_classes(self, classes: Sequence[Hashable] | np.ndarray | None) -> None:
         if classes is not None and sorted(set(np.asarray(classes).tolist())) != self.classes_.tolist():
             raise ValueError(f"classes={list(classes)}, but the stream began with {self.classes_.tolist()}.")

@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from latentia.arrays.namespace import Array, compute_dtype, take_rows, to_numpy
 from latentia.engine.parts import ChunkedSource
@@ -38,8 +40,8 @@ from latentia.table.columns import (
     number_columns,
 )
 from latentia.table.encoder import ColumnEncoder, Merging
-from latentia.table.frames import frame_type
-from latentia.table.labels import read_labels
+from latentia.table.frames import TableLike, frame_type
+from latentia.table.labels import LabelsLike, read_labels
 from latentia.table.rows import plain_table, reject_missing, validate_rows, validate_table
 from latentia.table.standardization import (
     MAX_ROWS,
@@ -75,7 +77,7 @@ class NumberTable:
 
     takes_gaps: bool = False  # whether cells may be missing
 
-    def validate(self, estimator: LatentEstimator, X: Any, reset: bool) -> Array:
+    def validate(self, estimator: LatentEstimator, X: TableLike, reset: bool) -> Array:
         """Rows as numbers; scikit-learn leaves its marks on the estimator."""
         rows = validate_rows(estimator, X, reset)
         if not self.takes_gaps:
@@ -86,12 +88,12 @@ class NumberTable:
         """How the columns of a table, or of its digest, are read; what is learned from them."""
         return number_columns(table), {}
 
-    def encode(self, estimator: LatentEstimator, X: Any, encoder: ColumnEncoder) -> Array:
+    def encode(self, estimator: LatentEstimator, X: TableLike, encoder: ColumnEncoder) -> Array:
         """Rows like those of the fit, as numbers."""
         return self.validate(estimator, X, reset=False)
 
     def read(
-        self, estimator: LatentEstimator, X: Any, sample_weight: Any = None
+        self, estimator: LatentEstimator, X: TableLike, sample_weight: ArrayLike | None = None
     ) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows in memory as numbers, how they were encoded, and what is learned from them."""
         blank, table = estimator._blank_copy(), plain_table(X)
@@ -117,7 +119,7 @@ class MixedTable:
     handle_unknown: str  # levels that were not in the fit
     known_kinds: Mapping[str, type[ColumnKind]]
 
-    def validate(self, estimator: LatentEstimator, X: Any, reset: bool) -> Any:
+    def validate(self, estimator: LatentEstimator, X: TableLike, reset: bool) -> Any:
         """The table as it is encoded; scikit-learn leaves its marks on the estimator."""
         return validate_table(estimator, X, reset)
 
@@ -126,12 +128,12 @@ class MixedTable:
         encoder = learn_columns(table, self.kinds, self.known_kinds, self.merging)
         return encoder, {"kinds_": encoder.kinds}
 
-    def encode(self, estimator: LatentEstimator, X: Any, encoder: ColumnEncoder) -> Array:
+    def encode(self, estimator: LatentEstimator, X: TableLike, encoder: ColumnEncoder) -> Array:
         """Rows like those of the fit, as numbers."""
         return encoder.encode(validate_table(estimator, X, reset=False), self.handle_unknown)
 
     def read(
-        self, estimator: LatentEstimator, X: Any, sample_weight: Any = None
+        self, estimator: LatentEstimator, X: TableLike, sample_weight: ArrayLike | None = None
     ) -> tuple[Array, ColumnEncoder, Attributes]:
         """Rows in memory as numbers, how they were encoded, and what is learned from them."""
         blank = estimator._blank_copy()
@@ -181,7 +183,9 @@ def _weigh_cells(chunk: Chunk, places: Sequence[int]) -> Totals:
 TableFormat = NumberTable | MixedTable
 
 
-def read_in_memory(estimator: Any, form: TableFormat, X: Any, y: Any, sample_weight: Any) -> ReadTable:
+def read_in_memory(
+    estimator: BaseEstimator, form: TableFormat, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None
+) -> ReadTable:
     """A table in memory, and its classes."""
     X, encoder, attributes = form.read(estimator, X, sample_weight)
     labels = read_labels(y, X.shape[0], estimator.unlabeled)
@@ -191,11 +195,11 @@ def read_in_memory(estimator: Any, form: TableFormat, X: Any, y: Any, sample_wei
 
 
 def read_parts(
-    estimator: Any,
+    estimator: BaseEstimator,
     form: TableFormat,
     table: LazyTable,
-    y: Any,
-    sample_weight: Any,
+    y: LabelsLike | None,
+    sample_weight: ArrayLike | None,
     reader: TargetReader[Any],
     only_known: bool = False,
 ) -> ReadTable:
@@ -357,11 +361,11 @@ TrainingTable = GenerativeInput | PartedInput
 
 
 def read_training_table(
-    estimator: Any,
+    estimator: BaseEstimator,
     form: TableFormat,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    X: TableLike,
+    y: LabelsLike | None,
+    sample_weight: ArrayLike | None,
     power: bool = True,
     common_scale: bool = False,
 ) -> TrainingTable:

@@ -12,9 +12,11 @@ from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from latentia.arrays.namespace import to_numpy
 from latentia.engine.messages import format_seconds
+from latentia.table.frames import on_host
 
 #: Columns and classes that are listed; the rest is counted.
 MAX_LISTED = 12
@@ -30,7 +32,7 @@ class Section(NamedTuple):
     lines: list[tuple[str, str]]
 
 
-def summary_sections(estimator: Any) -> list[Section]:
+def summary_sections(estimator: BaseEstimator) -> list[Section]:
     """All that there is to say of a fitted estimator."""
     record = getattr(estimator, "training_record_", {})
     sections = [
@@ -42,7 +44,7 @@ def summary_sections(estimator: Any) -> list[Section]:
     return [section for section in sections if section.lines]
 
 
-def as_text(estimator: Any, sections: list[Section]) -> str:
+def as_text(estimator: BaseEstimator, sections: list[Section]) -> str:
     """Plain text, a line each."""
     width = max(len(what) for section in sections for what, _ in section.lines)
     parts = [type(estimator).__name__]
@@ -72,7 +74,7 @@ def _rows(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "rows", f"{record['n_rows']:,}"
 
 
-def _columns(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _columns(estimator: BaseEstimator, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The kinds of columns together, and each with its gaps unless there are very many."""
     n_columns = estimator.n_features_in_
     kinds = list(getattr(estimator, "kinds_", ["continuous"] * n_columns))
@@ -93,7 +95,7 @@ def _columns(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]
         yield "  ...", f"{n_columns - MAX_LISTED:,} more columns"
 
 
-def _labels(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _labels(estimator: BaseEstimator, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     counts = record.get("label_counts")
     if counts is None:
         return
@@ -114,8 +116,8 @@ def _counted(count: float) -> str:
     return f"{count:,} row{'s' * (count != 1)}"
 
 
-def _plain(value: Any) -> str:
-    values = np.ravel(to_numpy(value) if hasattr(value, "__dlpack__") else value).tolist()
+def _plain(value: object) -> str:
+    values = on_host(value).ravel().tolist()
     shown = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in values]
     return ", ".join(shown[:MAX_LISTED]) + (", ..." if len(shown) > MAX_LISTED else "")
 
@@ -140,7 +142,7 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
 }
 
 
-def _learned(estimator: Any) -> Iterator[tuple[str, str]]:
+def _learned(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
     seen = set()
     for name, (what, show) in SHOWN.items():
         if hasattr(estimator, name) and what not in seen and np.size(getattr(estimator, name)):
@@ -162,7 +164,7 @@ def _leaders(leaderboard: Any) -> Iterator[tuple[str, str]]:
             yield f"  {name}", f"weight {weight:.0%}, held-out log loss {loss:.4g}"
 
 
-def _factors(estimator: Any) -> Iterator[tuple[str, str]]:
+def _factors(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
     """The columns of which each factor explains the largest share of the variance."""
     columns = estimator.loading_features_
     correlations = loading_correlations(estimator.loadings_, columns, estimator.noise_variances_)
@@ -179,7 +181,7 @@ def _strongest(share: np.ndarray, names: list[str]) -> str:
     return ", ".join(f"{names[place]} ({share[place]:.0%})" for place in order)
 
 
-def _training(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _training(estimator: BaseEstimator, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if hasattr(estimator, "n_iter_"):
         yield "iterations", f"{estimator.n_iter_:,}"
         yield "ended", estimator.stopping_reason_
@@ -188,7 +190,7 @@ def _training(estimator: Any, record: dict[str, Any]) -> Iterator[tuple[str, str
         yield "time", format_seconds(record["seconds"])
 
 
-def _feature_names(estimator: Any) -> list[str]:
+def _feature_names(estimator: BaseEstimator) -> list[str]:
     return [str(name) for name in getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))]
 
 

@@ -47,7 +47,7 @@ from latentia.table.options import check_number
 from latentia.table.rows import rows_for_estimator
 from latentia.table.standardization import MAX_ROWS as TRANSFORM_ROWS
 from latentia.table.standardization import Standardizer, column_moments, learn_power_transform, source_moments
-from latentia.table.weights import ALLOWED, content_keys, folds_by_content, make_folds, sum_of_cubes
+from latentia.table.weights import ALLOWED, FoldsLike, content_keys, folds_by_content, make_folds, sum_of_cubes
 
 #: Tables of more number columns get no covariance matrices, and no softmax of all columns.
 MAX_MATRIX_COLUMNS = 100
@@ -359,7 +359,7 @@ class SearchFold(NamedTuple):
     test: np.ndarray
 
 
-def check_cv(name: str, cv: Any) -> None:
+def check_cv(name: str, cv: FoldsLike) -> None:
     """What `cv` may be."""
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         check_number(name, cv, ge=2, integer=True)
@@ -368,7 +368,7 @@ def check_cv(name: str, cv: Any) -> None:
 
 
 def search_folds(
-    cv: Any, data: GenerativeInput, max_rows: int, n_repeats: int, rng: np.random.Generator
+    cv: FoldsLike, data: GenerativeInput, max_rows: int, n_repeats: int, rng: np.random.Generator
 ) -> list[SearchFold]:
     """The folds of a search; none where no class has rows to spare.
 

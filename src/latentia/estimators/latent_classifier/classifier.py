@@ -8,12 +8,14 @@ What cells add to the log odds of each class, in the form of the rows that were 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 from latentia.arrays.namespace import Array, asarray_like, compute_dtype, namespace, take_rows, to_numpy
 from latentia.estimators.base.classifier import ClassOrLabelsClassifier, as_frame_if_possible
@@ -43,12 +45,23 @@ from latentia.estimators.latent_classifier.stacking import (
 from latentia.families.latent_factors.kinds import COLUMN_MODELS
 from latentia.scale.tables import is_lazy, method_of_rows
 from latentia.solvers import Outcome, ignore_step
-from latentia.table.columns import check_min_frequency
+from latentia.table.columns import Kinds, check_min_frequency
 from latentia.table.encoder import Merging
-from latentia.table.frames import column_names, frame_type
-from latentia.table.options import Check, check_number, choice, integer, number, optional, random_generator
+from latentia.table.frames import TableLike, column_names, frame_type, is_pandas
+from latentia.table.labels import LabelsLike
+from latentia.table.options import (
+    Callback,
+    Check,
+    RandomState,
+    check_number,
+    choice,
+    integer,
+    number,
+    optional,
+    random_generator,
+)
 from latentia.table.rows import plain_table, validate_table
-from latentia.table.weights import refuse_row_numbers
+from latentia.table.weights import FoldsLike, PriorsLike, refuse_row_numbers
 
 #: Rows with a hidden cell that `explain` predicts together.
 EXPLAINED_ROWS = 2048
@@ -177,11 +190,11 @@ class LatentClassifier(ClassOrLabelsClassifier):
         self,
         *,
         effort: str = "balanced",
-        cv: Any = 5,
+        cv: FoldsLike = 5,
         n_jobs: int | None = None,
-        kinds: Any = "auto",
-        priors: Any = "empirical",
-        loss_matrix: Any = None,
+        kinds: Kinds = "auto",
+        priors: PriorsLike = "empirical",
+        loss_matrix: ArrayLike | None = None,
         max_categories: int | None = None,
         min_frequency: int | float | None = None,
         handle_unknown: str = "missing",
@@ -189,8 +202,8 @@ class LatentClassifier(ClassOrLabelsClassifier):
         n_init: int = 1,
         max_iter: int = 500,
         tol: float = 1e-3,
-        random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        random_state: RandomState = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.effort = effort
@@ -210,7 +223,9 @@ class LatentClassifier(ClassOrLabelsClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable | MultilabelInput:
+    def _read_input(
+        self, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None
+    ) -> TrainingTable | MultilabelInput:
         matrix = is_label_matrix(y) or isinstance(getattr(X, "target", None), tuple)
         if is_lazy(X):
             refuse_row_numbers(self.cv)
@@ -285,7 +300,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
             attributes["priors_"] = np.exp(fitted.model.log_prior_of_rows).astype(dtype)
         return attributes
 
-    def _publish_density(self, estimator: Any) -> None:
+    def _publish_density(self, estimator: BaseEstimator) -> None:
         """The member that stands for p(x) answers as this estimator would."""
         names = ("unlabeled", "random_state", "handle_unknown")
         known = estimator.get_params(deep=False)
@@ -309,17 +324,17 @@ class LatentClassifier(ClassOrLabelsClassifier):
         self._require_fitted()
         return self._model.factors
 
-    def _check_rows(self, X: Any) -> Array:
+    def _check_rows(self, X: TableLike) -> Array:
         """Rows to predict, coded."""
         self._require_fitted()
         return self._model.encoder.encode(validate_table(self, X, reset=False), self.handle_unknown)
 
-    def _log_proba(self, X: Any) -> Array:
+    def _log_proba(self, X: TableLike) -> Array:
         rows = self._check_rows(X)  # which also finds out whether there is a model
         return self._model.log_proba(rows)
 
     @method_of_rows
-    def explain(self, X: Any) -> Any:
+    def explain(self, X: TableLike) -> Any:
         """What each known cell adds to the log odds of each class against all others.
 
         The difference between the log odds of the row and those of the row without that cell, whose
@@ -359,7 +374,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
         return as_reasons(added, plain_table(X), getattr(self, "label_names_", self.classes_))
 
     @method_of_rows
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: TableLike) -> Array:
         """Log p(x), the density of the known cells of each row under the best generative member:
         low for outliers.
 
@@ -376,7 +391,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
         return self._model.density.estimator.score_samples(X)
 
     @method_of_rows
-    def predict_joint_log_proba(self, X: Any) -> Array:
+    def predict_joint_log_proba(self, X: TableLike) -> Array:
         """Log p(x, c): the density of the best generative member, times the stack's p(c | x).
 
         Parameters
@@ -392,7 +407,9 @@ class LatentClassifier(ClassOrLabelsClassifier):
         return log_density[:, None] + self._log_proba(X)
 
     @method_of_rows
-    def impute(self, X: Any, y: Any = None, *, method: str = "mean", condition: str | None = None) -> Any:
+    def impute(
+        self, X: TableLike, y: LabelsLike | None = None, *, method: str = "mean", condition: str | None = None
+    ) -> Any:
         """Rows with each missing cell replaced by what the best generative member expects there.
 
         Parameters
@@ -418,7 +435,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
         self._require_fitted()
         return self._model.density.estimator.impute(X, y, method=method, condition=condition)
 
-    def sample(self, n_samples: int = 1, y: Any = None) -> tuple[Any, np.ndarray]:
+    def sample(self, n_samples: int = 1, y: LabelsLike | None = None) -> tuple[Any, np.ndarray]:
         """Draw rows from the best generative member.
 
         Parameters
@@ -443,7 +460,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
         member = copy(self._model.density.estimator).set_params(random_state=self.random_state)  # as it is now
         return member.sample(n_samples, y)
 
-    def bic(self, X: Any, y: Any) -> float:
+    def bic(self, X: TableLike, y: LabelsLike | None) -> float:
         """Bayesian information criterion of the best generative member; lower is better.
 
         Parameters
@@ -458,7 +475,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
         self._require_classes("bic")
         return float(self._model.density.estimator.bic(X, y))
 
-    def aic(self, X: Any, y: Any) -> float:
+    def aic(self, X: TableLike, y: LabelsLike | None) -> float:
         """Akaike information criterion of the best generative member; lower is better.
 
         Parameters
@@ -482,7 +499,7 @@ class LatentClassifier(ClassOrLabelsClassifier):
                 "has the density of rows alone (score_samples)."
             )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = tags.input_tags.string = True
@@ -496,7 +513,7 @@ def _label_names(attributes: Attributes) -> np.ndarray:
     return np.asarray(attributes.get("label_names_", attributes["classes_"]))
 
 
-def as_reasons(added: Array, X: Any, classes: np.ndarray) -> Any:
+def as_reasons(added: Array, X: TableLike, classes: np.ndarray) -> Any:
     """Contributions (rows, columns, classes) as an array or, for a data frame X, as a frame with a
     part for each class: `reasons[label]` has the columns of X.
     """
@@ -513,7 +530,7 @@ def as_reasons(added: Array, X: Any, classes: np.ndarray) -> Any:
 
     columns = pandas.MultiIndex.from_product([labels, names], names=["class", "column"])
     cells = np.moveaxis(numbers, 2, 1).reshape(len(numbers), -1)
-    return pandas.DataFrame(cells, index=X.index, columns=columns)
+    return pandas.DataFrame(cells, index=X.index if is_pandas(X) else None, columns=columns)
 
 
 def reasons_array(reasons: Any) -> np.ndarray:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _num_samples
 
 from latentia.arrays.namespace import Array, is_sparse, namespace, take_rows, to_numpy
 from latentia.engine.contracts import GenerativeParams
@@ -30,7 +33,10 @@ from latentia.estimators.latent_classifier.stacking import MIN_LOG_PROBA, Stack,
 from latentia.estimators.probit_embedding import ProbitEmbeddingClassifier
 from latentia.solvers import Outcome
 from latentia.table.encoder import ColumnEncoder
-from latentia.table.labels import LabelMatrix, encode_label_matrix
+from latentia.table.frames import TableLike
+from latentia.table.labels import LabelMatrix, LabelsLike, encode_label_matrix
+from latentia.table.options import Callback
+from latentia.table.weights import FoldsLike
 
 CANDIDATE = "probit embedding"
 
@@ -107,7 +113,7 @@ class FittedEmbedding(NamedTuple):
         return self.stack.outcome
 
 
-def is_label_matrix(y: Any) -> bool:
+def is_label_matrix(y: LabelsLike | None) -> bool:
     """Whether y has several columns of labels."""
     shape = getattr(y, "shape", None)
     if shape is None and isinstance(y, list | tuple) and len(y) and isinstance(y[0], list | tuple | np.ndarray):
@@ -116,9 +122,11 @@ def is_label_matrix(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def read_multilabel(estimator: Any, form: MixedTable, X: Any, y: Any, sample_weight: Any) -> MultilabelInput:
+def read_multilabel(
+    estimator: BaseEstimator, form: MixedTable, X: TableLike, y: LabelsLike | None, sample_weight: ArrayLike | None
+) -> MultilabelInput:
     """Rows as a generative model of one class reads them, and the label matrix."""
-    n_rows = y.shape[0] if is_sparse(y) else len(y)
+    n_rows = y.shape[0] if is_sparse(y) else _num_samples(y)
     refuse_class_options(estimator.loss_matrix, estimator.priors)
     labels = encode_label_matrix(y, n_rows, None)
     reader = copy(estimator).set_params(unlabeled=None)
@@ -131,7 +139,7 @@ def read_multilabel(estimator: Any, form: MixedTable, X: Any, y: Any, sample_wei
 
 
 def fit_multilabel(
-    data: MultilabelInput, options: Options, cv: Any, rng: np.random.Generator, notifier: StepNotifier
+    data: MultilabelInput, options: Options, cv: FoldsLike, rng: np.random.Generator, notifier: StepNotifier
 ) -> FittedEmbedding:
     """Complete the rows, embed them; what to expect comes from folds of the completed rows."""
     seed = int(rng.integers(2**31))
@@ -145,7 +153,7 @@ def fit_multilabel(
     completion = Completion.by(base.model)
     features = completion.complete(data.X)
 
-    def embed(rows: np.ndarray | None, callback: Any = None) -> ProbitEmbeddingClassifier:
+    def embed(rows: np.ndarray | None, callback: Callback | None = None) -> ProbitEmbeddingClassifier:
         model = ProbitEmbeddingClassifier(max_iter=max(options.max_iter, 2), random_state=seed, callback=callback)
         index = np.arange(features.shape[0]) if rows is None else rows
         weight = None if data.rows.weight is None else data.rows.weight[index]
@@ -172,7 +180,7 @@ def fit_multilabel(
     return FittedEmbedding(model_of(embedding, expected), stack, expected, held_out, never)
 
 
-def _folds(data: MultilabelInput, cv: Any, rng: np.random.Generator) -> list[SearchFold]:
+def _folds(data: MultilabelInput, cv: FoldsLike, rng: np.random.Generator) -> list[SearchFold]:
     """Folds of the rows that have a known label; the others are in every training part."""
     known = (data.labels.codes >= 0).any(axis=1)
     return search_folds(cv, replace(data.rows, codes=np.where(known, 0, -1)), known.size, 1, rng)

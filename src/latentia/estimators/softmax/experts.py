@@ -46,7 +46,7 @@ from latentia.scale.tables import (
     method_of_rows,
 )
 from latentia.table.labels import OutputUnits, output_units, read_outputs
-from latentia.table.options import Check, check_choice, check_number, integer
+from latentia.table.options import Callback, Check, check_choice, check_number, integer
 from latentia.table.standardization import source_moments
 from latentia.table.weights import check_weight, warn_of_shares
 
@@ -251,7 +251,7 @@ class MixtureOfExpertsClassifier(SoftmaxClassifier):
         max_iter: int = 600,
         tol: float = 1e-5,
         random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_experts = n_experts
@@ -454,7 +454,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, MultiOutputMixin, SoftmaxEstimat
         max_iter: int = 600,
         tol: float = 1e-5,
         random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_experts = n_experts

@@ -20,7 +20,7 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,7 +44,7 @@ from latentia.families.blocks.bounds import GammaPrior
 from latentia.families.softmax_tree.posterior import BoundPosterior
 from latentia.families.softmax_tree.tree import Point, TreeLikelihood, multimodal_softmax
 from latentia.scale.tables import method_of_rows
-from latentia.table.options import Check, check_choice, check_number, choice, integer
+from latentia.table.options import Callback, Check, check_choice, check_number, choice, integer
 
 
 def check_subclasses(name: str, n_subclasses: Any) -> None:
@@ -247,7 +247,7 @@ class MultimodalSoftmaxClassifier(SoftmaxClassifier):
         max_iter: int = 600,
         tol: float = 1e-5,
         random_state: Any = None,
-        callback: Callable[..., Any] | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ):
         self.n_subclasses = n_subclasses
