@@ -250,8 +250,10 @@ def _newton(mean: Array, variance: Array, bracket: _Bracket, n_steps: int) -> tu
     return _Bracket(low, center, high), far
 
 
-#: Points of an average over three or more scores.
+#: Points of an average over three or more scores, and how many scores are drawn at once: few rows
+#: take all points in one step, many rows four.
 N_QMC_POINTS = 256
+QMC_SCORES = 2**16
 
 #: Weights and scales of the normal distribution functions whose mixture is the logistic function.
 MIXTURE_WEIGHTS = (
@@ -287,9 +289,12 @@ def log_expected_softmax(mean: Array, variance: Array | None) -> Array:
         even = xp.zeros_like(odds)
         return log_softmax(xp.stack([odds, even], axis=-2), axis=-2)
     std, points = xp.sqrt(variance), asarray_like(normal_qmc_points(N_QMC_POINTS, size), mean)
+    points = xp.reshape(points, (-1, *[1] * (mean.ndim - 2), size, 1))
+    at_once = max(4, QMC_SCORES // max(1, math.prod(mean.shape)))
     total = xp.full_like(mean, -math.inf)
-    for k in range(points.shape[0]):  # one at a time: as much memory as the scores
-        total = xp.logaddexp(total, log_softmax(mean + std * points[k, :, None], axis=-2))
+    for start in range(0, points.shape[0], at_once):
+        log_probs = log_softmax(mean + std * points[start : start + at_once, ...], axis=-2)
+        total = xp.logaddexp(total, logsumexp(log_probs, axis=0))
     return log_softmax(total, axis=-2)  # which divides by the points, and by what rounding has added
 
 
