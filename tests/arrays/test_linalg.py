@@ -6,9 +6,8 @@ import pytest
 from tolerances import EQUAL
 
 from latentia.arrays import linalg
-from latentia.arrays.linalg import floor_eigenvalues, pack, spd_inverse, spd_inverse_root
+from latentia.arrays.linalg import floor_eigenvalues, invert_many, pack, solve_entrywise, spd_inverse, spd_inverse_root
 from latentia.arrays.namespace import to_numpy
-from latentia.arrays.small_systems import invert_many, solve_entrywise
 
 LIBRARIES = ["numpy", "array_api_strict", "torch"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentia.arrays.small_systems import normal_qmc_points
+from latentia.arrays.linalg import normal_qmc_points
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

@@ -5,9 +5,9 @@ import pytest
 from found_parts import N_ROWS
 from tolerances import EQUAL, GRADIENT, STEP
 
+from latentia.arrays import linalg as entrywise_spd
 from latentia.arrays import linalg as matmul
 from latentia.arrays import linalg as packed_symmetric
-from latentia.arrays import small_systems as entrywise_spd
 from latentia.engine.rows import ArraySource
 from latentia.engine.sweep import Likelihood, RowProblem
 from latentia.engine.tree import flatten, leaves, select_restart, tree_map, unflatten

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import latentia
-from latentia.table.warnings import FAR, far_cells
+from latentia.table.rows import FAR, far_cells
 
 MODELS = [
     latentia.GaussianMixtureClassifier(max_iter=2),

@@ -21,7 +21,7 @@ STORED_CLASSES = frozenset(
         "latentia.estimators.base.reading:GenerativeInput",
         "latentia.estimators.base.fitted_model:FittedModel",
         "latentia.estimators.base.fitted_model:Tempering",
-        "latentia.estimators.base.streaming:Stream",
+        "latentia.estimators.base.training:Stream",
         "latentia.estimators.gaussian_mixture:GaussianMixtureClassifier",
         "latentia.estimators.latent_classification:LatentClassificationModel",
         "latentia.estimators.latent_classification_cv:LatentClassificationModelCV",

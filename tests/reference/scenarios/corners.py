@@ -22,10 +22,10 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.arrays import linalg
+from latentia.arrays import linalg as entrywise_spd
 from latentia.arrays import linalg as packed_symmetric
 from latentia.arrays import namespace as logspace
 from latentia.arrays import namespace as special
-from latentia.arrays import small_systems as entrywise_spd
 from latentia.arrays.namespace import to_numpy
 from latentia.arrays.parallel import n_threads, one_thread, parallel
 from latentia.engine.rows import ArraySource

@@ -23,7 +23,7 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.arrays import linalg
-from latentia.arrays import small_systems as entrywise_spd
+from latentia.arrays import linalg as entrywise_spd
 
 from ..describe import answers, learned
 from ..digest import tree
@@ -38,7 +38,7 @@ LOW: list[tuple[str, dict[str, Any]]] = [
     ("engine.rows", {"CACHE_MIB": 0, "MEMO_MIB": 0, "MAX_TASKS": 3}),
     ("engine.rows", {"MIN_SAMPLED": 2}),
     ("arrays.linalg", {"LAPACK_MIN_SIZE": 9, "MAX_BLOCK_SIZE": 16}),
-    ("arrays.small_systems", {"WORK_FLOATS": 64}),
+    ("arrays.linalg", {"WORK_FLOATS": 64}),
     ("families.gaussian_mixture.gaps", {"MIN_PATTERN_ROWS": 3}),
     ("families.gaussian_mixture.family", {"SAMPLE_ROWS": 12}),
     ("families.gaussian_mixture.posterior", {"SAMPLE_ROWS": 12}),
@@ -48,7 +48,7 @@ LOW: list[tuple[str, dict[str, Any]]] = [
     ("table.standardization", {"MAX_ROWS": 17}),
     ("table.standardization", {"N_PILOT_ROWS": 9}),
     ("table.columns", {"SCAN_ROWS": 7}),
-    ("table.warnings", {"ENOUGH": 5, "FIRST": 6}),
+    ("table.rows", {"ENOUGH": 5, "FIRST": 6}),
     ("estimators.base.reading", {"MAX_ROWS": 17}),
     ("estimators.base.training", {"MAX_HELD_OUT_ROWS": 24, "MIN_LABELED": 9}),
     ("estimators.base.training", {"MAX_TEMPERED_ROWS": 13}),

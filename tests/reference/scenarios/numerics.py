@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from latentia.arrays import linalg
+from latentia.arrays import linalg as entrywise_spd
 from latentia.arrays import linalg as matmul
 from latentia.arrays import linalg as packed_symmetric
 from latentia.arrays import namespace as logspace
 from latentia.arrays import namespace as special
-from latentia.arrays import small_systems as entrywise_spd
-from latentia.arrays.small_systems import normal_qmc_points
+from latentia.arrays.linalg import normal_qmc_points
 from latentia.families.blocks import bounds as expected_softmax
 from latentia.families.blocks import bounds as logsumexp_bound
 from latentia.families.blocks import bounds as truncated_normal

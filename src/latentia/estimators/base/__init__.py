@@ -1,10 +1,9 @@
 """What all estimators share.
 
 - `estimator`: the template of `fit`, callbacks and progress; a failed fit changes nothing;
-- `classifier`: predictions from log probabilities, accuracy, BIC and AIC, label matrices;
-- `generative`, `generative_prediction`: training and prediction of models of p(x, c); how sure
-  class probabilities may be;
-- `tuning`: the weight of unlabeled rows and the temperature, where they are left to the rows;
-- `reading`: tables in memory or in parts; `streaming`: `partial_fit`;
+- `classifier`: predictions from log probabilities, accuracy, label matrices;
+- `reading`: tables in memory or in parts, as rows to train on;
+- `generative`: classifiers by models of p(x, c); `training`: the steps of their fits, and streams;
+  `fitted_model`: what was learned, as predictions ask it, and how sure they may be;
 - `summary`: a fitted estimator in a page.
 """

@@ -52,9 +52,8 @@ from latentia.solvers import Outcome, Solution, Step, StepCallback
 from latentia.table.frames import TableLike
 from latentia.table.labels import LabelsLike
 from latentia.table.options import Check, check_options, name_hint, random_generator
-from latentia.table.rows import check_order, reject_missing, validate_rows
+from latentia.table.rows import check_order, reject_missing, validate_rows, warn_of_labels
 from latentia.table.standardization import ColumnError
-from latentia.table.warnings import warn_of_labels
 
 __all__ = ["CallbackSupportMixin", "StepNotifier", "notify_callbacks", "warn_unless_converged", "with_callbacks"]
 

@@ -39,10 +39,10 @@ from latentia.estimators.base.fitted_model import (
     tempering_attributes,
 )
 from latentia.estimators.base.reading import GenerativeInput, TrainingTable
-from latentia.estimators.base.streaming import Stream
 from latentia.estimators.base.training import (
     GenerativeFit,
     Plan,
+    Stream,
     choose_by_held_out_labels,
     choose_tempering,
     log_jacobian_sum,

@@ -42,7 +42,14 @@ from latentia.table.columns import (
 from latentia.table.encoder import ColumnEncoder, Merging
 from latentia.table.frames import TableLike, frame_type
 from latentia.table.labels import LabelsLike, read_labels
-from latentia.table.rows import plain_table, reject_missing, validate_rows, validate_table
+from latentia.table.rows import (
+    plain_table,
+    reject_missing,
+    validate_rows,
+    validate_table,
+    warn_of_empty_columns,
+    warn_of_far_cells,
+)
 from latentia.table.standardization import (
     MAX_ROWS,
     ColumnMoments,
@@ -51,7 +58,6 @@ from latentia.table.standardization import (
     learn_power_transform,
     source_moments,
 )
-from latentia.table.warnings import warn_of_empty_columns, warn_of_far_cells
 from latentia.table.weights import (
     check_class_weights,
     check_loss_matrix,
@@ -394,7 +400,7 @@ def read_training_table(
     if preprocessor.empty_columns is not None:
         warn_of_empty_columns(names, to_numpy(preprocessor.empty_columns))
     seen = rows if isinstance(rows, ArraySource) else some
-    is_number = np.array([levels is None for levels in encoder.levels])
+    is_number = np.array([column.levels is None for column in encoder.columns])
     warn_of_far_cells(seen.X, seen.weight, to_numpy(moments.std), names, is_number)
     learned: dict[str, Any] = {"n_classes": len(targets.classes), "log_prior": log_prior, "moments": moments}
     learned |= {"preprocessor": preprocessor, "encoder": form.with_sizes(encoder, rows)}

@@ -76,8 +76,8 @@ from typing import NamedTuple
 
 from scipy import special as scalars
 
+from latentia.arrays.linalg import normal_qmc_points
 from latentia.arrays.namespace import Array, asarray_like, digamma, erfcx, log_gamma, log_softmax, logsumexp, namespace
-from latentia.arrays.small_systems import normal_qmc_points
 
 FIRST_STEPS = 4  # of all rows
 

@@ -15,8 +15,8 @@ integrates them out in one of three ways, by how many rows miss the same cells:
   their means, and ``log|Sigma_oo| = log|Sigma| + log|P_mm|``: no matrix of a row is larger than the
   number of its missing cells. The quadratic form is that of the completed row under ``P``, a
   minimum, so errors of the completion enter it squared. The systems of all rows and matrices are
-  solved together (`small_systems`): l is the number of matrices, each shared by S components (one,
-  or all components of all classes).
+  solved together (`solve_entrywise`): l is the number of matrices, each shared by S components
+  (one, or all components of all classes).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from latentia.arrays.linalg import (
     pack,
     params_at_rows,
     quadratic_features,
+    solve_entrywise,
     spd_inverse,
     spd_inverse_root,
     symmetric,
@@ -49,7 +50,6 @@ from latentia.arrays.namespace import (
     to_numpy,
     transpose,
 )
-from latentia.arrays.small_systems import solve_entrywise
 from latentia.engine.rows import MaskedRows, Memo
 
 

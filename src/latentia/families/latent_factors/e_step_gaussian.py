@@ -17,7 +17,7 @@ class is as good as its rows, and is taken once (`ClassSums`).
 
 **Rows with gaps.** The quadratics of all rows are products of parameters with the mask, the cells
 and their squares, and the expected statistics are products of the posterior moments of u with the
-same: between them lies a small system for each row (`small_systems`). Entries of u and of its
+same: between them lies a small system for each row (`solve_entrywise`). Entries of u and of its
 moments come first in all arrays, rows last.
 
 **Without factors** classes are mixtures of independent columns. All rows share the predictors of a
@@ -41,6 +41,7 @@ from latentia.arrays.linalg import (
     packed_outer,
     params_at_rows,
     quadratic_features,
+    solve_entrywise,
     spd_inverse_root,
     symmetric_outer,
     unpack,
@@ -48,7 +49,6 @@ from latentia.arrays.linalg import (
     with_doubled_offdiagonal,
 )
 from latentia.arrays.namespace import LOG_2PI, Array, eye_like, namespace, transpose
-from latentia.arrays.small_systems import solve_entrywise
 from latentia.engine.rows import Chunk, K, MaskedRows, Source, Totals, V, rows_per_chunk
 from latentia.engine.tree import take_restarts
 from latentia.families.latent_factors.columns import CellTerms, Quadratic, SharedBoundModel

@@ -42,9 +42,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from latentia.arrays.linalg import pack, packed_outer, unpack, with_doubled_offdiagonal
+from latentia.arrays.linalg import invert_many, pack, packed_outer, unpack, with_doubled_offdiagonal
 from latentia.arrays.namespace import LOG_2PI, Array, digamma, eye_like, log_gamma, namespace, transpose
-from latentia.arrays.small_systems import invert_many
 from latentia.engine.rows import MaskedRows
 from latentia.families.latent_factors.columns import Quadratic
 from latentia.families.latent_factors.kinds import ColumnLayout

@@ -56,9 +56,8 @@ from typing import Generic, NamedTuple, Self, cast
 
 import numpy as np
 
-from latentia.arrays.linalg import packed_outer, params_at_rows, symmetric, unpack, weighted_row_sums
+from latentia.arrays.linalg import normal_qmc_points, packed_outer, params_at_rows, symmetric, unpack, weighted_row_sums
 from latentia.arrays.namespace import Array, asarray_like, eye_like, namespace, transpose
-from latentia.arrays.small_systems import normal_qmc_points
 from latentia.engine.contracts import AcceleratedFamily, ConditionalFamily, DampedFamily
 from latentia.engine.rows import MaskedRows, Memo, Source
 from latentia.engine.tree import Tree
