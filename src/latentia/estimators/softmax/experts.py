@@ -281,12 +281,10 @@ class MixtureOfExpertsClassifier(SoftmaxClassifier):
 
     def _train(self, data: SoftmaxInput, rng: np.random.Generator, notifier: StepNotifier) -> SoftmaxFit:
         trainer = self._trainer(data, isinstance(self.n_experts, str), rng, notifier)
-        gates = gates_to_try(self.n_experts, self.depth, self.max_experts)
-
-        def tree_of(branches: tuple[int, ...]) -> SoftmaxTree:
-            return mixture_of_experts(branches, data.n_targets, self._prior)
-
-        best, table = train_trees(trainer, gates, tree_of, self.patience)
+        gates, n_classes = gates_to_try(self.n_experts, self.depth, self.max_experts), data.n_targets
+        best, table = train_trees(
+            trainer, gates, lambda branches: mixture_of_experts(branches, n_classes, self._prior), self.patience
+        )
         return SoftmaxFit(trainer.finish(data.rows, best), table)
 
     def _model_attributes(self, data: SoftmaxInput, model: FittedModel) -> Attributes:

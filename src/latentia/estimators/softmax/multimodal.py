@@ -330,7 +330,6 @@ class MultimodalSoftmaxClassifier(SoftmaxClassifier):
         -------
         proba : array of shape (n_samples, n_total_subclasses)
         """
-
         return self._path_proba(X)
 
 
