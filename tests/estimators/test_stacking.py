@@ -418,7 +418,7 @@ def test_equal_rows_are_held_out_together_whatever_their_class(rng):
     folds = folds_by_content(key, codes, None, 4)
     assert all(np.unique(folds[key == content]).size == 1 for content in np.unique(key))
     pairs, first, count = np.unique(np.stack([key, codes]), axis=1, return_index=True, return_counts=True)
-    np.testing.assert_array_equal(folds_by_content(pairs[0], pairs[1], count, 4), folds[first])
+    np.testing.assert_array_equal(folds_by_content(pairs[0], pairs[1].astype(int), count, 4), folds[first])
     rare = folds_by_content(np.arange(9.0), np.array([0] * 4 + [1] * 4 + [2]), None, 2)
     assert rare[-1] == -1 and (rare[:-1] >= 0).all()
 
