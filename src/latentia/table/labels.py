@@ -274,6 +274,15 @@ class LabelMatrix(NamedTuple):
     names: np.ndarray | None  # of the columns of a data frame
 
 
+def is_label_matrix(y: LabelsLike | None) -> bool:
+    """Whether y has several columns of labels."""
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y) and isinstance(y[0], list | tuple | np.ndarray):
+        widths = {len(row) for row in y if isinstance(row, list | tuple | np.ndarray) and np.ndim(row) == 1}
+        shape = (len(y), widths.pop()) if len(widths) == 1 else None
+    return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
 def encode_label_matrix(y: LabelsLike | None, n_rows: int, unlabeled: Mark) -> LabelMatrix:
     """A matrix of several columns is multilabel; else a class is a column each, two classes one.
 

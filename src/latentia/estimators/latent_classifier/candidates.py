@@ -311,7 +311,7 @@ class CompletedMember(Member):
         """The same of rows X that are complete already."""
         rows = with_gap_columns(rows, X) if self.looks_at_gaps else rows
         rows = rows if self.kernel is None else self.kernel.similarities(rows)
-        found = asarray_like(self.estimator.predict_log_proba(rows_for_estimator(rows)), rows)
+        found = asarray_like(self.estimator._log_proba(rows_for_estimator(rows)), rows)
         xp = namespace(found)
         prior = asarray_like(self.completion.model.params.log_prior, found)
         if found.shape[1] < prior.shape[0]:  # not all classes were among the rows trained on

@@ -32,7 +32,6 @@ from latentia.estimators.latent_classifier.multilabel import (
     FittedEmbedding,
     MultilabelInput,
     fit_multilabel,
-    is_label_matrix,
     read_multilabel,
 )
 from latentia.estimators.latent_classifier.search import FittedStack, Refit, Trial, run_search
@@ -48,7 +47,7 @@ from latentia.solvers import Outcome, ignore_step
 from latentia.table.columns import Kinds, check_min_frequency
 from latentia.table.encoder import Merging
 from latentia.table.frames import TableLike, column_names, frame_type, is_pandas
-from latentia.table.labels import LabelsLike
+from latentia.table.labels import LabelsLike, is_label_matrix
 from latentia.table.options import (
     Callback,
     Check,
