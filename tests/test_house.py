@@ -150,7 +150,7 @@ def mixed_table():
 #: Files of fit and of predict_proba, its crossings from folder to folder, and its deepest call.
 WALKS = {
     "LatentClassifier": (50, 32, 60, 22),
-    "LatentClassificationModel": (34, 22, 32, 20),
+    "LatentClassificationModel": (34, 22, 25, 20),
     "GaussianMixtureClassifier": (27, 15, 14, 14),
     "MultimodalSoftmaxClassifier": (27, 16, 12, 14),
     "MixtureOfExpertsClassifier": (27, 16, 14, 14),

@@ -387,4 +387,5 @@ class _Extrapolation:
         along = xp.sum(step * change, axis=-1, keepdims=True)
         factor = along / xp.where(square > 0, square, xp.ones_like(square))
         factor = xp.clip(factor, min=-MAX_EXTRAPOLATION, max=0.0)
-        return tree_map(lambda new, old: new - factor * (new - old), image, last_image)
+        mean, cov = (new - factor * (new - old) for new, old in zip(image, last_image, strict=True))
+        return LatentMoments(mean, cov)
