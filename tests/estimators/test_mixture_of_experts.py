@@ -421,7 +421,7 @@ def test_predictions_are_those_of_the_mixture_of_normals(averaging):
     log_density = np.log((probs * norm.pdf(y[:, None], means, stds)).sum(axis=1))
     fitted, preprocessor, units = model._model
     rows = ArraySource(x[:, None], (y[:, None] - units.shift) / units.scale, None, preprocessor.prepare)
-    score = fitted.log_predictive(averaging, rows).mean() - units.log_unit
+    score = fitted.log_scores(averaging, rows).mean() - units.log_unit
     assert score == pytest.approx(log_density.mean(), abs=0.01 if averaging != "plugin" else 1e-9)
 
 

@@ -238,7 +238,7 @@ def test_rows_held_out_count_by_their_weight(rng, iris, averaging):
     weight = rng.exponential(size=150)
     own = model.predict_log_proba(X)[np.arange(150), y]
     fitted, preprocessor = model._model.fitted, model._model.preprocessor
-    log_predictive = fitted.log_predictive(averaging, ArraySource(X, y, weight, preprocessor.prepare))
+    log_predictive = fitted.log_scores(averaging, ArraySource(X, y, weight, preprocessor.prepare))
     np.testing.assert_allclose(log_predictive, own, rtol=1e-10)
     assert HeldOutScore(log_predictive, weight) == pytest.approx(np.average(own, weights=weight))
 

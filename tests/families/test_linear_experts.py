@@ -68,7 +68,7 @@ def test_predictions_have_the_moments_of_draws(posterior, rng):
         y = w @ x.T + np.sqrt(noise) * rng.normal(size=(100_000, 4))
         assert (np.abs(y.mean(axis=0) - mean[0, o]) < SAMPLING * y.std(axis=0) / np.sqrt(len(y))).all()
         np.testing.assert_allclose(variance[0, o], y.var(axis=0), rtol=0.03)
-    log_density = leaves.log_predictive(posterior, x, packed_outer(x), mean[0].T).value
+    log_density = leaves.log_density(posterior, x, packed_outer(x), mean[0].T).value
     np.testing.assert_allclose(log_density[0], -0.5 * np.log(2 * np.pi * variance[0]).sum(axis=0), rtol=1e-9)
 
 

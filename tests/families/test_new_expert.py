@@ -109,7 +109,7 @@ class UnitNoiseLeaves(Leaves):
         mean, variance = score_moments(params.weights, x, outer)
         return mean, np.ones_like(mean) + (0.0 if variance is None else variance)
 
-    def log_predictive(self, params, x, outer, y):
+    def log_density(self, params, x, outer, y):
         mean, variance = self.predictive_moments(params, x, outer)
         return LeafRows(-np.sum((y.T - mean) ** 2 / variance + np.log(variance) + LOG_2PI, axis=-2) / 2)
 

@@ -68,7 +68,7 @@ class FittedModel:
         posteriors = {"corrected": self.exact_posterior, "posterior": self.bound_posterior, "plugin": None}
         return posteriors[averaging] or self.point_estimate
 
-    def log_predictive(self, averaging: str, rows: ArraySource) -> np.ndarray:
+    def log_scores(self, averaging: str, rows: ArraySource) -> np.ndarray:
         """Log predictive probabilities or densities (N,) of rows."""
         estimate = self.estimate(averaging)
         size = rows_per_chunk(self.tree.floats_per_row(rows.n_features + 1), rows.X)
@@ -473,7 +473,7 @@ class Trainer:
             return self.criterion.score(candidate) if self.options.is_bayesian else minus_half_bic(candidate)
         weight = self.held_out.weight
         weight = np.ones(self.held_out.n_rows) if weight is None else weight
-        return HeldOutScore(candidate.model.log_predictive(self.averaging, self.held_out) - self.log_unit, weight)
+        return HeldOutScore(candidate.model.log_scores(self.averaging, self.held_out) - self.log_unit, weight)
 
 
 # Rows

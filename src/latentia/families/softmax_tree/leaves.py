@@ -309,7 +309,7 @@ class Leaves(ABC, Generic[P, Q, S]):
     # Predictions
 
     @abstractmethod
-    def log_predictive(self, params: P | Q, x: Array, outer: Array | None, y: Array) -> LeafRows:
+    def log_density(self, params: P | Q, x: Array, outer: Array | None, y: Array) -> LeafRows:
         """Log densities of y at a point or averaged over a posterior."""
 
     def predictive_moments(self, params: P | Q, x: Array, outer: Array | None) -> tuple[Array, Array]:
@@ -387,7 +387,7 @@ class ClassLeaves(Leaves[tuple[()], tuple[()], tuple[()]]):
     def _certain(self, *args: object, **kwargs: object) -> LeafRows:
         return LeafRows(0.0)  # what the label excludes, `choose` leaves out
 
-    log_likelihood = expected_log_likelihood = log_predictive = _certain
+    log_likelihood = expected_log_likelihood = log_density = _certain
 
 
 #: Smallest variance of the noise, in units of the outputs' variance.
@@ -542,9 +542,7 @@ class LinearLeaves(Leaves[LinearPoint, LinearPosterior, LinearStats]):
         noise = point.noise_variance[..., None] + namespace(x).zeros_like(mean)
         return mean, noise if variance is None else noise + variance
 
-    def log_predictive(
-        self, params: LinearPoint | LinearPosterior, x: Array, outer: Array | None, y: Array
-    ) -> LeafRows:
+    def log_density(self, params: LinearPoint | LinearPosterior, x: Array, outer: Array | None, y: Array) -> LeafRows:
         mean, variance = self.predictive_moments(params, x, outer)
         xp = namespace(mean)
         square = (transpose(y) - mean) ** 2 / variance

@@ -206,7 +206,7 @@ class SoftmaxTree(Generic[P, Q, S]):
     def log_predictive(self, params: Point | Posterior, rows: MaskedRows, y: Array) -> Array:
         """Log predictive probability or density (N,) of what was observed."""
         x, outer = prediction_inputs(params, rows)
-        leaves = self.leaves.log_predictive(cast("P | Q", params.leaves), x, outer, y)
+        leaves = self.leaves.log_density(cast("P | Q", params.leaves), x, outer, y)
         gates = [GateRows(log_gate, 0.0) for log_gate in self.log_gates(params, x, outer)]
         return self.explain(gates, leaves, y).log_likelihood
 
