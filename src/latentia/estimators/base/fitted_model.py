@@ -43,6 +43,10 @@ from latentia.table.standardization import PowerTransform, Standardizer
 #: The largest temperature.
 MAX_TEMPERATURE = 50.0
 
+#: Nats that a row may hold against its own class, which log loss does not tell from more: one row
+#: with a cell that nobody else has must not decide.
+MAX_MISTAKE = 36.0
+
 #: Precision of the normal prior of class offsets at zero, in rows.
 OFFSET_PRECISION = 20.0
 
@@ -98,8 +102,9 @@ def best_tempering(rows: LabeledRows, with_offsets: bool = True) -> Tempering:
     known = known / most  # so that offsets of rows without gaps have the prior, whatever their columns
     n_classes, log_share = len(log_likelihood), rows.log_class_shares
     log_likelihood = log_likelihood - log_likelihood.max(axis=0)
-    size = max(1.0, float(-log_likelihood.mean()))  # slopes by size / T are as large as those by the offsets
     is_own = np.arange(n_classes)[:, None] == codes
+    log_likelihood = np.where(is_own, np.maximum(log_likelihood, -MAX_MISTAKE), log_likelihood)
+    size = max(1.0, float(-log_likelihood.mean()))  # slopes by size / T are as large as those by the offsets
 
     def log_proba_at(free: np.ndarray) -> np.ndarray:
         tempered = free[0] / size * log_likelihood + free[1:, None] * known

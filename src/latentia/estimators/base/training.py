@@ -313,7 +313,7 @@ def _log_joints(family: EMFamily, params: Any, source: ArraySource) -> np.ndarra
     size = rows_per_chunk(family.floats_per_row(params), next(leaves(params)))
     parts = []
     for first in range(0, source.n_rows, size):
-        here = slice(first, first + size)
+        here = slice(first, min(first + size, source.n_rows))
         observed = None if chunk.rows.observed is None else chunk.rows.observed[here, ...]
         rows = chunk.rows._replace(values=chunk.rows.values[here, ...], observed=observed)
         parts.append(to_numpy(family.infer(params, rows).log_joint).astype(float))

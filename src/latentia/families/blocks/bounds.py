@@ -293,7 +293,7 @@ def log_expected_softmax(mean: Array, variance: Array | None) -> Array:
     at_once = max(4, QMC_SCORES // max(1, math.prod(mean.shape)))
     total = xp.full_like(mean, -math.inf)
     for start in range(0, points.shape[0], at_once):
-        log_probs = log_softmax(mean + std * points[start : start + at_once, ...], axis=-2)
+        log_probs = log_softmax(mean + std * points[start : min(start + at_once, points.shape[0]), ...], axis=-2)
         total = xp.logaddexp(total, logsumexp(log_probs, axis=0))
     return log_softmax(total, axis=-2)  # which divides by the points, and by what rounding has added
 
