@@ -81,6 +81,14 @@ class LabeledRows(NamedTuple):
         counts = 1.0 + np.bincount(self.codes, self.weight, minlength=len(self.log_likelihood))
         return np.asarray(np.log(counts / counts.sum()))[:, None]
 
+    @property
+    def with_bounded_mistakes(self) -> LabeledRows:
+        """The same, of which none holds more than `MAX_MISTAKE` nats against its class."""
+        least = self.log_likelihood.max(axis=0) - MAX_MISTAKE
+        is_own = np.arange(len(self.log_likelihood))[:, None] == self.codes
+        bounded = np.where(is_own, np.maximum(self.log_likelihood, least), self.log_likelihood)
+        return self._replace(log_likelihood=bounded)
+
     def log_losses(self, tempering: Tempering) -> np.ndarray:
         """The log loss of each row."""
         tempered = tempering.apply(self.log_likelihood, self.known)
@@ -102,9 +110,8 @@ def best_tempering(rows: LabeledRows, with_offsets: bool = True) -> Tempering:
     known = known / most  # so that offsets of rows without gaps have the prior, whatever their columns
     n_classes, log_share = len(log_likelihood), rows.log_class_shares
     log_likelihood = log_likelihood - log_likelihood.max(axis=0)
-    is_own = np.arange(n_classes)[:, None] == codes
-    log_likelihood = np.where(is_own, np.maximum(log_likelihood, -MAX_MISTAKE), log_likelihood)
     size = max(1.0, float(-log_likelihood.mean()))  # slopes by size / T are as large as those by the offsets
+    is_own = np.arange(n_classes)[:, None] == codes
 
     def log_proba_at(free: np.ndarray) -> np.ndarray:
         tempered = free[0] / size * log_likelihood + free[1:, None] * known

@@ -251,7 +251,7 @@ def choose_by_held_out_labels(
     held_out = np.concatenate([np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)])
     codes, weight = source.y[held_out], weight[held_out]
     known = to_numpy(count_known(source.subset(held_out).all_rows().rows)).astype(float)
-    seen = [LabeledRows(each, known, codes, weight) for each in log_likelihoods]
+    seen = [LabeledRows(each, known, codes, weight).with_bounded_mistakes for each in log_likelihoods]
     temperings = [best_tempering(rows) if plan.is_posterior else Tempering() for rows in seen]
     losses = [rows.log_losses(tempering) for rows, tempering in zip(seen, temperings, strict=True)]
     best = _best(np.minimum(losses, MAX_LOSS), weight)
