@@ -64,6 +64,20 @@ def test_nothing_near_the_best_tempering_is_better(rng, size):
         assert objective(data, *near) >= value - 1e-7 * abs(value)
 
 
+def test_a_row_that_holds_everything_against_its_class_does_not_decide(rng):
+    """A cell that no other row has can cost its class a hundred thousand nats, where log loss ends at 36."""
+    data = rows(rng)
+    found = []
+    for nats in (50.0, 1e3, 1e5):
+        odd = data.log_likelihood.copy()
+        odd[data.codes[0], 0] = odd[:, 0].max() - nats
+        found.append(best_tempering(data._replace(log_likelihood=odd).with_bounded_mistakes).temperature)
+    assert (
+        found[0] == pytest.approx(found[1]) == pytest.approx(found[2])
+        and found[0] < 1.5 * best_tempering(data).temperature
+    )
+
+
 def test_rows_without_weight_have_no_say_in_the_best_tempering(rng):
     data = rows(rng)
     other, known = rows(rng, 2), np.r_[data.known, 40, 50]  # which would change the units of the offsets
