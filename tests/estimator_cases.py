@@ -27,19 +27,20 @@ from latentia import (
     ProbitEmbeddingClassifier,
 )
 from latentia.arrays.namespace import to_numpy
+from latentia.scale.tables import is_lazy
 
 
 class MixedLCM(LatentClassificationModel):
     """A latent classification model that takes two-valued columns of any table for binary ones."""
 
-    def _read_rows(self, X: Any, sample_weight: Any = None) -> Any:
-        if self.kinds != "auto":
-            return super()._read_rows(X, sample_weight)
+    def _read_input(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        if self.kinds != "auto" or is_lazy(X):
+            return super()._read_input(X, y, sample_weight)
         kinds = [
             "binary" if len({v for v in column.tolist() if v == v}) == 2 else "continuous"
             for column in np.asarray(to_numpy(X)).T
         ]
-        return clone(self).set_params(kinds=kinds)._read_rows(X, sample_weight)
+        return clone(self).set_params(kinds=kinds)._read_input(X, y, sample_weight)
 
 
 class Data(NamedTuple):

@@ -279,9 +279,9 @@ def climb_likelihood(
     # A quasi-Newton step gains far less than an EM step that is equally far from its end; and
     # the single optimum of a convex problem is found to the last digits.
     solver = LBFGS(options.max_iter, min(options.tol * 1e-2, CONVEX_TOL if tree.is_convex else 1.0))
-    tell = _telling(on_step, lambda point: FittedModel(tree, rows.to_modeled(tree, point)))
+    notify = _notifying(on_step, lambda point: FittedModel(tree, rows.to_modeled(tree, point)))
     standardized = rows.to_standardized(tree, points)
-    ends = [solver.solve(problem, take_restarts(standardized, [k]), tell) for k in range(_n_restarts(points))]
+    ends = [solver.solve(problem, take_restarts(standardized, [k]), notify) for k in range(_n_restarts(points))]
     solution = Solution(
         stack_restarts([rows.to_modeled(tree, select_restart(end.params, 0)) for end in ends]),
         np.concatenate([end.value for end in ends]),
@@ -312,7 +312,7 @@ def climb_bound(
     on.
     """
     problem = RowProblem(BoundPosterior(tree), Likelihood(), rows)
-    tell = _telling(on_step, lambda found: FittedModel(tree, tree.point_of(found), found, found))
+    notify = _notifying(on_step, lambda found: FittedModel(tree, tree.point_of(found), found, found))
     running = np.arange(_n_restarts(params))
     effort, solution = options.effort, None
     steps_left, tol = options.max_iter, options.tol * effort.tol_factor
@@ -321,12 +321,12 @@ def climb_bound(
     for n_steps, n_kept in effort.convex_halving if tree.is_convex else effort.successive_halving:
         if len(running) <= n_kept or steps_left <= n_steps:
             continue
-        part = AcceleratedEM(n_steps, tol).solve(problem, params, tell)
+        part = AcceleratedEM(n_steps, tol).solve(problem, params, notify)
         solution = part if solution is None else _continued(solution, part, running)
         steps_left -= n_steps
         running = np.argsort(-solution.value)[:n_kept]
         params = take_restarts(solution.params, running.tolist())
-    final = AcceleratedEM(steps_left, tol).solve(problem, params, tell)
+    final = AcceleratedEM(steps_left, tol).solve(problem, params, notify)
     winner = int(running[np.argmax(final.value)])
     return (final if solution is None else _continued(solution, final, running)), winner
 
@@ -355,7 +355,7 @@ def climb_exact(
     tol = tree.leaves.exact_tol * options.effort.tol_factor
     solver = DampedAscent(options.max_iter, tol, name="exact posterior")
     for family in families:  # most of the way over few points, which costs little
-        exact = solver.solve(RowProblem(family, Likelihood(), rows), params, _telling(on_step, model_at))
+        exact = solver.solve(RowProblem(family, Likelihood(), rows), params, _notifying(on_step, model_at))
         params = exact.params
     outcome = solution.outcomes[winner]
     # each permutation of the parts is a posterior of its own, as good as this one and far from it:
@@ -384,13 +384,13 @@ def _continued(before: Solution, after: Solution, running: np.ndarray) -> Soluti
     return Solution(stack_restarts(params), value, curves, n_iter, outcomes)
 
 
-def _telling(on_step: StepCallback, model_at: Callable[..., FittedModel]) -> StepCallback:
+def _notifying(on_step: StepCallback, model_at: Callable[..., FittedModel]) -> StepCallback:
     """A callback for a solver, which tells another of its steps with models as parameters."""
 
-    def tell(step: Step) -> bool:
+    def notify(step: Step) -> bool:
         return on_step(step._replace(params=lambda: cast(Tree, model_at(step.params()))))
 
-    return tell
+    return notify
 
 
 def _n_restarts(params: Point | Posterior) -> int:
@@ -442,14 +442,14 @@ class Trainer:
         rows = self.rows.modeled
         log_jacobian = rows.total_weight * self.log_unit
 
-        def tell(step: Step) -> bool:
+        def notify(step: Step) -> bool:
             return self.notifier(step._replace(value=step.value - log_jacobian))
 
         some = self.rows if tree.is_convex else self.rows.sample(self.rng)
         points = stack_restarts([*initial_points(tree, some, self.options, self.rng), *extra_points])
-        trained = train(tree, some, points, self.options, tell)
+        trained = train(tree, some, points, self.options, notify)
         if some is not self.rows:
-            trained = train(tree, self.rows, trained.model, self.options, tell)
+            trained = train(tree, self.rows, trained.model, self.options, notify)
         point = trained.model.point_estimate
         log_likelihood = float(to_numpy(RowProblem(TreeLikelihood(tree), Likelihood(), rows).sweep(point).value))
         penalty = tree.n_free(rows.n_features + 1) * float(np.log(rows.total_weight))
